@@ -1,0 +1,83 @@
+# What one does with mooring from a checkout: `make` lists it. Everything lives in .venv, from the
+# pinned and hashed files in requirements/; nothing but Python 3.11 or later and make is needed.
+
+PYTHON ?= python3
+UV ?= uv
+WORKERS ?= auto
+PYTEST_ARGS ?=
+
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+IS_SUPPORTED := -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
+SHOW_VERSION := -c 'import sys; print(sys.version.split()[0])' 2>/dev/null
+TYPED := $(wildcard src examples benchmarks)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-live test-web lint format bench lock clean
+
+help:  ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+demo: .venv/.base  ## Simulate the cluster that comes with mooring
+	$(BIN)/mooring demo
+
+test: lint  ## Run every check and test that needs nothing but Python
+	$(BIN)/pytest -n $(WORKERS) -m "not live and not web" $(PYTEST_ARGS)
+
+test-live:  ## Test against a real kube-apiserver
+	@echo "no live tests yet"
+
+test-web:  ## Test the page in a real browser
+	@echo "no web tests yet"
+
+lint: .venv/.dev  ## Check style, format, types and the order of the rooms
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy $(TYPED)
+	$(BIN)/lint-imports --no-logo
+
+format: .venv/.dev  ## Format the code and mend what can be mended safely
+	$(BIN)/ruff check --fix-only
+	$(BIN)/ruff format
+
+bench: .venv/.base  ## Measure decisions per second
+	$(BIN)/python benchmarks/decisions.py
+
+# The options leave out of the files everything that is true of one machine only. One NumPy for all
+# versions of Python (`fewest`), so that all of them are tested with the same.
+COMPILE := $(UV) pip compile --quiet --no-config --universal --python-version 3.11 \
+	--fork-strategy fewest --generate-hashes --no-header --no-annotate --no-emit-index-url \
+	--no-emit-package mooring
+
+lock:  ## Pin the requirements afresh (UPGRADE=--upgrade for newer versions; needs uv)
+	$(COMPILE) $(UPGRADE) requirements/base.in -o requirements/base.txt
+	$(COMPILE) $(UPGRADE) requirements/build.in -o requirements/build.txt -c requirements/base.txt
+	$(COMPILE) $(UPGRADE) requirements/dev.in -o requirements/dev.txt \
+		-c requirements/base.txt -c requirements/build.txt
+
+clean:  ## Remove .venv and everything else that was made here
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache \
+		.hypothesis .benchmarks .coverage htmlcov
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The environment grows in steps, each with a stamp: the interpreter, what mooring runs on, what
+# its developers use. So `make demo` and `make test` may come in either order.
+
+.venv/.python:
+	@$(BIN)/python $(IS_SUPPORTED) || $(PYTHON) $(IS_SUPPORTED) || { \
+		echo "mooring needs Python 3.11 or later; '$(PYTHON)' is" \
+			"$$($(PYTHON) $(SHOW_VERSION) || echo missing)." \
+			"Name another one, for example: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	@$(BIN)/python $(IS_SUPPORTED) || $(PYTHON) -m venv --clear .venv
+	@touch $@
+
+.venv/.base: .venv/.python requirements/base.txt requirements/build.txt pyproject.toml
+	@echo "installing mooring into .venv"
+	@$(PIP) install --require-hashes -r requirements/base.txt -r requirements/build.txt
+	@$(PIP) install --no-index --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv/.dev: .venv/.base requirements/dev.txt
+	@echo "installing the development tools into .venv"
+	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@touch $@

@@ -1,0 +1,231 @@
+"""The books: which pods are on which nodes, assumed ones included.
+
+The life of a pod in the books, by UID:
+
+            assume                add (confirmed by the watch)
+    (none) ───────▶ assumed ──────────────────────────────────▶ added ──▶ update
+       ▲              │ │                                         │
+       └── forget ────┘ └── remove ──▶ (none) ◀── remove ─────────┘
+
+There is no expiry: an assumed pod stays until it is confirmed, forgotten or removed. A node that
+leaves while pods remain is kept, unseen, until the last of them is gone.
+"""
+
+from __future__ import annotations
+
+from mooring.cluster.affinity_terms import HeldTerms
+from mooring.cluster.columns import Columns
+from mooring.cluster.listers import Listers
+from mooring.cluster.node_info import NodeInfo
+from mooring.cluster.node_tree import NodeTree
+from mooring.cluster.pod_counts import PodCounts
+from mooring.cluster.snapshot import Snapshot
+from mooring.errors import InvariantError, MooringError
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+
+
+class CacheError(MooringError):
+    """A step in a pod's or node's life that the books do not allow."""
+
+
+class Cluster:
+    """Nodes, pods and what plugins look up, with columns kept up to date by generation."""
+
+    def __init__(self) -> None:
+        self.listers = Listers()
+        self.columns = Columns()
+        self.pod_counts = PodCounts(self.columns.capacity)
+        self.held_terms = HeldTerms(self.columns.capacity)
+        #: Every node that is known, or unknown but has pods.
+        self.infos: dict[str, NodeInfo] = {}
+        #: Every pod in the books, by UID; assumed ones carry the node they were assumed on.
+        self.pods: dict[str, Pod] = {}
+        self._assumed: set[str] = set()
+        self._tree = NodeTree()
+        self._generation = 0
+        #: Names of entries whose row must be written again: for the node, or for its pods only.
+        self._stale_nodes: set[str] = set()
+        self._stale_usage: set[str] = set()
+        self._snapshot: Snapshot | None = None
+
+    # Nodes
+
+    def add_node(self, node: Node) -> None:
+        self.update_node(node)
+
+    def update_node(self, node: Node) -> None:
+        info = self._info(node.name)
+        info.set_node(node)
+        if self._tree.add(node):
+            self._snapshot = None
+        self._touch(info)
+        self._stale_nodes.add(node.name)
+
+    def remove_node(self, name: str) -> None:
+        info = self.infos.get(name)
+        if info is None or info.node is None:
+            raise CacheError(f"node {name} is not found")
+        info.drop_node()
+        self._tree.remove(name)
+        self._snapshot = None
+        self._touch(info)
+        self._stale_nodes.add(name)
+        self._drop_if_empty(info)
+
+    # Pods
+
+    def assume_pod(self, pod: Pod) -> None:
+        """Count a pod on the node its spec names, before the API server says so."""
+        if pod.uid in self.pods:
+            raise CacheError(f"pod {_label(pod)} is in the cache, so can't be assumed")
+        self._put(pod)
+        self._assumed.add(pod.uid)
+
+    def forget_pod(self, pod: Pod) -> None:
+        """Undo an assumption; a pod that is not in the books at all is forgotten already."""
+        known = self.pods.get(pod.uid)
+        if known is None:
+            return
+        if known.node_name != pod.node_name:
+            raise CacheError(
+                f"pod {_label(pod)} was assumed on {known.node_name}"
+                f" but assigned to {pod.node_name}"
+            )
+        if pod.uid not in self._assumed:
+            raise CacheError(f"pod {_label(pod)} wasn't assumed so cannot be forgotten")
+        self._take(known)
+
+    def add_pod(self, pod: Pod) -> None:
+        """The watch shows a pod on its node: confirm an assumption, or take a new pod in."""
+        known = self.pods.get(pod.uid)
+        if known is not None:
+            if pod.uid not in self._assumed:
+                raise CacheError(f"pod {_label(pod)} was already in added state")
+            self._take(known)
+        self._put(pod)
+
+    def update_pod(self, pod: Pod) -> None:
+        known = self.pods.get(pod.uid)
+        if known is None:
+            raise CacheError(
+                f"pod {_label(pod)} is not added to scheduler cache, so cannot be updated"
+            )
+        if pod.uid in self._assumed:
+            raise CacheError(f"assumed pod {_label(pod)} should not be updated")
+        if known.node_name != pod.node_name:
+            raise InvariantError(
+                f"pod {_label(pod)} moved from {known.node_name} to {pod.node_name}:"
+                " the API server forbids that, so events were lost"
+            )
+        self._take(known)
+        self._put(pod)
+
+    def remove_pod(self, pod: Pod) -> None:
+        known = self.pods.get(pod.uid)
+        if known is None:
+            raise CacheError(
+                f"pod {_label(pod)} is not found in scheduler cache, so cannot be removed from it"
+            )
+        if pod.node_name and known.node_name != pod.node_name:
+            raise InvariantError(
+                f"pod {_label(pod)} was on {known.node_name} and is removed from {pod.node_name}:"
+                " the API server forbids that, so events were lost"
+            )
+        self._take(known)
+
+    def is_assumed(self, pod: Pod) -> bool:
+        return pod.uid in self._assumed
+
+    def assumed_pods(self) -> list[Pod]:
+        return [self.pods[uid] for uid in self._assumed]
+
+    # The view of a cycle
+
+    def snapshot(self) -> Snapshot:
+        """Write the rows that changed since the last call, and nothing else."""
+        columns, infos = self.columns, self.infos
+        for name in self._stale_nodes:
+            if (info := infos.get(name)) is not None:
+                columns.write_node(info)
+        for name in self._stale_usage:
+            if (info := infos.get(name)) is not None:
+                columns.write_usage(info)
+        self._stale_nodes.clear()
+        self._stale_usage.clear()
+        if self._snapshot is None:
+            columns.compact()
+            self._snapshot = Snapshot(
+                order=self._tree.order(),
+                infos=infos,
+                columns=columns,
+                pod_counts=self.pod_counts,
+                held_terms=self.held_terms,
+                listers=self.listers,
+            )
+        if len(self._snapshot) != columns.count:
+            raise InvariantError(
+                f"snapshot state is not consistent: {len(self._snapshot)} nodes in order,"
+                f" {columns.count} in columns"
+            )
+        return self._snapshot
+
+    def validate(self) -> None:
+        """Raise InvariantError unless the books add up; for tests and for dumps."""
+        on_nodes = {uid: name for name, info in self.infos.items() for uid in info.pods}
+        by_pod = {uid: pod.node_name for uid, pod in self.pods.items()}
+        if on_nodes != by_pod:
+            raise InvariantError(f"pods on nodes {on_nodes} are not the known pods {by_pod}")
+        if not self._assumed <= self.pods.keys():
+            raise InvariantError("a pod is assumed that is not known")
+        for name, info in self.infos.items():
+            recounted = NodeInfo(name)
+            for pod in info.pods.values():
+                recounted.add_pod(pod)
+            if {k: v for k, v in info.requested.items() if v} != {
+                k: v for k, v in recounted.requested.items() if v
+            }:
+                raise InvariantError(f"what pods request on {name} was not kept: {info.requested}")
+
+    def _info(self, name: str) -> NodeInfo:
+        info = self.infos.get(name)
+        if info is None:
+            info = self.infos[name] = NodeInfo(name, self.columns.take_slot())
+            if self.pod_counts.capacity < self.columns.capacity:
+                self.pod_counts.grow(self.columns.capacity)
+                self.held_terms.grow(self.columns.capacity)
+        return info
+
+    def _put(self, pod: Pod) -> None:
+        info = self._info(pod.node_name)
+        info.add_pod(pod)
+        self.pods[pod.uid] = pod
+        self.pod_counts.add(pod, info.row)
+        self.held_terms.add(pod, info.row)
+        self._touch(info)
+
+    def _take(self, pod: Pod) -> None:
+        info = self.infos[pod.node_name]
+        info.remove_pod(pod)
+        del self.pods[pod.uid]
+        self._assumed.discard(pod.uid)
+        self.pod_counts.remove(pod, info.row)
+        self.held_terms.remove(pod, info.row)
+        self._touch(info)
+        self._drop_if_empty(info)
+
+    def _touch(self, info: NodeInfo) -> None:
+        self._generation += 1
+        info.generation = self._generation
+        self._stale_usage.add(info.name)
+
+    def _drop_if_empty(self, info: NodeInfo) -> None:
+        if info.node is None and not info.pods:
+            self.columns.write_node(info)
+            self.columns.write_usage(info)
+            self.columns.free_slot(info.row)
+            del self.infos[info.name]
+
+
+def _label(pod: Pod) -> str:
+    return f"{pod.uid}({pod.key})"

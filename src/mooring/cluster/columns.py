@@ -1,0 +1,323 @@
+"""Nodes as columns: one row slot a node, one contiguous array an attribute.
+
+Strings become integer codes when a node enters, so that a rule over all nodes compares integers. A slot
+keeps its row for as long as its node lives; slots of nodes that left are free (`alive` is False) and
+are given to the next node. Arrays are longer than `size`: always index them with rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster.node_info import HostPort, NodeInfo
+from mooring.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY
+from mooring.objects.taints import Taint
+
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+#: Which rows to look at: all of them as a slice (arrays indexed by it are views) or some by number.
+Rows = slice | NDArray[np.intp]
+
+T = TypeVar("T", bound=Hashable)
+
+#: The code of a label that a node does not have.
+ABSENT = -1
+
+_FIRST_CAPACITY = 64
+
+
+class InternedColumn(Generic[T]):
+    """A column of values of which few are distinct: a code a row, and each distinct value once."""
+
+    def __init__(self, capacity: int, empty: T) -> None:
+        #: Each distinct value; index 0 is the empty one.
+        self.values: list[T] = [empty]
+        #: int32[row]: the index in `values` of each row's value.
+        self.codes: Codes = np.zeros(capacity, np.int32)
+        self._code_of: dict[T, int] = {empty: 0}
+
+    def write(self, row: int, value: T) -> None:
+        self.codes[row] = self.code_of(value)
+
+    def code_of(self, value: T) -> int:
+        code = self._code_of.get(value)
+        if code is None:
+            code = len(self.values)
+            self.values.append(value)
+            self._code_of[value] = code
+        return code
+
+    def judge(self, verdict: Callable[[T], bool], rows: Rows) -> Mask:
+        """Judge each distinct value once, then look every row's answer up."""
+        verdicts = np.fromiter(map(verdict, self.values), np.bool_, len(self.values))
+        return verdicts[self.codes[rows]]
+
+    def grow(self, capacity: int) -> None:
+        self.codes = _grown(self.codes, capacity, 0)
+
+    def compact(self, rows: Iterable[int]) -> None:
+        """Forget values that no row has any more."""
+        kept = {row: self.values[self.codes[row]] for row in rows}
+        empty = self.values[0]
+        self.values, self._code_of = [empty], {empty: 0}
+        self.codes[:] = 0
+        for row, value in kept.items():
+            self.write(row, value)
+
+
+class LabelColumn:
+    """One label over all rows; its codes double as the ids of topology domains."""
+
+    def __init__(self, key: str, capacity: int) -> None:
+        self.key = key
+        #: Each distinct value.
+        self.values: list[str] = []
+        #: int32[row]: the index in `values`, or ABSENT.
+        self.codes: Codes = np.full(capacity, ABSENT, np.int32)
+        self._code_of: dict[str, int] = {}
+
+    def write(self, row: int, value: str | None) -> None:
+        if value is None:
+            self.codes[row] = ABSENT
+            return
+        code = self._code_of.get(value)
+        if code is None:
+            code = len(self.values)
+            self.values.append(value)
+            self._code_of[value] = code
+        self.codes[row] = code
+
+    def code_of(self, value: str | None) -> int:
+        """ABSENT for a value that no row has ever had."""
+        return ABSENT if value is None else self._code_of.get(value, ABSENT)
+
+    def grow(self, capacity: int) -> None:
+        self.codes = _grown(self.codes, capacity, ABSENT)
+
+
+class ImageState:
+    """An image name: how large it is, and which rows have it."""
+
+    __slots__ = ("_index", "rows", "size_bytes")
+
+    def __init__(self, size_bytes: int) -> None:
+        #: As the first node that listed it says.
+        self.size_bytes = size_bytes
+        self.rows: set[int] = set()
+        self._index: NDArray[np.intp] | None = None
+
+    def add(self, row: int) -> None:
+        self.rows.add(row)
+        self._index = None
+
+    def discard(self, row: int) -> None:
+        self.rows.discard(row)
+        self._index = None
+
+    @property
+    def index(self) -> NDArray[np.intp]:
+        """The rows as an array to index with."""
+        if self._index is None:
+            self._index = np.fromiter(self.rows, np.intp, len(self.rows))
+        return self._index
+
+
+class Columns:
+    """The cluster's nodes, attribute by attribute."""
+
+    def __init__(self) -> None:
+        #: Slots handed out so far, free ones among them.
+        self.size = 0
+        self.capacity = capacity = _FIRST_CAPACITY
+        #: Resource name → its first index in the resource arrays.
+        self.resources: dict[str, int] = {CPU: 0, MEMORY: 1, EPHEMERAL_STORAGE: 2}
+        #: int64[resource, row]: what nodes offer, and what their pods ask for.
+        self.allocatable: Ints = np.zeros((4, capacity), np.int64)
+        self.requested: Ints = np.zeros((4, capacity), np.int64)
+        #: int64[2, row]: cpu and memory as scoring counts them.
+        self.non_zero: Ints = np.zeros((2, capacity), np.int64)
+        #: int64[row].
+        self.pod_count: Ints = np.zeros(capacity, np.int64)
+        self.allowed_pods: Ints = np.zeros(capacity, np.int64)
+        #: bool[row]: there is a node in this slot.
+        self.alive: Mask = np.zeros(capacity, np.bool_)
+        self.unschedulable: Mask = np.zeros(capacity, np.bool_)
+        #: int64[row]: the generation of the node info that the row was written from.
+        self.generations: Ints = np.zeros(capacity, np.int64)
+        self.taint_sets: InternedColumn[tuple[Taint, ...]] = InternedColumn(capacity, ())
+        self.port_sets: InternedColumn[frozenset[HostPort]] = InternedColumn(capacity, frozenset())
+        self.feature_sets: InternedColumn[frozenset[str]] = InternedColumn(capacity, frozenset())
+        #: Image name → its state over the nodes that are alive.
+        self.images: dict[str, ImageState] = {}
+        #: The node's name in each slot, "" in a free one; and back.
+        self.names: list[str] = []
+        self.row_of: dict[str, int] = {}
+        #: How many nodes are alive.
+        self.count = 0
+        #: Grows whenever any row's label, taint, image or other node attribute is written.
+        self.node_epoch = 0
+        self._label_columns: dict[str, LabelColumn] = {}
+        self._labels: list[dict[str, str]] = []
+        self._image_names: list[tuple[str, ...]] = []
+        self._free: list[int] = []
+
+    @property
+    def all_rows(self) -> slice:
+        return slice(0, self.size)
+
+    def take_slot(self) -> int:
+        if self._free:
+            return self._free.pop()
+        if self.size == self.capacity:
+            self._grow(2 * self.capacity)
+        row = self.size
+        self.size += 1
+        self.names.append("")
+        self._labels.append({})
+        self._image_names.append(())
+        return row
+
+    def free_slot(self, row: int) -> None:
+        self._free.append(row)
+
+    def write_node(self, info: NodeInfo) -> None:
+        """Bring everything that comes from the node object up to date."""
+        row, node = info.row, info.node
+        if node is None:
+            self._clear(row)
+            return
+        if not self.alive[row]:
+            self.alive[row] = True
+            self.count += 1
+            self.names[row] = info.name
+            self.row_of[info.name] = row
+        self.node_epoch += 1
+        self.allocatable[:, row] = 0
+        for name, amount in info.allocatable.items():
+            # The index first: it may replace the array by a larger one.
+            index = self.resource_index(name)
+            self.allocatable[index, row] = amount
+        self.allowed_pods[row] = info.allowed_pods
+        self.unschedulable[row] = node.spec.unschedulable
+        self.taint_sets.write(row, node.taints)
+        self.feature_sets.write(row, frozenset(node.status.declared_features))
+        self._write_labels(row, node.labels)
+        self._write_images(row, info)
+
+    def write_usage(self, info: NodeInfo) -> None:
+        """Bring everything that comes from the node's pods up to date."""
+        row = info.row
+        requested = self.requested
+        requested[:, row] = 0
+        for name, amount in info.requested.items():
+            index = self.resource_index(name)
+            self.requested[index, row] = amount
+        self.non_zero[0, row] = info.non_zero_cpu
+        self.non_zero[1, row] = info.non_zero_memory
+        self.pod_count[row] = len(info.pods)
+        self.port_sets.write(row, frozenset(info.used_ports))
+        self.generations[row] = info.generation
+
+    def resource_index(self, name: str) -> int:
+        """The resource's place in the arrays; one that was never seen gets the next."""
+        index = self.resources.get(name)
+        if index is None:
+            index = self.resources[name] = len(self.resources)
+            if index >= len(self.allocatable):
+                more = np.zeros_like(self.allocatable)
+                self.allocatable = np.concatenate((self.allocatable, more))
+                self.requested = np.concatenate((self.requested, np.zeros_like(more)))
+        return index
+
+    def label(self, key: str) -> LabelColumn:
+        """The column of one label, built when it is first asked for and kept up to date since."""
+        column = self._label_columns.get(key)
+        if column is None or len(column.values) > 2 * self.count + 1024:
+            column = self._label_columns[key] = LabelColumn(key, self.capacity)
+            for row, labels in enumerate(self._labels):
+                if self.alive[row]:
+                    column.write(row, labels.get(key))
+        return column
+
+    def compact(self) -> None:
+        """Forget interned values that churn has left behind; codes change."""
+        columns: Sequence[InternedColumn[tuple[Taint, ...]] | InternedColumn[frozenset[HostPort]]]
+        columns = (self.taint_sets, self.port_sets)
+        for column in columns:
+            if len(column.values) > 2 * self.size + 1024:
+                column.compact(range(self.size))
+
+    def _write_labels(self, row: int, labels: dict[str, str]) -> None:
+        if self._labels[row] == labels:
+            return
+        self._labels[row] = labels
+        for column in self._label_columns.values():
+            column.write(row, labels.get(column.key))
+
+    def _write_images(self, row: int, info: NodeInfo) -> None:
+        listed = info.node.status.images if info.node is not None else []
+        names = tuple(dict.fromkeys(name for image in listed for name in image.names))
+        if names == self._image_names[row]:
+            return
+        self._drop_images(row)
+        self._image_names[row] = names
+        for image in listed:
+            for name in image.names:
+                state = self.images.get(name)
+                if state is None:
+                    state = self.images[name] = ImageState(image.size_bytes)
+                state.add(row)
+
+    def _drop_images(self, row: int) -> None:
+        for name in self._image_names[row]:
+            state = self.images[name]
+            state.discard(row)
+            if not state.rows:
+                del self.images[name]
+        self._image_names[row] = ()
+
+    def _clear(self, row: int) -> None:
+        if not self.alive[row]:
+            return
+        self.alive[row] = False
+        self.count -= 1
+        self.node_epoch += 1
+        del self.row_of[self.names[row]]
+        self.names[row] = ""
+        self.allocatable[:, row] = 0
+        self.allowed_pods[row] = 0
+        self.unschedulable[row] = False
+        self.taint_sets.write(row, ())
+        self.feature_sets.write(row, frozenset())
+        self._write_labels(row, {})
+        self._drop_images(row)
+
+    def _grow(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.allocatable = _grown(self.allocatable, capacity, 0)
+        self.requested = _grown(self.requested, capacity, 0)
+        self.non_zero = _grown(self.non_zero, capacity, 0)
+        self.pod_count = _grown(self.pod_count, capacity, 0)
+        self.allowed_pods = _grown(self.allowed_pods, capacity, 0)
+        self.generations = _grown(self.generations, capacity, 0)
+        self.alive = _grown(self.alive, capacity, False)
+        self.unschedulable = _grown(self.unschedulable, capacity, False)
+        for interned in (self.taint_sets, self.port_sets, self.feature_sets):
+            interned.grow(capacity)
+        for column in self._label_columns.values():
+            column.grow(capacity)
+
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+def _grown(array: NDArray[Scalar], capacity: int, fill: int | bool) -> NDArray[Scalar]:
+    """A longer copy along the last axis (rows)."""
+    longer = np.full((*array.shape[:-1], capacity), fill, array.dtype)
+    longer[..., : array.shape[-1]] = array
+    return longer

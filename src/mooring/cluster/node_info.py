@@ -1,0 +1,121 @@
+"""One node and the pods on it, as an object: what per-node rules read and dry runs change."""
+
+from __future__ import annotations
+
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+from mooring.objects.quantity import MAX_INT64, MIN_INT64, wrap_int64
+from mooring.objects.requests import PODS, Amounts, amounts
+from mooring.objects.taints import Taint
+
+#: An address, a protocol and a port that a pod takes on its node.
+HostPort = tuple[str, str, int]
+
+
+class NodeInfo:
+    """A node's offer and what its pods take of it.
+
+    A pod may be known before its node: then `node` is None, and the entry is invisible to scheduling.
+    """
+
+    __slots__ = (
+        "allocatable",
+        "allowed_pods",
+        "generation",
+        "name",
+        "node",
+        "non_zero_cpu",
+        "non_zero_memory",
+        "pods",
+        "pvc_refs",
+        "requested",
+        "row",
+        "used_ports",
+    )
+
+    def __init__(self, name: str, row: int = -1) -> None:
+        self.name = name
+        #: Which row of the columns is this node's; -1 for a copy that has none.
+        self.row = row
+        self.node: Node | None = None
+        #: Every pod that counts here (assigned or assumed), by UID.
+        self.pods: dict[str, Pod] = {}
+        self.allocatable: Amounts = {}
+        self.allowed_pods = 0
+        self.requested: Amounts = {}
+        self.non_zero_cpu = 0
+        self.non_zero_memory = 0
+        #: A set, not a count: where two pods hold one port, removing either frees it, as upstream.
+        self.used_ports: set[HostPort] = set()
+        #: `namespace/name` of every claim in use here → how many pods use it.
+        self.pvc_refs: dict[str, int] = {}
+        #: Grows with every change; never reused, not even by a node of the same name.
+        self.generation = 0
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.node.metadata.labels if self.node is not None else {}
+
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        return self.node.taints if self.node is not None else ()
+
+    def set_node(self, node: Node) -> None:
+        self.node = node
+        self.allocatable = amounts(node.status.allocatable)
+        pods = node.status.allocatable.get(PODS)
+        self.allowed_pods = pods.value if pods is not None else 0
+
+    def drop_node(self) -> None:
+        self.node = None
+        self.allocatable = {}
+        self.allowed_pods = 0
+
+    def add_pod(self, pod: Pod) -> None:
+        self.pods[pod.uid] = pod
+        self._account(pod, 1)
+        self.used_ports.update(pod.host_ports)
+
+    def remove_pod(self, pod: Pod) -> None:
+        """Raises KeyError if the pod is not here."""
+        held = self.pods.pop(pod.uid)
+        self._account(held, -1)
+        self.used_ports.difference_update(held.host_ports)
+
+    def _account(self, pod: Pod, sign: int) -> None:
+        requested = self.requested
+        for name, amount in pod.held.items():
+            requested[name] = _int64(requested.get(name, 0) + sign * amount)
+        cpu, memory = pod.held_non_zero
+        self.non_zero_cpu = _int64(self.non_zero_cpu + sign * cpu)
+        self.non_zero_memory = _int64(self.non_zero_memory + sign * memory)
+        for volume in pod.spec.volumes:
+            if volume.persistent_volume_claim is not None:
+                key = f"{pod.namespace}/{volume.persistent_volume_claim.claim_name}"
+                count = self.pvc_refs.get(key, 0) + sign
+                if count > 0:
+                    self.pvc_refs[key] = count
+                else:
+                    self.pvc_refs.pop(key, None)
+
+    def copy(self) -> NodeInfo:
+        """For trying something out; it belongs to no row."""
+        other = NodeInfo(self.name)
+        other.node = self.node
+        other.pods = dict(self.pods)
+        other.allocatable = self.allocatable
+        other.allowed_pods = self.allowed_pods
+        other.requested = dict(self.requested)
+        other.non_zero_cpu = self.non_zero_cpu
+        other.non_zero_memory = self.non_zero_memory
+        other.used_ports = set(self.used_ports)
+        other.pvc_refs = dict(self.pvc_refs)
+        other.generation = self.generation
+        return other
+
+    def __repr__(self) -> str:
+        return f"NodeInfo({self.name!r}, row={self.row}, pods={len(self.pods)})"
+
+
+def _int64(total: int) -> int:
+    return total if MIN_INT64 <= total <= MAX_INT64 else wrap_int64(total)

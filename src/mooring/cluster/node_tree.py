@@ -1,0 +1,52 @@
+"""The order in which nodes are looked at: zones take turns."""
+
+from __future__ import annotations
+
+from itertools import chain, zip_longest
+
+from mooring.objects.node import Node
+
+_ZONE_LABELS = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
+_REGION_LABELS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
+
+
+class NodeTree:
+    """Node names by zone; zones in the order first seen, nodes in the order they came."""
+
+    def __init__(self) -> None:
+        self._zones: dict[str, dict[str, None]] = {}
+        self._zone_of: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._zone_of)
+
+    def add(self, node: Node) -> bool:
+        """Take a node in, or move it if its zone changed; whether the order changed."""
+        zone = zone_key(node)
+        if self._zone_of.get(node.name) == zone:
+            return False
+        self.remove(node.name)
+        self._zones.setdefault(zone, {})[node.name] = None
+        self._zone_of[node.name] = zone
+        return True
+
+    def remove(self, name: str) -> None:
+        zone = self._zone_of.pop(name, None)
+        if zone is not None:
+            del self._zones[zone][name]
+            if not self._zones[zone]:
+                del self._zones[zone]
+
+    def order(self) -> list[str]:
+        """The first node of each zone, then the second of each, and so on."""
+        rounds = zip_longest(*self._zones.values())
+        return [name for name in chain.from_iterable(rounds) if name is not None]
+
+
+def zone_key(node: Node) -> str:
+    region, zone = _first(node, _REGION_LABELS), _first(node, _ZONE_LABELS)
+    return f"{region}:\0:{zone}" if region or zone else ""
+
+
+def _first(node: Node, keys: tuple[str, ...]) -> str:
+    return next((node.labels[key] for key in keys if key in node.labels), "")

@@ -1,0 +1,65 @@
+"""The cluster as one scheduling cycle sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster.affinity_terms import HeldTerms
+from mooring.cluster.columns import Columns
+from mooring.cluster.listers import Listers
+from mooring.cluster.node_info import NodeInfo
+from mooring.cluster.pod_counts import PodCounts
+
+
+class Snapshot:
+    """Nodes in their order, with columns, counts and listers that agree with them.
+
+    One thread decides, so a cycle can read the cluster itself: what makes this a snapshot is that
+    `Cluster.snapshot` brings the columns up to date, and nothing else does.
+    """
+
+    def __init__(
+        self,
+        *,
+        order: list[str],
+        infos: dict[str, NodeInfo],
+        columns: Columns,
+        pod_counts: PodCounts,
+        held_terms: HeldTerms,
+        listers: Listers,
+    ) -> None:
+        #: Node names, zones taking turns.
+        self.order = order
+        self.columns = columns
+        #: How many pods a selector picks, row by row.
+        self.pod_counts = pod_counts
+        #: The affinity terms of the pods that are placed, row by row.
+        self.held_terms = held_terms
+        self.listers = listers
+        self._infos = infos
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def __iter__(self) -> Iterator[NodeInfo]:
+        infos = self._infos
+        return (infos[name] for name in self.order)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.columns.row_of
+
+    def get(self, name: str) -> NodeInfo | None:
+        return self._infos[name] if name in self else None
+
+    def at(self, row: int) -> NodeInfo:
+        return self._infos[self.columns.names[row]]
+
+    @cached_property
+    def rows(self) -> NDArray[np.intp]:
+        """intp[position]: the row of each node, in the order of `order`."""
+        row_of = self.columns.row_of
+        return np.fromiter((row_of[name] for name in self.order), np.intp, len(self.order))

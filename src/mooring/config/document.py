@@ -1,0 +1,135 @@
+"""A configuration as plain data, from YAML, JSON or a mapping.
+
+A key that stands twice in one mapping is reported, where a plain reader would keep the last and say
+nothing: of two values for a field the user meant only one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mooring.config.field_errors import child
+from mooring.errors import ConfigError
+
+Document = dict[str, Any]
+
+_MERGE_TAG = "tag:yaml.org,2002:merge"
+_NULL_TAG = "tag:yaml.org,2002:null"
+
+
+def read_document(source: str | bytes | Path | Mapping[str, Any]) -> tuple[Document, list[str]]:
+    """The data and what was found repeated in it.
+
+    A string is the text itself; to read a file, give a Path. Raises ConfigError if there is no
+    mapping to be had.
+    """
+    try:
+        document, repeated = _read(source)
+        document = _plain(document)
+    except RecursionError:
+        raise ConfigError(["the document refers to itself"]) from None
+    if not isinstance(document, dict):
+        raise ConfigError([f"expected a mapping at the top, got {document!r}"])
+    return document, repeated
+
+
+def _read(source: str | bytes | Path | Mapping[str, Any]) -> tuple[Any, list[str]]:
+    if isinstance(source, Mapping):
+        return source, []
+    if isinstance(source, Path):
+        try:
+            source = source.read_bytes()
+        except OSError as error:
+            raise ConfigError([f"{error.filename}: {error.strerror}"]) from error
+    if isinstance(source, bytes):
+        try:
+            source = source.decode()
+        except UnicodeDecodeError as error:
+            raise ConfigError([f"the text is not UTF-8: {error.reason}"]) from error
+    if source.lstrip().startswith("{"):
+        try:
+            return _read_json(source)
+        except json.JSONDecodeError:
+            pass  # YAML in flow style, perhaps; its reader tells better what is wrong
+    return _read_yaml(source)
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON object as it was written, repeated keys and all."""
+
+
+def _read_json(text: str) -> tuple[Any, list[str]]:
+    repeated: list[str] = []
+    return _without_pairs(json.loads(text, object_pairs_hook=_Pairs), "", repeated), repeated
+
+
+def _without_pairs(value: Any, path: str, repeated: list[str]) -> Any:
+    if isinstance(value, _Pairs):
+        repeated += _repeated((key, None) for key, _ in value) and [
+            f"{child(path, key)}: duplicate field"
+            for key, _ in _repeated((key, None) for key, _ in value)
+        ]
+        return {key: _without_pairs(item, child(path, key), repeated) for key, item in value}
+    if isinstance(value, list):
+        return [_without_pairs(item, f"{path}[{i}]", repeated) for i, item in enumerate(value)]
+    return value
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML as the reference reads it: no dates, and numbers may have a bare exponent."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$"),
+    list("-+.0123456789"),
+)
+
+
+def _read_yaml(text: str) -> tuple[Any, list[str]]:
+    loader = _Loader(text)
+    try:
+        nodes = []
+        while loader.check_node():
+            nodes.append(loader.get_node())
+        given = [node for node in nodes if node.tag != _NULL_TAG]
+        if len(given) != 1:
+            problem = "is empty" if not given else "has more than one document"
+            raise ConfigError(
+                [f"the configuration {problem}; write one KubeSchedulerConfiguration"]
+            )
+        return loader.construct_document(given[0]), list(_repeated_in_node(given[0], ""))
+    except yaml.YAMLError as error:
+        raise ConfigError([_yaml_problem(error)]) from error
+    finally:
+        loader.dispose()
+
+
+def _yaml_problem(error: yaml.YAMLError) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        mark = error.problem_mark
+        return f"line {mark.line + 1}, column {mark.column + 1}: not YAML: {error.problem}"
+    return f"not YAML: {' '.join(str(error).split())}"
+
+
+def _repeated_in_node(node: yaml.Node, path: str) -> Iterable[str]:
+    if isinstance(node, yaml.SequenceNode):
+        for i, item in enumerate(node.value):
+            yield from _repeated_in_node(item, f"{path}[{i}]")
+    elif isinstance(node, yaml.MappingNode):
+        # What `<<` brings in may be overridden: it is no repetition.
+        pairs = [(key, value) for key, value in node.value if key.tag != _MERGE_TAG]
+        for name, key in _repeated((str(key.value), key) for key, _ in pairs):
+            yield f"{child(path, name)}: duplicate field, on line {key.start_mark.line + 1}"
+        for key, value in pairs:
+            yield from _repeated_in_node(value, child(path, str(key.value)))

@@ -1,0 +1,40 @@
+"""What mooring raises on purpose.
+
+MooringError
+├── InputError         a manifest that cannot be used: file, document, field, what is wrong
+├── ConfigError        a configuration that cannot be used: every problem, each with its field path
+├── PluginError        a plugin that cannot be loaded or built, or that broke the framework's contract
+└── InvariantError     mooring's own books do not add up: a bug, never the user's fault
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class MooringError(Exception):
+    """The root of everything mooring raises on purpose."""
+
+
+class InputError(MooringError):
+    """Manifests that cannot be used; `problems` has one line for each thing found."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = tuple(problems)
+
+
+class ConfigError(MooringError):
+    """A scheduler configuration that cannot be used; `problems` has one line for each thing found."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = tuple(problems)
+
+
+class PluginError(MooringError):
+    """A plugin that cannot be loaded, built, or placed at an extension point."""
+
+
+class InvariantError(MooringError):
+    """Mooring's own books do not add up."""

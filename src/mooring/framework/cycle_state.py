@@ -1,0 +1,70 @@
+"""What plugins remember from one extension point to the next within one attempt."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+
+from mooring.objects.pod import Pod
+
+#: Pods that a plugin wants tried at once, by `namespace/name`; reserved key of every state.
+PODS_TO_ACTIVATE = "kubernetes.io/pods-to-activate"
+
+T = TypeVar("T")
+
+
+@runtime_checkable
+class Clonable(Protocol):
+    """A value that dry runs may change: each works on a clone. Other values are shared."""
+
+    def clone(self) -> Any: ...
+
+
+class CycleState:
+    """A store for one attempt, keyed by whatever name a plugin chooses."""
+
+    __slots__ = (
+        "_values",
+        "parallel_pre_bind",
+        "record_plugin_metrics",
+        "skip_filter",
+        "skip_pre_bind",
+        "skip_score",
+    )
+
+    def __init__(self, *, record_plugin_metrics: bool = False) -> None:
+        self._values: dict[str, object] = {PODS_TO_ACTIVATE: {}}
+        #: Whether this attempt is among those whose plugins are timed one by one.
+        self.record_plugin_metrics = record_plugin_metrics
+        #: Plugins whose PreFilter, PreScore or PreBindPreFlight said Skip.
+        self.skip_filter: frozenset[str] = frozenset()
+        self.skip_score: frozenset[str] = frozenset()
+        self.skip_pre_bind: frozenset[str] = frozenset()
+        #: Plugins whose PreBind may run beside its neighbours'.
+        self.parallel_pre_bind: frozenset[str] = frozenset()
+
+    def write(self, key: str, value: object) -> None:
+        self._values[key] = value
+
+    def read(self, key: str, kind: type[T]) -> T | None:
+        """None if nothing was written under this key in this attempt."""
+        value = self._values.get(key)
+        return value if isinstance(value, kind) else None
+
+    def delete(self, key: str) -> None:
+        self._values.pop(key, None)
+
+    @property
+    def pods_to_activate(self) -> dict[str, Pod]:
+        return cast("dict[str, Pod]", self._values[PODS_TO_ACTIVATE])
+
+    def clone(self) -> CycleState:
+        other = CycleState(record_plugin_metrics=self.record_plugin_metrics)
+        other._values = {
+            key: value.clone() if isinstance(value, Clonable) else value
+            for key, value in self._values.items()
+        }
+        other.skip_filter = self.skip_filter
+        other.skip_score = self.skip_score
+        other.skip_pre_bind = self.skip_pre_bind
+        other.parallel_pre_bind = self.parallel_pre_bind
+        return other

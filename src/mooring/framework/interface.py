@@ -1,0 +1,276 @@
+"""What a plugin can be: a plain class with a `name` and any of the methods below.
+
+A plugin takes part at an extension point by having its method. There is nothing to inherit from; these
+protocols say what the runtime looks for, and what it passes.
+
+    pre_enqueue → less → pre_filter → filter → (post_filter) → pre_score → score → normalize_scores
+    → reserve → permit ‖ pre_bind_pre_flight → pre_bind → bind → post_bind; unreserve on the way back
+
+Filter and Score come in two forms, and a plugin may have either or both: per node, easy to write
+(`filter`, `score`), and all rows at once, fast (`filter_rows`, `score_rows`). With both, the second is a
+kernel of the first and must say the same: the runtime uses the rows, dry runs use the node.
+
+A method that returns None says Success. One that raises fails the attempt of this pod as an internal
+error, with the plugin's name and the extension point in the message.
+
+Everything of the scheduling cycle is synchronous. `pre_bind`, `bind` and `post_bind` may be `async def`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from mooring.cluster.cache import Cluster
+from mooring.cluster.columns import Columns, Ints, Rows
+from mooring.cluster.node_info import NodeInfo
+from mooring.cluster.snapshot import Snapshot
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import EventWithHint
+from mooring.framework.status import Status
+from mooring.framework.verdicts import RowVerdicts
+from mooring.objects.pod import Pod
+
+MIN_SCORE = 0
+MAX_SCORE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class PreFilterResult:
+    """A PreFilter that leaves only some nodes to look at."""
+
+    node_names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Nomination:
+    """A node to hold for a pod; an empty name takes a nomination back."""
+
+    node_name: str
+
+
+#: How a failed attempt changes the pod's nomination: None leaves it as it is.
+NominatingInfo = Nomination | None
+CLEAR_NOMINATION = Nomination("")
+
+
+@dataclass(frozen=True, slots=True)
+class PostFilterResult:
+    """What a PostFilter did for a pod that fits nowhere."""
+
+    nomination: NominatingInfo = None
+    #: Details for explanations; the scheduler does not read them.
+    detail: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class PreFlight:
+    """What a PreBind says of itself before it runs."""
+
+    allow_parallel: bool = False
+
+
+class QueuedPod(Protocol):
+    """A pod in the queue, as QueueSort sees it."""
+
+    @property
+    def pod(self) -> Pod: ...
+    @property
+    def timestamp(self) -> float: ...
+
+
+class NodeStatuses(Protocol):
+    """Why each node was refused, as PostFilter reads it."""
+
+    def get(self, node_name: str) -> Status: ...
+    def nodes_with(self, *codes: int) -> Sequence[NodeInfo]: ...
+
+
+class Plugin(Protocol):
+    name: str
+
+
+@runtime_checkable
+class PreEnqueuePlugin(Protocol):
+    def pre_enqueue(self, pod: Pod) -> Status | None: ...
+
+
+@runtime_checkable
+class QueueSortPlugin(Protocol):
+    def less(self, a: QueuedPod, b: QueuedPod) -> bool: ...
+
+
+@runtime_checkable
+class EnqueueExtensions(Protocol):
+    def events_to_register(self) -> Sequence[EventWithHint]: ...
+
+
+@runtime_checkable
+class PreFilterPlugin(Protocol):
+    def pre_filter(
+        self, state: CycleState, pod: Pod, snapshot: Snapshot
+    ) -> PreFilterResult | Status | None: ...
+
+
+@runtime_checkable
+class PreFilterExtensions(Protocol):
+    """How what PreFilter computed changes when a pod is added to or removed from a node."""
+
+    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> Status | None: ...
+    def remove_pod(
+        self, state: CycleState, pod: Pod, removed: Pod, node: NodeInfo
+    ) -> Status | None: ...
+
+
+@runtime_checkable
+class FilterPlugin(Protocol):
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None: ...
+
+
+@runtime_checkable
+class FilterRowsPlugin(Protocol):
+    def filter_rows(
+        self, state: CycleState, pod: Pod, columns: Columns, rows: Rows
+    ) -> RowVerdicts: ...
+
+
+@runtime_checkable
+class PostFilterPlugin(Protocol):
+    def post_filter(
+        self, state: CycleState, pod: Pod, statuses: NodeStatuses
+    ) -> tuple[PostFilterResult | None, Status]: ...
+
+
+@runtime_checkable
+class PreScorePlugin(Protocol):
+    def pre_score(
+        self, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows
+    ) -> Status | None:
+        """`rows` are those of the feasible nodes."""
+        ...
+
+
+@runtime_checkable
+class ScorePlugin(Protocol):
+    def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int: ...
+
+
+@runtime_checkable
+class ScoreRowsPlugin(Protocol):
+    def score_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> Ints: ...
+
+
+@runtime_checkable
+class NormalizePlugin(Protocol):
+    def normalize_scores(self, state: CycleState, pod: Pod, scores: Ints) -> Status | None:
+        """Bring int64[feasible row] into 0..100, in place."""
+        ...
+
+
+@runtime_checkable
+class ReservePlugin(Protocol):
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None: ...
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        """Also called for what was never reserved, so it must not mind."""
+        ...
+
+
+@runtime_checkable
+class PermitPlugin(Protocol):
+    def permit(
+        self, state: CycleState, pod: Pod, node_name: str
+    ) -> Status | tuple[Status, float] | None:
+        """With Wait goes the longest wait in seconds; above fifteen minutes it is cut to that."""
+        ...
+
+
+@runtime_checkable
+class PreBindPlugin(Protocol):
+    def pre_bind_pre_flight(
+        self, state: CycleState, pod: Pod, node_name: str
+    ) -> PreFlight | Status | None: ...
+    def pre_bind(
+        self, state: CycleState, pod: Pod, node_name: str
+    ) -> Status | None | Awaitable[Status | None]: ...
+
+
+@runtime_checkable
+class BindPlugin(Protocol):
+    def bind(
+        self, state: CycleState, pod: Pod, node_name: str
+    ) -> Status | None | Awaitable[Status | None]: ...
+
+
+@runtime_checkable
+class PostBindPlugin(Protocol):
+    def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None | Awaitable[None]: ...
+
+
+@runtime_checkable
+class SignPlugin(Protocol):
+    def sign(self, pod: Pod) -> Mapping[str, object] | Status:
+        """The part of the pod this plugin looks at, as hashable values: pods whose parts are all
+        equal get equal verdicts and scores. A Status that is not Success refuses to sign."""
+        ...
+
+
+@runtime_checkable
+class ClosePlugin(Protocol):
+    def close(self) -> None: ...
+
+
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Clock(Protocol):
+    """Time as a parameter: virtual in simulation, the wall's in production."""
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        ...
+
+    def call_later(self, delay_s: float, callback: Callable[[], None]) -> Timer: ...
+
+
+class WaitingPod(Protocol):
+    """A pod that Permit plugins hold back."""
+
+    @property
+    def pod(self) -> Pod: ...
+    @property
+    def node_name(self) -> str: ...
+    def pending_plugins(self) -> Sequence[str]: ...
+    def allow(self, plugin: str) -> None: ...
+    def reject(self, plugin: str, message: str) -> bool: ...
+    def preempt(self, plugin: str, message: str) -> bool: ...
+
+
+class ApiWriter(Protocol):
+    """Everything the scheduler changes in the outside world. Failures are raised as ApiError."""
+
+    async def bind(self, pod: Pod, node_name: str) -> None: ...
+    async def patch_pod_status(self, pod: Pod, patch: Any) -> None: ...
+    async def delete_pod(self, pod: Pod) -> None: ...
+
+
+class Handle(Protocol):
+    """What a plugin may use of the scheduler it runs in."""
+
+    @property
+    def profile_name(self) -> str: ...
+    @property
+    def cluster(self) -> Cluster: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def writer(self) -> ApiWriter: ...
+    def waiting_pods(self) -> Sequence[WaitingPod]: ...
+    def waiting_pod(self, uid: str) -> WaitingPod | None: ...
+    def reject_waiting_pod(self, uid: str) -> bool: ...
+    def activate(self, pods: Mapping[str, Pod]) -> None: ...
+
+
+#: Builds a plugin: a class that takes its arguments and the handle, or only some of them, or nothing.
+PluginFactory = Callable[..., Any]

@@ -1,0 +1,103 @@
+"""What every Kubernetes object carries, and the base of mooring's typed objects."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from mooring.objects.quantity import ZERO, Quantity, parse_quantity
+
+#: A resource list: resource name → quantity.
+ResourceList = dict[str, Quantity]
+
+
+class Part(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True, gc=False):
+    """A piece of an object: only the fields mooring reads; decoding skips the others."""
+
+
+class OwnerReference(Part, frozen=True):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class ObjectMeta(Part, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    generate_name: str = ""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: list[OwnerReference] = []
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    resource_version: str = ""
+    generation: int = 0
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        return next((owner for owner in self.owner_references if owner.controller), None)
+
+
+class KubeObject(
+    msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True, dict=True
+):
+    """A whole object. Values derived from it are cached on it, which is safe: it never changes."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        return self.metadata.namespace
+
+    @property
+    def uid(self) -> str:
+        return self.metadata.uid
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.metadata.labels
+
+    @cached_property
+    def key(self) -> str:
+        """`namespace/name`, or the bare name of an object that has no namespace."""
+        meta = self.metadata
+        return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+
+    @property
+    def terminating(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+
+def decode_hook(kind: type, value: object) -> Any:
+    """Tell msgspec how to read what JSON has no type for."""
+    if kind is Quantity:
+        return _quantity(value)
+    raise NotImplementedError(f"no decoder for {kind.__name__}")
+
+
+def encode_hook(value: object) -> Any:
+    raise NotImplementedError(f"no encoder for {type(value).__name__}")
+
+
+def _quantity(value: object) -> Quantity:
+    if isinstance(value, str):
+        return parse_quantity(value.strip())
+    if isinstance(value, bool):
+        raise ValueError(f"a quantity is a number or a string, not {str(value).lower()}")
+    if isinstance(value, int | float):
+        return parse_quantity(repr(value))
+    if value is None:
+        return ZERO
+    raise ValueError(f"a quantity is a number or a string, not {type(value).__name__}")

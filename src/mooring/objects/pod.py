@@ -1,0 +1,266 @@
+"""Pod: the part of it that a scheduler reads, and what follows from it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import cached_property
+
+import msgspec
+
+from mooring.objects import requests
+from mooring.objects.affinity import PodTerms, compile_pod_terms
+from mooring.objects.meta import KubeObject, Part, ResourceList
+from mooring.objects.quantity import ZERO
+from mooring.objects.requests import Amounts
+from mooring.objects.selectors import LabelSelector, NodeSelector, NodeSelectorTerm
+from mooring.objects.storage import Volume
+from mooring.objects.taints import Toleration
+
+DEFAULT_SCHEDULER = "default-scheduler"
+
+
+class ContainerPort(Part, frozen=True):
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = msgspec.field(name="hostIP", default="")
+    protocol: str = ""
+    name: str = ""
+
+
+class ResourceClaimName(Part, frozen=True):
+    name: str = ""
+    request: str = ""
+
+
+class ResourceRequirements(Part, frozen=True):
+    requests: ResourceList = {}
+    limits: ResourceList = {}
+    claims: list[ResourceClaimName] = []
+
+
+class RestartRule(Part, frozen=True):
+    action: str = ""
+
+
+class Container(Part, frozen=True):
+    name: str = ""
+    image: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
+    ports: list[ContainerPort] = []
+    restart_policy: str = ""
+    restart_policy_rules: list[RestartRule] = []
+
+    @property
+    def restartable(self) -> bool:
+        """Of an init container: it keeps running beside the others (a sidecar)."""
+        return self.restart_policy == "Always"
+
+
+class PodAffinityTerm(Part, frozen=True):
+    label_selector: LabelSelector | None = None
+    namespaces: list[str] = []
+    namespace_selector: LabelSelector | None = None
+    topology_key: str = ""
+    match_label_keys: list[str] = []
+    mismatch_label_keys: list[str] = []
+
+
+class WeightedPodAffinityTerm(Part, frozen=True):
+    weight: int = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
+class PodAffinity(Part, frozen=True):
+    """Both podAffinity and podAntiAffinity: the sign is in the field that holds it."""
+
+    required: list[PodAffinityTerm] = msgspec.field(
+        name="requiredDuringSchedulingIgnoredDuringExecution", default_factory=list
+    )
+    preferred: list[WeightedPodAffinityTerm] = msgspec.field(
+        name="preferredDuringSchedulingIgnoredDuringExecution", default_factory=list
+    )
+
+
+class PreferredSchedulingTerm(Part, frozen=True):
+    weight: int = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
+class NodeAffinity(Part, frozen=True):
+    required: NodeSelector | None = msgspec.field(
+        name="requiredDuringSchedulingIgnoredDuringExecution", default=None
+    )
+    #: None and an empty list differ: only a missing list lets the plugin skip scoring.
+    preferred: list[PreferredSchedulingTerm] | None = msgspec.field(
+        name="preferredDuringSchedulingIgnoredDuringExecution", default=None
+    )
+
+
+class Affinity(Part, frozen=True):
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class TopologySpreadConstraint(Part, frozen=True):
+    max_skew: int = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: list[str] = []
+
+
+class SchedulingGate(Part, frozen=True):
+    name: str = ""
+
+
+class PodResourceClaim(Part, frozen=True):
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodSpec(Part, frozen=True):
+    node_name: str = ""
+    scheduler_name: str = ""
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    containers: list[Container] = []
+    init_containers: list[Container] = []
+    #: None and an empty map differ: only a missing selector lets NodeAffinity skip.
+    node_selector: dict[str, str] | None = None
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] = []
+    topology_spread_constraints: list[TopologySpreadConstraint] = []
+    scheduling_gates: list[SchedulingGate] = []
+    resources: ResourceRequirements | None = None
+    overhead: ResourceList = {}
+    volumes: list[Volume] = []
+    host_network: bool = False
+    host_users: bool | None = None
+    resource_claims: list[PodResourceClaim] = []
+    termination_grace_period_seconds: int | None = None
+
+
+class PodCondition(Part, frozen=True):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    observed_generation: int = 0
+    last_transition_time: datetime | None = None
+
+
+class ContainerStatus(Part, frozen=True):
+    name: str = ""
+    resources: ResourceRequirements | None = None
+    allocated_resources: ResourceList = {}
+
+
+class PodResourceClaimStatus(Part, frozen=True):
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class PodStatus(Part, frozen=True):
+    phase: str = ""
+    nominated_node_name: str = ""
+    start_time: datetime | None = None
+    conditions: list[PodCondition] = []
+    container_statuses: list[ContainerStatus] = []
+    init_container_statuses: list[ContainerStatus] = []
+    resources: ResourceRequirements | None = None
+    allocated_resources: ResourceList = {}
+    resource_claim_statuses: list[PodResourceClaimStatus] = []
+
+
+class Pod(KubeObject, frozen=True):
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def node_name(self) -> str:
+        return self.spec.node_name
+
+    @property
+    def nominated_node_name(self) -> str:
+        return self.status.nominated_node_name
+
+    @property
+    def priority(self) -> int:
+        return self.spec.priority or 0
+
+    @property
+    def scheduler_name(self) -> str:
+        return self.spec.scheduler_name or DEFAULT_SCHEDULER
+
+    @property
+    def finished(self) -> bool:
+        """A pod that has run to its end holds nothing on its node."""
+        return self.status.phase in ("Succeeded", "Failed")
+
+    @cached_property
+    def host_ports(self) -> tuple[tuple[str, str, int], ...]:
+        """The (address, protocol, port) of every port that the pod takes on its node."""
+        sidecars = (c for c in self.spec.init_containers if c.restartable)
+        return tuple(
+            (port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
+            for container in (*sidecars, *self.spec.containers)
+            for port in container.ports
+            if port.host_port > 0
+        )
+
+    @cached_property
+    def affinity_terms(self) -> PodTerms:
+        affinity = self.spec.affinity or Affinity()
+        return compile_pod_terms(self.namespace, affinity.pod_affinity, affinity.pod_anti_affinity)
+
+    @cached_property
+    def label_items(self) -> frozenset[tuple[str, str]]:
+        """The labels as a value that can be a dictionary key."""
+        return frozenset(self.metadata.labels.items())
+
+    @cached_property
+    def requests(self) -> Amounts:
+        """What the pod asks of a node that it is to be placed on."""
+        return requests.amounts(requests.spec_requests(self))
+
+    @cached_property
+    def scoring_requests(self) -> Amounts:
+        """What scoring by free resources takes it to ask for."""
+        return requests.amounts(requests.scoring_requests(self))
+
+    @cached_property
+    def held(self) -> Amounts:
+        """What the pod holds on the node it is on."""
+        return requests.amounts(self.held_resources)
+
+    @cached_property
+    def held_resources(self) -> ResourceList:
+        """As `held`, exactly, with every name that was asked for."""
+        return requests.held_requests(self)
+
+    @cached_property
+    def held_non_zero(self) -> tuple[int, int]:
+        """The cpu (milli) and memory (bytes) that scoring takes it to hold."""
+        resources = requests.held_non_zero(self, self.held_resources)
+        return (
+            resources.get(requests.CPU, ZERO).milli_value,
+            resources.get(requests.MEMORY, ZERO).value,
+        )
+
+    def placed_on(self, node_name: str) -> Pod:
+        """This pod as it will be once bound there."""
+        return msgspec.structs.replace(
+            self, spec=msgspec.structs.replace(self.spec, node_name=node_name)
+        )
+
+    def with_status(self, **changes: object) -> Pod:
+        return msgspec.structs.replace(self, status=msgspec.structs.replace(self.status, **changes))
+
+    def condition(self, kind: str) -> PodCondition | None:
+        return next((c for c in self.status.conditions if c.type == kind), None)

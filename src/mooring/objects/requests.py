@@ -1,0 +1,204 @@
+"""What a pod asks of a node, summed over its containers exactly as the API defines it.
+
+Init containers run one after another, sidecars run beside all that follows them, resources set for the pod
+as a whole replace the sum, overhead comes on top, and a pod resized in place holds the larger of what it
+has and what it wants. Quantities are summed exactly and made integers once, at the end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from mooring.objects.meta import ResourceList
+from mooring.objects.quantity import ZERO, Quantity
+from mooring.objects.selectors import label_key_problem
+
+if TYPE_CHECKING:
+    from mooring.objects.pod import Container, ContainerStatus, Pod
+
+CPU = "cpu"
+MEMORY = "memory"
+EPHEMERAL_STORAGE = "ephemeral-storage"
+PODS = "pods"
+
+#: Integers by resource name: thousandths of a core for cpu, whole units for everything else.
+Amounts = dict[str, int]
+
+#: What scoring assumes of a container that does not say.
+NON_ZERO_DEFAULTS: ResourceList = {CPU: Quantity(100, -3), MEMORY: Quantity(200 * 1024 * 1024)}
+
+_NATIVE_DOMAIN = "kubernetes.io/"
+_FIRST_CLASS = frozenset((CPU, MEMORY, EPHEMERAL_STORAGE))
+_BAD_REQUEST_PREFIX = re.compile(r"requests\.")
+
+
+def is_extended(name: str) -> bool:
+    """A resource that a vendor defines: `nvidia.com/gpu`."""
+    return (
+        "/" in name
+        and _NATIVE_DOMAIN not in name
+        and not _BAD_REQUEST_PREFIX.match(name)
+        and label_key_problem(f"requests.{name}") is None
+    )
+
+
+def is_scalar(name: str) -> bool:
+    """A counted resource beside cpu, memory and ephemeral storage; other names count for nothing."""
+    return (
+        name.startswith(("hugepages-", "attachable-volumes-"))
+        or _NATIVE_DOMAIN in name
+        or is_extended(name)
+    )
+
+
+def amounts(resources: Mapping[str, Quantity]) -> Amounts:
+    """The integers that scheduling counts with; names it does not count are left out."""
+    return {
+        name: amount_of(name, quantity)
+        for name, quantity in resources.items()
+        if name in _FIRST_CLASS or is_scalar(name)
+    }
+
+
+def amount_of(name: str, quantity: Quantity) -> int:
+    return quantity.milli_value if name == CPU else quantity.value
+
+
+def spec_requests(pod: Pod) -> ResourceList:
+    """What a pod that is not running yet asks for."""
+    return _with_overhead(pod, _pod_level(pod, _containers(pod)))
+
+
+def scoring_requests(pod: Pod) -> ResourceList:
+    """What scoring by free resources assumes an incoming pod asks for.
+
+    The reference consults neither pod-level resources nor status here, and so its scores do not either.
+    """
+    return _with_overhead(pod, _containers(pod, defaults=NON_ZERO_DEFAULTS))
+
+
+def held_requests(pod: Pod) -> ResourceList:
+    """What a pod holds on its node, resizes in progress included."""
+    return _with_overhead(pod, _pod_level(pod, _containers(pod, running=True), running=True))
+
+
+def held_non_zero(pod: Pod, held: Mapping[str, Quantity]) -> ResourceList:
+    """As `held_requests`, with the defaults of scoring for containers that do not say."""
+    defaults = dict(NON_ZERO_DEFAULTS)
+    if _has_pod_level(pod):
+        defaults = {name: q for name, q in defaults.items() if name not in held}
+    if not defaults:
+        return dict(held)
+    containers = _containers(pod, running=True, defaults=defaults)
+    return _with_overhead(pod, _pod_level(pod, containers, running=True))
+
+
+def _containers(
+    pod: Pod, *, running: bool = False, defaults: Mapping[str, Quantity] | None = None
+) -> ResourceList:
+    statuses = _statuses(pod) if running else {}
+    total: ResourceList = {}
+    for container in pod.spec.containers:
+        _add(total, _effective(pod, container, statuses, defaults))
+    sidecars: ResourceList = {}
+    largest_init: ResourceList = {}
+    for container in pod.spec.init_containers:
+        if container.restartable:
+            asked = _effective(pod, container, statuses, defaults)
+            _add(total, asked)
+            _add(sidecars, asked)
+            _raise_to(largest_init, sidecars)
+        else:
+            use = dict(_effective(pod, container, {}, defaults))
+            _add(use, sidecars)
+            _raise_to(largest_init, use)
+    _raise_to(total, largest_init)
+    return total
+
+
+def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
+    status = pod.status
+    return {s.name: s for s in (*status.container_statuses, *status.init_container_statuses)}
+
+
+def _effective(
+    pod: Pod,
+    container: Container,
+    statuses: Mapping[str, ContainerStatus],
+    defaults: Mapping[str, Quantity] | None,
+) -> Mapping[str, Quantity]:
+    asked: Mapping[str, Quantity] = container.resources.requests
+    status = statuses.get(container.name)
+    if status is not None and status.resources is not None:
+        asked = _resized(pod, asked, status.resources.requests, status.allocated_resources)
+    return {**defaults, **asked} if defaults else asked
+
+
+def _resized(
+    pod: Pod,
+    spec: Mapping[str, Quantity],
+    actuated: Mapping[str, Quantity],
+    allocated: Mapping[str, Quantity],
+) -> ResourceList:
+    """A resize the node has refused for good is not waited for; any other counts in full."""
+    largest: ResourceList = {}
+    for part in (actuated, allocated) if _resize_infeasible(pod) else (spec, actuated, allocated):
+        _raise_to(largest, part)
+    return largest
+
+
+def _resize_infeasible(pod: Pod) -> bool:
+    pending = pod.condition("PodResizePending")
+    return pending is not None and pending.reason == "Infeasible"
+
+
+def _has_pod_level(pod: Pod) -> bool:
+    resources = pod.spec.resources
+    return resources is not None and any(map(_settable_for_pod, resources.requests))
+
+
+def _settable_for_pod(name: str) -> bool:
+    return name in (CPU, MEMORY) or name.startswith("hugepages-")
+
+
+def _pod_level(pod: Pod, containers: ResourceList, *, running: bool = False) -> ResourceList:
+    """Resources set for the pod as a whole replace what its containers sum up to."""
+    resources = pod.spec.resources
+    if resources is None or not _has_pod_level(pod):
+        return containers
+    asked: Mapping[str, Quantity] = resources.requests
+    if running and pod.status.resources is not None:
+        status = pod.status
+        effective = _resized(pod, asked, pod.status.resources.requests, status.allocated_resources)
+        asked = {name: effective.get(name, ZERO) for name in asked}
+    for name, quantity in asked.items():
+        if _settable_for_pod(name):
+            containers[name] = quantity
+    return containers
+
+
+def _with_overhead(pod: Pod, total: ResourceList) -> ResourceList:
+    _add(total, pod.spec.overhead)
+    return total
+
+
+def _add(total: ResourceList, more: Mapping[str, Quantity]) -> None:
+    for name, quantity in more.items():
+        held = total.get(name)
+        total[name] = quantity if held is None else held.plus(quantity)
+
+
+def _raise_to(total: ResourceList, other: Mapping[str, Quantity]) -> None:
+    for name, quantity in other.items():
+        held = total.get(name)
+        if held is None or quantity.exceeds(held):
+            total[name] = quantity
+
+
+def sum_of(lists: Iterable[Mapping[str, Quantity]]) -> ResourceList:
+    total: ResourceList = {}
+    for each in lists:
+        _add(total, each)
+    return total

@@ -1,0 +1,214 @@
+"""Storage objects: a pod's volumes, claims, volumes, classes and what drivers say of nodes."""
+
+from __future__ import annotations
+
+import msgspec
+
+from mooring.objects.meta import KubeObject, Part, ResourceList
+from mooring.objects.quantity import Quantity
+from mooring.objects.selectors import LabelSelector, NodeSelector
+
+
+class ClaimVolumeSource(Part, frozen=True):
+    claim_name: str = ""
+    read_only: bool = False
+
+
+class ImageVolumeSource(Part, frozen=True):
+    reference: str = ""
+
+
+class EphemeralVolumeSource(Part, frozen=True):
+    pass
+
+
+class GCEPersistentDisk(Part, frozen=True):
+    pd_name: str = ""
+    read_only: bool = False
+
+
+class AWSElasticBlockStore(Part, frozen=True):
+    volume_id: str = msgspec.field(name="volumeID", default="")
+    read_only: bool = False
+
+
+class AzureDisk(Part, frozen=True):
+    disk_name: str = ""
+    disk_uri: str = msgspec.field(name="diskURI", default="")
+    kind: str | None = None
+
+
+class AzureFile(Part, frozen=True):
+    share_name: str = ""
+
+
+class Cinder(Part, frozen=True):
+    volume_id: str = msgspec.field(name="volumeID", default="")
+
+
+class Portworx(Part, frozen=True):
+    volume_id: str = msgspec.field(name="volumeID", default="")
+
+
+class VsphereVolume(Part, frozen=True):
+    volume_path: str = ""
+
+
+class RBD(Part, frozen=True):
+    monitors: list[str] = []
+    image: str = ""
+    pool: str = ""
+    read_only: bool = False
+
+
+class ISCSI(Part, frozen=True):
+    iqn: str = ""
+    read_only: bool = False
+
+
+class CSIVolumeSource(Part, frozen=True):
+    driver: str = ""
+    volume_handle: str = ""
+    read_only: bool = False
+
+
+class VolumeSources(Part, frozen=True):
+    """The sources that a pod's volume and a PersistentVolume have in common."""
+
+    gce_persistent_disk: GCEPersistentDisk | None = None
+    aws_elastic_block_store: AWSElasticBlockStore | None = None
+    azure_disk: AzureDisk | None = None
+    azure_file: AzureFile | None = None
+    cinder: Cinder | None = None
+    portworx_volume: Portworx | None = None
+    vsphere_volume: VsphereVolume | None = None
+    rbd: RBD | None = None
+    iscsi: ISCSI | None = None
+    csi: CSIVolumeSource | None = None
+
+
+class Volume(VolumeSources, frozen=True):
+    """A volume as a pod names it."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimVolumeSource | None = None
+    ephemeral: EphemeralVolumeSource | None = None
+    image: ImageVolumeSource | None = None
+
+
+class VolumeResources(Part, frozen=True):
+    requests: ResourceList = {}
+
+
+class PersistentVolumeClaimSpec(Part, frozen=True):
+    access_modes: list[str] = []
+    selector: LabelSelector | None = None
+    resources: VolumeResources = VolumeResources()
+    volume_name: str = ""
+    storage_class_name: str | None = None
+    volume_mode: str | None = None
+    volume_attributes_class_name: str | None = None
+
+
+class PersistentVolumeClaimStatus(Part, frozen=True):
+    phase: str = ""
+
+
+class PersistentVolumeClaim(KubeObject, frozen=True):
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+    status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
+
+
+class ObjectReference(Part, frozen=True):
+    kind: str = ""
+    api_version: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class VolumeNodeAffinity(Part, frozen=True):
+    required: NodeSelector | None = None
+
+
+class PersistentVolumeSpec(VolumeSources, frozen=True):
+    capacity: ResourceList = {}
+    access_modes: list[str] = []
+    claim_ref: ObjectReference | None = None
+    storage_class_name: str = ""
+    volume_mode: str | None = None
+    node_affinity: VolumeNodeAffinity | None = None
+    volume_attributes_class_name: str | None = None
+
+
+class PersistentVolumeStatus(Part, frozen=True):
+    phase: str = ""
+
+
+class PersistentVolume(KubeObject, frozen=True):
+    spec: PersistentVolumeSpec = PersistentVolumeSpec()
+    status: PersistentVolumeStatus = PersistentVolumeStatus()
+
+
+class TopologySelectorExpression(Part, frozen=True):
+    key: str = ""
+    values: list[str] = []
+
+
+class TopologySelectorTerm(Part, frozen=True):
+    match_label_expressions: list[TopologySelectorExpression] = []
+
+
+class StorageClass(KubeObject, frozen=True):
+    provisioner: str = ""
+    volume_binding_mode: str | None = None
+    allowed_topologies: list[TopologySelectorTerm] = []
+
+
+class CSINodeDriverAllocatable(Part, frozen=True):
+    count: int | None = None
+
+
+class CSINodeDriver(Part, frozen=True):
+    name: str = ""
+    node_id: str = msgspec.field(name="nodeID", default="")
+    topology_keys: list[str] = []
+    allocatable: CSINodeDriverAllocatable | None = None
+
+
+class CSINodeSpec(Part, frozen=True):
+    drivers: list[CSINodeDriver] = []
+
+
+class CSINode(KubeObject, frozen=True):
+    spec: CSINodeSpec = CSINodeSpec()
+
+
+class CSIDriverSpec(Part, frozen=True):
+    storage_capacity: bool | None = None
+
+
+class CSIDriver(KubeObject, frozen=True):
+    spec: CSIDriverSpec = CSIDriverSpec()
+
+
+class CSIStorageCapacity(KubeObject, frozen=True):
+    storage_class_name: str = ""
+    node_topology: LabelSelector | None = None
+    capacity: Quantity | None = None
+    maximum_volume_size: Quantity | None = None
+
+
+class VolumeAttachmentSource(Part, frozen=True):
+    persistent_volume_name: str | None = None
+
+
+class VolumeAttachmentSpec(Part, frozen=True):
+    attacher: str = ""
+    node_name: str = ""
+    source: VolumeAttachmentSource = VolumeAttachmentSource()
+
+
+class VolumeAttachment(KubeObject, frozen=True):
+    spec: VolumeAttachmentSpec = VolumeAttachmentSpec()

@@ -1,0 +1,1 @@
+"""Tests: `tests/` mirrors `src/mooring/`; makers of objects are in `tests.makers`."""
