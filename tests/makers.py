@@ -35,6 +35,7 @@ from mooring.objects.pod import (
     PodStatus,
     PreferredSchedulingTerm,
     ResourceRequirements,
+    RestartRule,
     SchedulingGate,
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
@@ -77,6 +78,7 @@ def make_container(
     image: str = "",
     ports: Iterable[int | ContainerPort] = (),
     restart_policy: str = "",
+    restart_actions: Iterable[str] = (),
 ) -> Container:
     """A container; a bare number among `ports` is a host port."""
     return Container(
@@ -90,6 +92,7 @@ def make_container(
             for port in ports
         ],
         restart_policy=restart_policy,
+        restart_policy_rules=[RestartRule(action=action) for action in restart_actions],
     )
 
 
@@ -129,6 +132,7 @@ def make_pod(
     claims: Iterable[str] = (),
     resource_claims: Iterable[PodResourceClaim] = (),
     host_network: bool = False,
+    host_users: bool | None = None,
     grace_period_s: int | None = None,
     # Its status.
     phase: str = "",
@@ -179,6 +183,7 @@ def make_pod(
             overhead=resources(overhead),
             volumes=[*volumes, *(make_claim_volume(claim) for claim in claims)],
             host_network=host_network,
+            host_users=host_users,
             resource_claims=list(resource_claims),
             termination_grace_period_seconds=grace_period_s,
         ),

@@ -3,6 +3,9 @@
 MooringError
 ├── InputError         a manifest that cannot be used: file, document, field, what is wrong
 ├── ConfigError        a configuration that cannot be used: every problem, each with its field path
+├── ApiError           the API server answered with a failure
+│   ├── NotFound       404: the object is gone
+│   └── Conflict       409: someone wrote first; read again and decide again
 ├── PluginError        a plugin that cannot be loaded or built, or that broke the framework's contract
 └── InvariantError     mooring's own books do not add up: a bug, never the user's fault
 """
@@ -30,6 +33,18 @@ class ConfigError(MooringError):
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("\n".join(problems))
         self.problems = tuple(problems)
+
+
+class ApiError(MooringError):
+    """The API server answered with a failure, or did not answer."""
+
+
+class NotFound(ApiError):
+    """404: the object is gone."""
+
+
+class Conflict(ApiError):
+    """409: someone wrote first; read again and decide again."""
 
 
 class PluginError(MooringError):

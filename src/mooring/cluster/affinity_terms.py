@@ -1,23 +1,21 @@
 """The affinity terms of the pods that are placed, counted by row.
 
-Pods of one controller carry equal terms, so a term is held once, with a count a row. Which held
-terms speak of an incoming pod is remembered by the pod's namespace and labels, and is only asked again
-when a term appears that was not there.
+Pods of one controller carry equal terms, so a term is held once, with a count a row. Terms are filed by
+what they ask of a pod, so that those that speak of an incoming pod are found among the many that do not.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
+from mooring.cluster.clue_index import Clue, ClueIndex, clues_of, demands_of
+from mooring.cluster.columns import Ints
 from mooring.objects.affinity import AffinityTerm
 from mooring.objects.pod import Pod
-
-_MOST_REMEMBERED = 1024
 
 
 class TermKind(Enum):
@@ -37,68 +35,70 @@ class _TermKey:
 class HeldTerm:
     """One term, and on which rows how many pods hold it."""
 
-    __slots__ = ("counts", "holders", "kind", "term", "weight")
+    __slots__ = ("clues", "counts", "holders", "kind", "term", "weight")
 
-    def __init__(self, key: _TermKey, capacity: int) -> None:
+    def __init__(self, key: _TermKey, clues: tuple[Clue, ...], capacity: int) -> None:
         self.kind = key.kind
         self.term = key.term
         #: Of a preferred term; 0 for a required one.
         self.weight = key.weight
-        #: int32[row]
-        self.counts = np.zeros(capacity, np.int32)
+        #: What it is filed under.
+        self.clues = clues
+        #: int64[row]
+        self.counts: Ints = np.zeros(capacity, np.int64)
         #: How many pods hold it in all.
         self.holders = 0
-
-
-_PodKey = tuple[str, frozenset[tuple[str, str]], frozenset[tuple[str, str]]]
 
 
 class HeldTerms:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self._terms: dict[_TermKey, HeldTerm] = {}
-        self._speaking_of: OrderedDict[_PodKey, list[HeldTerm]] = OrderedDict()
+        self._by_clue: ClueIndex[HeldTerm] = ClueIndex()
 
     def add(self, pod: Pod, row: int) -> None:
         for key in _keys(pod):
             held = self._terms.get(key)
             if held is None:
-                held = self._terms[key] = HeldTerm(key, self.capacity)
-                self._speaking_of.clear()
+                held = self._terms[key] = self._new_term(key)
             held.counts[row] += 1
             held.holders += 1
 
     def remove(self, pod: Pod, row: int) -> None:
+        """Raises KeyError if a term of the pod is not held."""
         for key in _keys(pod):
             held = self._terms[key]
             held.counts[row] -= 1
             held.holders -= 1
             if not held.holders:
                 del self._terms[key]
-                self._speaking_of.clear()
+                self._by_clue.withdraw(held, held.clues)
 
     def speaking_of(self, pod: Pod, namespace_labels: Mapping[str, str]) -> Sequence[HeldTerm]:
         """The held terms that match this pod, whichever their kind."""
         if not self._terms:
             return ()
-        key = (pod.namespace, pod.label_items, frozenset(namespace_labels.items()))
-        known = self._speaking_of.get(key)
-        if known is None:
-            if len(self._speaking_of) >= _MOST_REMEMBERED:
-                self._speaking_of.popitem(last=False)
-            known = self._speaking_of[key] = [
-                held
-                for held in self._terms.values()
-                if held.term.matches(pod.namespace, pod.labels, namespace_labels)
-            ]
-        return known
+        namespace, labels = pod.namespace, pod.labels
+        return [
+            held
+            for held in self._by_clue.find(clues_of(namespace, labels))
+            if held.term.matches(namespace, labels, namespace_labels)
+        ]
 
     def grow(self, capacity: int) -> None:
         self.capacity = capacity
         for held in self._terms.values():
-            longer = np.zeros(capacity, np.int32)
+            longer = np.zeros(capacity, np.int64)
             longer[: len(held.counts)] = held.counts
             held.counts = longer
+
+    def _new_term(self, key: _TermKey) -> HeldTerm:
+        term = key.term
+        namespaces = term.namespaces if term.namespace_selector.nothing else None
+        clues = self._by_clue.rarest(demands_of(term.selector, namespaces))
+        held = HeldTerm(key, clues, self.capacity)
+        self._by_clue.file(held, clues)
+        return held
 
 
 def _keys(pod: Pod) -> list[_TermKey]:

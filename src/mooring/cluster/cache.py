@@ -45,7 +45,8 @@ class Cluster:
         self._tree = NodeTree()
         self._generation = 0
         #: Names of entries whose row must be written again: for the node, or for its pods only.
-        self._stale_nodes: set[str] = set()
+        #: Nodes in the order they came, since the first to list an image says how large it is.
+        self._stale_nodes: dict[str, None] = {}
         self._stale_usage: set[str] = set()
         self._snapshot: Snapshot | None = None
 
@@ -60,7 +61,7 @@ class Cluster:
         if self._tree.add(node):
             self._snapshot = None
         self._touch(info)
-        self._stale_nodes.add(node.name)
+        self._stale_nodes[node.name] = None
 
     def remove_node(self, name: str) -> None:
         info = self.infos.get(name)
@@ -70,7 +71,7 @@ class Cluster:
         self._tree.remove(name)
         self._snapshot = None
         self._touch(info)
-        self._stale_nodes.add(name)
+        self._stale_nodes[name] = None
         self._drop_if_empty(info)
 
     # Pods

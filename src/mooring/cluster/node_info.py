@@ -35,7 +35,7 @@ class NodeInfo:
 
     def __init__(self, name: str, row: int = -1) -> None:
         self.name = name
-        #: Which row of the columns is this node's; -1 for a copy that has none.
+        #: Which row of the columns is this node's.
         self.row = row
         self.node: Node | None = None
         #: Every pod that counts here (assigned or assumed), by UID.
@@ -99,8 +99,8 @@ class NodeInfo:
                     self.pvc_refs.pop(key, None)
 
     def copy(self) -> NodeInfo:
-        """For trying something out; it belongs to no row."""
-        other = NodeInfo(self.name)
+        """For trying something out; the row stays that of the node it was copied from."""
+        other = NodeInfo(self.name, self.row)
         other.node = self.node
         other.pods = dict(self.pods)
         other.allocatable = self.allocatable

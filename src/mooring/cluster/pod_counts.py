@@ -8,16 +8,30 @@ pod. PodTopologySpread and InterPodAffinity share these counts.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from mooring.cluster.columns import Ints
+from mooring.cluster.clue_index import Clue, ClueIndex, clues_of, demands_of
+from mooring.cluster.columns import Codes, Ints, Mask
 from mooring.objects.pod import Pod
 from mooring.objects.selectors import Selector
 
 #: How many different questions are remembered; the one asked longest ago is forgotten first.
 MOST_COUNTERS = 1024
+
+
+class Pickable(Protocol):
+    """What a query looks at: a pod, or a group of pods that are alike."""
+
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def labels(self) -> Mapping[str, str]: ...
+    @property
+    def terminating(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,23 +44,48 @@ class PodQuery:
     #: Whether pods that are being deleted count.
     terminating: bool = True
 
-    def picks(self, group: PodGroup) -> bool:
+    def picks(self, pod: Pickable) -> bool:
         return (
-            (self.terminating or not group.terminating)
-            and (self.namespaces is None or group.namespace in self.namespaces)
-            and self.selector.matches(group.labels)
+            (self.terminating or not pod.terminating)
+            and (self.namespaces is None or pod.namespace in self.namespaces)
+            and self.selector.matches(pod.labels)
         )
+
+
+def by_domain(codes: Codes, counts: Ints, domains: int) -> Ints:
+    """Add up what is counted by row, domain by domain.
+
+    ``totals[code] = sum of counts[row] over the rows with that code``, in int64 throughout. The result
+    has one place more than there are domains, for the rows without the label: their code, ABSENT, is -1,
+    so the result is also the table to look codes up in.
+
+    codes
+        ``int32[row]``: each row's domain, or ABSENT.
+    counts
+        ``int64[row]``.
+    """
+    totals = np.zeros(domains + 1, np.int64)
+    np.add.at(totals, codes, counts)
+    return totals
+
+
+def domains_among(codes: Codes, domains: int) -> Mask:
+    """bool[domain + 1]: which domains these rows are in; the last place is for those in none."""
+    found = np.bincount(codes + 1, minlength=domains + 1) > 0
+    # The bin of ABSENT comes first, and its place is the last. (A roll takes three times as long.)
+    return np.concatenate((found[1:], found[:1]))
 
 
 class PodGroup:
     """Pods that no selector can tell apart."""
 
-    __slots__ = ("counters", "labels", "namespace", "rows", "terminating")
+    __slots__ = ("clues", "counters", "labels", "namespace", "rows", "terminating")
 
     def __init__(self, pod: Pod) -> None:
         self.namespace = pod.namespace
         self.labels = pod.labels
         self.terminating = pod.terminating
+        self.clues: tuple[Clue, ...] = clues_of(pod.namespace, pod.labels)
         #: Row → how many of them are there.
         self.rows: dict[int, int] = {}
         #: The counters that count them.
@@ -54,10 +93,12 @@ class PodGroup:
 
 
 class _Counter:
-    __slots__ = ("counts", "query")
+    __slots__ = ("clues", "counts", "query")
 
-    def __init__(self, query: PodQuery, capacity: int) -> None:
+    def __init__(self, query: PodQuery, clues: tuple[Clue, ...], capacity: int) -> None:
         self.query = query
+        #: What it is filed under.
+        self.clues = clues
         #: int64[row]
         self.counts: Ints = np.zeros(capacity, np.int64)
 
@@ -69,27 +110,30 @@ class PodCounts:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self._groups: dict[_GroupKey, PodGroup] = {}
+        self._groups_by_clue: ClueIndex[PodGroup] = ClueIndex()
         self._counters: OrderedDict[PodQuery, _Counter] = OrderedDict()
+        self._counters_by_clue: ClueIndex[_Counter] = ClueIndex()
 
     def counts(self, query: PodQuery) -> Ints:
         """int64[row]: how many pods the query picks on each row. Not to be written to."""
         counter = self._counters.get(query)
         if counter is None:
             counter = self._count_afresh(query)
-        self._counters.move_to_end(query)
+        else:
+            self._counters.move_to_end(query)
         return counter.counts
 
     def add(self, pod: Pod, row: int) -> None:
         key = _key(pod)
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = PodGroup(pod)
-            group.counters = [c for c in self._counters.values() if c.query.picks(group)]
+            group = self._groups[key] = self._new_group(pod)
         group.rows[row] = group.rows.get(row, 0) + 1
         for counter in group.counters:
             counter.counts[row] += 1
 
     def remove(self, pod: Pod, row: int) -> None:
+        """Raises KeyError if no such pod was added on this row."""
         key = _key(pod)
         group = self._groups[key]
         left = group.rows[row] - 1
@@ -99,6 +143,7 @@ class PodCounts:
             del group.rows[row]
             if not group.rows:
                 del self._groups[key]
+                self._groups_by_clue.withdraw(group, group.clues)
         for counter in group.counters:
             counter.counts[row] -= 1
 
@@ -109,19 +154,34 @@ class PodCounts:
             longer[: len(counter.counts)] = counter.counts
             counter.counts = longer
 
+    def _new_group(self, pod: Pod) -> PodGroup:
+        group = PodGroup(pod)
+        self._groups_by_clue.file(group, group.clues)
+        candidates = self._counters_by_clue.find(group.clues)
+        group.counters = [counter for counter in candidates if counter.query.picks(group)]
+        return group
+
     def _count_afresh(self, query: PodQuery) -> _Counter:
         if len(self._counters) >= MOST_COUNTERS:
-            _, oldest = self._counters.popitem(last=False)
-            for group in self._groups.values():
-                if oldest in group.counters:
-                    group.counters.remove(oldest)
-        counter = self._counters[query] = _Counter(query, self.capacity)
-        for group in self._groups.values():
-            if query.picks(group):
-                group.counters.append(counter)
-                for row, count in group.rows.items():
-                    counter.counts[row] += count
+            self._forget_oldest()
+        clues = self._counters_by_clue.rarest(demands_of(query.selector, query.namespaces))
+        counter = self._counters[query] = _Counter(query, clues, self.capacity)
+        self._counters_by_clue.file(counter, clues)
+        for group in self._picked(query):
+            group.counters.append(counter)
+            for row, count in group.rows.items():
+                counter.counts[row] += count
         return counter
+
+    def _forget_oldest(self) -> None:
+        query, counter = self._counters.popitem(last=False)
+        self._counters_by_clue.withdraw(counter, counter.clues)
+        for group in self._picked(query):
+            group.counters.remove(counter)
+
+    def _picked(self, query: PodQuery) -> Iterator[PodGroup]:
+        clues = self._groups_by_clue.rarest(demands_of(query.selector, query.namespaces))
+        return (group for group in self._groups_by_clue.find(clues) if query.picks(group))
 
 
 def _key(pod: Pod) -> _GroupKey:

@@ -63,3 +63,12 @@ class Snapshot:
         """intp[position]: the row of each node, in the order of `order`."""
         row_of = self.columns.row_of
         return np.fromiter((row_of[name] for name in self.order), np.intp, len(self.order))
+
+    @cached_property
+    def name_ranks(self) -> NDArray[np.intp]:
+        """intp[row]: the place of each node's name among all names, sorted."""
+        ranks = np.zeros(self.columns.size, np.intp)
+        row_of = self.columns.row_of
+        for rank, name in enumerate(sorted(self.order)):
+            ranks[row_of[name]] = rank
+        return ranks

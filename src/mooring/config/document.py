@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -71,10 +71,8 @@ def _read_json(text: str) -> tuple[Any, list[str]]:
 
 def _without_pairs(value: Any, path: str, repeated: list[str]) -> Any:
     if isinstance(value, _Pairs):
-        repeated += _repeated((key, None) for key, _ in value) and [
-            f"{child(path, key)}: duplicate field"
-            for key, _ in _repeated((key, None) for key, _ in value)
-        ]
+        keys = [key for key, _ in value]
+        repeated += [f"{child(path, keys[i])}: duplicate field" for i in _repeats(keys)]
         return {key: _without_pairs(item, child(path, key), repeated) for key, item in value}
     if isinstance(value, list):
         return [_without_pairs(item, f"{path}[{i}]", repeated) for i, item in enumerate(value)]
@@ -99,20 +97,26 @@ _Loader.add_implicit_resolver(
 def _read_yaml(text: str) -> tuple[Any, list[str]]:
     loader = _Loader(text)
     try:
-        nodes = []
-        while loader.check_node():
-            nodes.append(loader.get_node())
-        given = [node for node in nodes if node.tag != _NULL_TAG]
+        given = [node for node in _nodes(loader) if node.tag != _NULL_TAG]
         if len(given) != 1:
             problem = "is empty" if not given else "has more than one document"
             raise ConfigError(
                 [f"the configuration {problem}; write one KubeSchedulerConfiguration"]
             )
-        return loader.construct_document(given[0]), list(_repeated_in_node(given[0], ""))
+        # First, as construction folds what `<<` brings in into the nodes.
+        repeated = list(_repeated_in_node(given[0], ""))
+        return loader.construct_document(given[0]), repeated
     except yaml.YAMLError as error:
         raise ConfigError([_yaml_problem(error)]) from error
     finally:
         loader.dispose()
+
+
+def _nodes(loader: _Loader) -> Iterator[yaml.Node]:
+    while loader.check_node():
+        node = loader.get_node()
+        if node is not None:
+            yield node
 
 
 def _yaml_problem(error: yaml.YAMLError) -> str:
@@ -122,14 +126,35 @@ def _yaml_problem(error: yaml.YAMLError) -> str:
     return f"not YAML: {' '.join(str(error).split())}"
 
 
-def _repeated_in_node(node: yaml.Node, path: str) -> Iterable[str]:
+def _repeated_in_node(node: yaml.Node, path: str) -> Iterator[str]:
     if isinstance(node, yaml.SequenceNode):
         for i, item in enumerate(node.value):
             yield from _repeated_in_node(item, f"{path}[{i}]")
     elif isinstance(node, yaml.MappingNode):
         # What `<<` brings in may be overridden: it is no repetition.
         pairs = [(key, value) for key, value in node.value if key.tag != _MERGE_TAG]
-        for name, key in _repeated((str(key.value), key) for key, _ in pairs):
-            yield f"{child(path, name)}: duplicate field, on line {key.start_mark.line + 1}"
-        for key, value in pairs:
-            yield from _repeated_in_node(value, child(path, str(key.value)))
+        names = [str(key.value) for key, _ in pairs]
+        for i in _repeats(names):
+            line = pairs[i][0].start_mark.line + 1
+            yield f"{child(path, names[i])}: duplicate field, on line {line}"
+        for name, (_, value) in zip(names, pairs, strict=True):
+            yield from _repeated_in_node(value, child(path, name))
+
+
+def _repeats(names: list[str]) -> list[int]:
+    """The positions of the names that stood before."""
+    return [i for i, name in enumerate(names) if name in names[:i]]
+
+
+def _plain(value: Any) -> Any:
+    """A copy made of dicts with string keys, lists and scalars."""
+    if isinstance(value, Mapping):
+        return {_key(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _key(key: object) -> str:
+    """YAML reads `1:` and `on:` as a number and a boolean; JSON has strings only."""
+    return str(key).lower() if isinstance(key, bool) else str(key)

@@ -1,7 +1,7 @@
 """Lines about one field, in the form that Kubernetes gives them.
 
-`parallelism: Invalid value: 0: should be an integer value greater than zero`: the path, what kind of
-mistake it is, the value found, and what is wrong with it.
+`parallelism: Invalid value: 0: should be an integer value greater than zero`: the path, what kind
+of mistake it is, the value found, and what is wrong with it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def shown(value: object) -> str:
 
 
 def _as_go_json(value: object) -> object:
-    """As Go marshals the reference's internal types: their own names, and null for an empty list."""
+    """As Go marshals the reference's internal types: with Go's names, and null for no items."""
     if isinstance(value, Duration):
         return str(value)
     if isinstance(value, msgspec.Struct):
@@ -58,6 +58,6 @@ def _as_go_json(value: object) -> object:
             field.name.title().replace("_", ""): _as_go_json(getattr(value, field.name))
             for field in msgspec.structs.fields(value)
         }
-    if isinstance(value, tuple | list):
+    if isinstance(value, tuple):
         return [_as_go_json(item) for item in value] or None
     return value

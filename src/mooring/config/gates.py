@@ -1,7 +1,7 @@
 """Feature gates: what of kube-scheduler 1.36 is switched on.
 
-Only the gates that a scheduler reads are known here. Names, defaults, locks and dependencies are the
-reference's, and so are the messages.
+Only the gates that a scheduler reads are known here. Names, defaults, locks and dependencies are
+the reference's, and so are the messages.
 """
 
 from __future__ import annotations
@@ -135,7 +135,11 @@ class FeatureGates:
                 )
 
 
-DEFAULT_GATES = FeatureGates()
+def binding_conditions_enabled(gates: FeatureGates) -> bool:
+    """Whether PreBind waits for the binding conditions of devices, which takes two gates."""
+    return gates.enabled("DRADeviceBindingConditions") and gates.enabled(
+        "DRAResourceClaimDeviceStatus"
+    )
 
 
 def parse_gates(text: str) -> FeatureGates:
@@ -170,3 +174,6 @@ def _wrong_settings(settings: Mapping[str, bool]) -> Iterator[str]:
                 f"cannot set feature gate {name} to {str(value).lower()}, "
                 f"feature is locked to {str(gate.default).lower()}"
             )
+
+
+DEFAULT_GATES = FeatureGates()

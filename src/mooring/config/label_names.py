@@ -15,19 +15,20 @@ _SUBDOMAIN = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
 _LONGEST_NAME = 63
 _LONGEST_SUBDOMAIN = 253
 
+# The two spaces before "or" are the API server's.
 _NAME_RULE = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
-    "alphanumeric character (e.g. 'MyName', or 'my.name', or '123-abc', "
+    "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', "
     f"regex used for validation is '{_NAME}')"
 )
 _VALUE_RULE = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
-    "and must start and end with an alphanumeric character (e.g. 'MyValue', or 'my_value', "
-    f"or '12345', regex used for validation is '{_VALUE}')"
+    "and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value', "
+    f" or '12345', regex used for validation is '{_VALUE}')"
 )
 _SUBDOMAIN_RULE = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
-    "and must start and end with an alphanumeric character (e.g. 'example.com', "
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
+    "'-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', "
     f"regex used for validation is '{_SUBDOMAIN}')"
 )
 
@@ -44,7 +45,7 @@ def label_key_problems(key: str) -> list[str]:
     if not name:
         problems.append("name part must be non-empty")
     elif _too_long(name, _LONGEST_NAME):
-        problems.append(f"name part must be no more than {_LONGEST_NAME} characters")
+        problems.append(f"name part must be no more than {_LONGEST_NAME} bytes")
     if not re.fullmatch(_NAME, name):
         problems.append(f"name part {_NAME_RULE}")
     return problems
@@ -53,7 +54,7 @@ def label_key_problems(key: str) -> list[str]:
 def label_value_problems(value: str) -> list[str]:
     problems = []
     if _too_long(value, _LONGEST_NAME):
-        problems.append(f"must be no more than {_LONGEST_NAME} characters")
+        problems.append(f"must be no more than {_LONGEST_NAME} bytes")
     if not re.fullmatch(_VALUE, value):
         problems.append(_VALUE_RULE)
     return problems
@@ -64,7 +65,7 @@ def _prefix_problems(prefix: str) -> list[str]:
         return ["prefix part must be non-empty"]
     problems = []
     if _too_long(prefix, _LONGEST_SUBDOMAIN):
-        problems.append(f"prefix part must be no more than {_LONGEST_SUBDOMAIN} characters")
+        problems.append(f"prefix part must be no more than {_LONGEST_SUBDOMAIN} bytes")
     if not re.fullmatch(_SUBDOMAIN, prefix):
         problems.append(f"prefix part {_SUBDOMAIN_RULE}")
     return problems

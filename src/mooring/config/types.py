@@ -39,7 +39,7 @@ class PluginSet(ConfigPart, frozen=True, omit_defaults=True):
 
 
 class Plugins(ConfigPart, frozen=True, omit_defaults=True):
-    """What is switched on and off, at each extension point and, by `multi_point`, at all of them."""
+    """What is switched on and off: at each extension point and, by `multi_point`, at them all."""
 
     pre_enqueue: PluginSet = PluginSet()
     queue_sort: PluginSet = PluginSet()

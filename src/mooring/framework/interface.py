@@ -18,7 +18,7 @@ Everything of the scheduling cycle is synchronous. `pre_bind`, `bind` and `post_
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -26,6 +26,8 @@ from mooring.cluster.cache import Cluster
 from mooring.cluster.columns import Columns, Ints, Rows
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
+from mooring.framework.api import ApiWriter
+from mooring.framework.clock import Clock
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import EventWithHint
 from mooring.framework.status import Status
@@ -192,46 +194,34 @@ class PreBindPlugin(Protocol):
     ) -> PreFlight | Status | None: ...
     def pre_bind(
         self, state: CycleState, pod: Pod, node_name: str
-    ) -> Status | None | Awaitable[Status | None]: ...
+    ) -> Status | Awaitable[Status | None] | None: ...
 
 
 @runtime_checkable
 class BindPlugin(Protocol):
     def bind(
         self, state: CycleState, pod: Pod, node_name: str
-    ) -> Status | None | Awaitable[Status | None]: ...
+    ) -> Status | Awaitable[Status | None] | None: ...
 
 
 @runtime_checkable
 class PostBindPlugin(Protocol):
-    def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None | Awaitable[None]: ...
+    def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> Awaitable[None] | None: ...
 
 
 @runtime_checkable
 class SignPlugin(Protocol):
     def sign(self, pod: Pod) -> Mapping[str, object] | Status:
-        """The part of the pod this plugin looks at, as hashable values: pods whose parts are all
-        equal get equal verdicts and scores. A Status that is not Success refuses to sign."""
+        """The part of the pod this plugin looks at, as hashable values.
+
+        Pods whose parts are all equal get equal verdicts and scores. A Status refuses to sign.
+        """
         ...
 
 
 @runtime_checkable
 class ClosePlugin(Protocol):
     def close(self) -> None: ...
-
-
-class Timer(Protocol):
-    def cancel(self) -> None: ...
-
-
-class Clock(Protocol):
-    """Time as a parameter: virtual in simulation, the wall's in production."""
-
-    def now(self) -> float:
-        """Seconds since the epoch."""
-        ...
-
-    def call_later(self, delay_s: float, callback: Callable[[], None]) -> Timer: ...
 
 
 class WaitingPod(Protocol):
@@ -245,14 +235,6 @@ class WaitingPod(Protocol):
     def allow(self, plugin: str) -> None: ...
     def reject(self, plugin: str, message: str) -> bool: ...
     def preempt(self, plugin: str, message: str) -> bool: ...
-
-
-class ApiWriter(Protocol):
-    """Everything the scheduler changes in the outside world. Failures are raised as ApiError."""
-
-    async def bind(self, pod: Pod, node_name: str) -> None: ...
-    async def patch_pod_status(self, pod: Pod, patch: Any) -> None: ...
-    async def delete_pod(self, pod: Pod) -> None: ...
 
 
 class Handle(Protocol):
@@ -269,7 +251,13 @@ class Handle(Protocol):
     def waiting_pods(self) -> Sequence[WaitingPod]: ...
     def waiting_pod(self, uid: str) -> WaitingPod | None: ...
     def reject_waiting_pod(self, uid: str) -> bool: ...
-    def activate(self, pods: Mapping[str, Pod]) -> None: ...
+    def activate(self, pods: Mapping[str, Pod]) -> None:
+        """Try these pods at once, by `namespace/name`."""
+        ...
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run something beside the scheduling cycle."""
+        ...
 
 
 #: Builds a plugin: a class that takes its arguments and the handle, or only some of them, or nothing.

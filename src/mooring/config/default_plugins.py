@@ -1,0 +1,113 @@
+"""The plugins of a profile that says nothing, and the order in which each point runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mooring.config.extension_points import ExtensionPoint as Point
+from mooring.config.gates import FeatureGates
+from mooring.config.types import Plugin, Plugins, PluginSet
+
+#: The default profile with the gates of 1.36 at their defaults. DynamicResources stands before
+#: DefaultPreemption: giving an idle claim back is kinder than evicting a pod.
+_ALWAYS = (
+    Plugin("SchedulingGates"),
+    Plugin("PrioritySort"),
+    Plugin("NodeUnschedulable"),
+    Plugin("NodeName"),
+    Plugin("TaintToleration", 3),
+    Plugin("NodeAffinity", 2),
+    Plugin("NodePorts"),
+    Plugin("NodeResourcesFit", 1),
+    Plugin("VolumeRestrictions"),
+    Plugin("NodeVolumeLimits"),
+    Plugin("VolumeBinding"),
+    Plugin("VolumeZone"),
+    Plugin("PodTopologySpread", 2),
+    Plugin("InterPodAffinity", 2),
+    Plugin("DynamicResources", 2),
+    Plugin("DefaultPreemption"),
+    Plugin("NodeResourcesBalancedAllocation", 1),
+    Plugin("ImageLocality", 1),
+    Plugin("DefaultBinder"),
+)
+
+#: What is appended, in this order, by the gate that asks for it.
+_BY_GATE = (
+    ("NodeDeclaredFeatures", (Plugin("NodeDeclaredFeatures"),)),
+    ("GangScheduling", (Plugin("GangScheduling"),)),
+    (
+        "TopologyAwareWorkloadScheduling",
+        (Plugin("TopologyPlacementGenerator"), Plugin("PodGroupPodsCount", 1)),
+    ),
+)
+
+#: What the default profile comes to at each point, once expanded. Nothing is computed from this: it
+#: is the statement that the built-in plugins, together, are held to.
+DEFAULT_ORDER: Mapping[Point, tuple[str, ...]] = {
+    Point.PRE_ENQUEUE: ("SchedulingGates", "DynamicResources", "DefaultPreemption"),
+    Point.QUEUE_SORT: ("PrioritySort",),
+    Point.PRE_FILTER: (
+        "NodeAffinity",
+        "NodePorts",
+        "NodeResourcesFit",
+        "VolumeRestrictions",
+        "NodeVolumeLimits",
+        "VolumeBinding",
+        "VolumeZone",
+        "PodTopologySpread",
+        "InterPodAffinity",
+        "DynamicResources",
+        "NodeDeclaredFeatures",
+    ),
+    Point.FILTER: (
+        "NodeUnschedulable",
+        "NodeName",
+        "TaintToleration",
+        "NodeAffinity",
+        "NodePorts",
+        "NodeResourcesFit",
+        "VolumeRestrictions",
+        "NodeVolumeLimits",
+        "VolumeBinding",
+        "VolumeZone",
+        "PodTopologySpread",
+        "InterPodAffinity",
+        "DynamicResources",
+        "NodeDeclaredFeatures",
+    ),
+    Point.POST_FILTER: ("DynamicResources", "DefaultPreemption"),
+    Point.PRE_SCORE: (
+        "TaintToleration",
+        "NodeAffinity",
+        "NodeResourcesFit",
+        "VolumeBinding",
+        "PodTopologySpread",
+        "InterPodAffinity",
+        "NodeResourcesBalancedAllocation",
+    ),
+    Point.SCORE: (
+        "TaintToleration",
+        "NodeAffinity",
+        "NodeResourcesFit",
+        "VolumeBinding",
+        "PodTopologySpread",
+        "InterPodAffinity",
+        "DynamicResources",
+        "NodeResourcesBalancedAllocation",
+        "ImageLocality",
+    ),
+    Point.RESERVE: ("VolumeBinding", "DynamicResources"),
+    Point.PERMIT: (),
+    Point.PRE_BIND: ("VolumeBinding", "DynamicResources"),
+    Point.BIND: ("DefaultBinder",),
+    Point.POST_BIND: (),
+    Point.PLACEMENT_GENERATE: (),
+    Point.PLACEMENT_SCORE: ("NodeResourcesFit",),
+}
+
+
+def default_plugins(gates: FeatureGates) -> Plugins:
+    """The plugins that a profile starts from; all of them stand under `multiPoint`."""
+    gated = (plugin for gate, plugins in _BY_GATE if gates.enabled(gate) for plugin in plugins)
+    return Plugins(multi_point=PluginSet(enabled=(*_ALWAYS, *gated)))

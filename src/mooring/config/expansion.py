@@ -1,0 +1,230 @@
+"""From a profile to the plugins that run at each extension point, and what their scores weigh.
+
+A profile enables plugins at single points, and under `multiPoint` at every point that they
+implement. Who implements what is passed in: nothing here knows a plugin's code. The messages are
+those with which the reference refuses to build a profile, and the first of them is the one that it
+would give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from mooring.config.extension_points import ExtensionPoint
+from mooring.config.field_errors import not_found, shown
+from mooring.config.merge import ALL
+from mooring.config.types import KubeSchedulerConfiguration, Plugin, Plugins, SchedulerProfile
+from mooring.errors import ConfigError
+from mooring.objects.quantity import MAX_INT64
+
+MAX_SCORE = 100
+
+#: The points that each plugin implements, by the plugin's name in the configuration.
+Implemented = Mapping[str, Collection[ExtensionPoint]]
+
+
+@dataclass(frozen=True, slots=True)
+class ExpandedPlugins:
+    """A profile with `multiPoint` spelled out. Plugins go by their names in the configuration."""
+
+    #: For every extension point, the plugins in the order in which they run.
+    order: Mapping[ExtensionPoint, tuple[str, ...]]
+    #: What a plugin's score counts. Plugins that implement Score but are switched off there are in
+    #: it too.
+    score_weights: Mapping[str, int]
+    #: The same for PlacementScore.
+    placement_score_weights: Mapping[str, int]
+
+
+def expand_profiles(
+    profiles: Sequence[SchedulerProfile], implemented: Implemented
+) -> dict[str, ExpandedPlugins]:
+    """Every profile by its scheduler name. Raises ConfigError with all that stands in the way."""
+    problems: list[str] = [] if profiles else ["at least one profile is required"]
+    expanded: dict[str, ExpandedPlugins] = {}
+    for profile in profiles:
+        name = profile.scheduler_name
+        try:
+            plugins = expand_plugins(profile, implemented)
+        except ConfigError as error:
+            problems += [
+                f"creating profile for scheduler name {name}: {line}" for line in error.problems
+            ]
+            continue
+        if not name:
+            problems.append("scheduler name is needed")
+        elif name in expanded:
+            problems.append(f"duplicate profile with scheduler name {shown(name)}")
+        else:
+            expanded[name] = plugins
+    if not problems:
+        problems = list(_queue_sort_differences(profiles, expanded))
+    if problems:
+        raise ConfigError(problems)
+    return expanded
+
+
+def expand_plugins(profile: SchedulerProfile, implemented: Implemented) -> ExpandedPlugins:
+    """One profile. Raises ConfigError with all that stands in the way."""
+    plugins = profile.plugins
+    problems = [*_repeated_config(profile), *_specific_problems(plugins, implemented)]
+    problems += _multi_point_problems(plugins, implemented)
+    if problems:
+        raise ConfigError(problems)
+    order = {point: _order_at(point, plugins, implemented) for point in ExtensionPoint}
+    problems += _count_problems(order, profile.scheduler_name)
+    score_weights = _weights(ExtensionPoint.SCORE, plugins, implemented)
+    placement_score_weights = _weights(ExtensionPoint.PLACEMENT_SCORE, plugins, implemented)
+    if _overflows(score_weights):
+        problems.append("score plugins: total score of Score plugins could overflow")
+    if _overflows(placement_score_weights):
+        problems.append("placement score plugins: total score of Score plugins could overflow")
+    if problems:
+        raise ConfigError(problems)
+    return ExpandedPlugins(order, score_weights, placement_score_weights)
+
+
+def unknown_plugins(config: KubeSchedulerConfiguration, known: Collection[str]) -> Iterator[str]:
+    """The enabled plugins that nobody knows: where each stands, and which one may be meant.
+
+    Building the profile refuses them as well, but in the reference's words, which say neither.
+    """
+    for i, profile in enumerate(config.profiles):
+        for key, plugin_set in profile.plugins.sets():
+            for j, plugin in enumerate(plugin_set.enabled):
+                if plugin.name not in known:
+                    close = get_close_matches(plugin.name, known, n=1)
+                    hint = f"; did you mean {shown(close[0])}?" if close else ""
+                    yield not_found(
+                        f"profiles[{i}].plugins.{key}.enabled[{j}].name",
+                        plugin.name,
+                        f"no plugin has this name{hint}",
+                    )
+
+
+def _repeated_config(profile: SchedulerProfile) -> Iterator[str]:
+    names = [entry.name for entry in profile.plugin_config]
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            yield f"repeated config for plugin {name}"
+
+
+def _specific_problems(plugins: Plugins, implemented: Implemented) -> Iterator[str]:
+    for point in ExtensionPoint:
+        seen: set[str] = set()
+        for plugin in plugins.at(point).enabled:
+            if plugin.name not in implemented:
+                yield f"{point.plugin_type} {shown(plugin.name)} does not exist"
+            elif point not in implemented[plugin.name]:
+                yield f"plugin {shown(plugin.name)} does not extend {point.plugin_type} plugin"
+            elif plugin.name in seen:
+                yield _already_registered(plugin.name, point)
+            seen.add(plugin.name)
+
+
+def _multi_point_problems(plugins: Plugins, implemented: Implemented) -> Iterator[str]:
+    """Each plugin is complained about once, at the first point where it would have been added."""
+    refused: set[str] = set()
+    for point in ExtensionPoint:
+        seen: set[str] = set()
+        for name in _offered_by_multi_point(point, plugins, implemented):
+            if name not in implemented and name not in refused:
+                yield f"{point.plugin_type} {shown(name)} does not exist"
+                refused.add(name)
+            elif name in seen and name not in refused:
+                yield _already_registered(name, point)
+                refused.add(name)
+            seen.add(name)
+
+
+def _offered_by_multi_point(
+    point: ExtensionPoint, plugins: Plugins, implemented: Implemented
+) -> Iterator[str]:
+    """The plugins that `multiPoint` adds here, and those that it would, if they existed.
+
+    A plugin that the point itself enables is not among them: its entry there stands.
+    """
+    here = plugins.at(point)
+    disabled = {plugin.name for plugin in here.disabled}
+    enabled = {plugin.name for plugin in here.enabled}
+    if ALL in disabled:
+        return
+    for plugin in plugins.multi_point.enabled:
+        name = plugin.name
+        if name not in implemented:
+            yield name
+        elif point in implemented[name] and name not in disabled and name not in enabled:
+            yield name
+
+
+def _already_registered(name: str, point: ExtensionPoint) -> str:
+    return f"plugin {shown(name)} already registered as {shown(point.plugin_type)}"
+
+
+def _order_at(point: ExtensionPoint, plugins: Plugins, implemented: Implemented) -> tuple[str, ...]:
+    """Plugins in both lists first, as the point has them; then `multiPoint`'s, then the point's."""
+    here = plugins.at(point)
+    specific = [plugin.name for plugin in here.enabled]
+    disabled = {plugin.name for plugin in here.disabled}
+    multi_point = {plugin.name for plugin in plugins.multi_point.enabled}
+    overrides = (
+        [] if ALL in disabled else [n for n in specific if n in multi_point and n not in disabled]
+    )
+    return (
+        *overrides,
+        *_offered_by_multi_point(point, plugins, implemented),
+        *(name for name in specific if name not in overrides),
+    )
+
+
+def _count_problems(
+    order: Mapping[ExtensionPoint, tuple[str, ...]], scheduler_name: str
+) -> Iterator[str]:
+    profile = f"for profile with scheduler name {shown(scheduler_name)}"
+    queue_sorts = len(order[ExtensionPoint.QUEUE_SORT])
+    if queue_sorts != 1:
+        yield f"only one queue sort plugin required {profile}, but got {queue_sorts}"
+    if not order[ExtensionPoint.BIND]:
+        yield f"at least one bind plugin is needed {profile}"
+    if len(order[ExtensionPoint.PLACEMENT_GENERATE]) > 1:
+        yield f"at most one placement generate plugin is allowed {profile}"
+
+
+def _weights(point: ExtensionPoint, plugins: Plugins, implemented: Implemented) -> dict[str, int]:
+    """A plugin's first mention counts, the point's own list before `multiPoint`; 0 counts as 1."""
+    weights: dict[str, int] = {}
+    mentions: tuple[Plugin, ...] = (*plugins.at(point).enabled, *plugins.multi_point.enabled)
+    for plugin in mentions:
+        # With every point closed to `multiPoint`, an unknown name can get this far.
+        if point in implemented.get(plugin.name, ()):
+            weights.setdefault(plugin.name, plugin.weight or 1)
+    return weights
+
+
+def _overflows(weights: Mapping[str, int]) -> bool:
+    total = 0
+    for weight in weights.values():
+        total += weight * MAX_SCORE
+        if total > MAX_INT64:
+            return True
+    return False
+
+
+def _queue_sort_differences(
+    profiles: Sequence[SchedulerProfile], expanded: Mapping[str, ExpandedPlugins]
+) -> Iterator[str]:
+    """There is one queue, so all profiles have to sort it alike."""
+    first, *others = profiles
+    (sort,) = expanded[first.scheduler_name].order[ExtensionPoint.QUEUE_SORT]
+    for profile in others:
+        name = shown(profile.scheduler_name)
+        (other,) = expanded[profile.scheduler_name].order[ExtensionPoint.QUEUE_SORT]
+        if other != sort:
+            yield (
+                f"different queue sort plugins for profile {name}: "
+                f"{shown(other)}, first: {shown(sort)}"
+            )
+        elif profile.args_of(sort) != first.args_of(sort):
+            yield f"different queue sort plugin args for profile {name}"

@@ -1,0 +1,61 @@
+"""What the extenders come to together: their order, and the resources they take upon themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from mooring.config.args import NodeResourcesFitArgs
+from mooring.config.types import (
+    Extender,
+    KubeSchedulerConfiguration,
+    PluginConfig,
+    SchedulerProfile,
+)
+from mooring.errors import ConfigError
+
+_NO_ARGS = "couldn't build extenders: can't find NodeResourcesFitArgs in plugin config"
+
+
+def ordered_extenders(extenders: Iterable[Extender]) -> tuple[Extender, ...]:
+    """Those that may not fail first, then the ignorable ones, each as they were given."""
+    return tuple(sorted(extenders, key=lambda extender: extender.ignorable))
+
+
+def ignored_resources(extenders: Iterable[Extender]) -> tuple[str, ...]:
+    """The resources that an extender manages and the scheduler is told to leave alone."""
+    return tuple(
+        resource.name
+        for extender in extenders
+        for resource in extender.managed_resources
+        if resource.ignored_by_scheduler
+    )
+
+
+def with_ignored_resources(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
+    """Let every profile's NodeResourcesFit ignore those resources, instead of any it named itself.
+
+    Raises ConfigError if a profile has no args for that plugin to say so in.
+    """
+    ignored = ignored_resources(config.extenders)
+    if not ignored:
+        return config
+    return replace(
+        config, profiles=tuple(_ignoring(profile, ignored) for profile in config.profiles)
+    )
+
+
+def _ignoring(profile: SchedulerProfile, ignored: tuple[str, ...]) -> SchedulerProfile:
+    if not isinstance(profile.args_of("NodeResourcesFit"), NodeResourcesFitArgs):
+        raise ConfigError([_NO_ARGS])
+    return replace(
+        profile,
+        plugin_config=tuple(_entry_ignoring(entry, ignored) for entry in profile.plugin_config),
+    )
+
+
+def _entry_ignoring(entry: PluginConfig, ignored: tuple[str, ...]) -> PluginConfig:
+    if not isinstance(entry.args, NodeResourcesFitArgs):
+        return entry
+    return replace(entry, args=replace(entry.args, ignored_resources=ignored))

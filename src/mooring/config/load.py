@@ -1,0 +1,38 @@
+"""Reading a configuration: from text to one that can be used, or every reason why it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mooring.config.decode import decode_config
+from mooring.config.defaults import fill_absent, with_defaults
+from mooring.config.document import read_document
+from mooring.config.gates import DEFAULT_GATES, FeatureGates
+from mooring.config.types import KubeSchedulerConfiguration
+from mooring.config.validation import config_problems
+from mooring.errors import ConfigError
+
+
+def load_config(
+    source: str | bytes | Path | Mapping[str, Any], *, gates: FeatureGates = DEFAULT_GATES
+) -> KubeSchedulerConfiguration:
+    """Read, complete and check a configuration.
+
+    A string is YAML or JSON; to read a file, give a Path. Raises ConfigError with a line for every
+    mistake, each with the path of the field that it is about.
+    """
+    document, problems = read_document(source)
+    fill_absent(document)
+    given = decode_config(document, problems)
+    config = with_defaults(given, gates)
+    problems += config_problems(config, gates)
+    if problems:
+        raise ConfigError(problems)
+    return config
+
+
+def default_config(gates: FeatureGates = DEFAULT_GATES) -> KubeSchedulerConfiguration:
+    """The configuration of a scheduler that is not given any."""
+    return with_defaults(KubeSchedulerConfiguration(), gates)

@@ -1,0 +1,45 @@
+"""A profile's own plugins, merged into the default ones."""
+
+from __future__ import annotations
+
+import msgspec
+
+from mooring.config.types import Plugin, Plugins, PluginSet
+
+ALL = "*"
+
+
+def merge_plugins(default: Plugins, custom: Plugins) -> Plugins:
+    """Merge point by point. The result keeps what was disabled: expanding `multiPoint` needs it."""
+    return Plugins(
+        **{
+            field.name: merge_plugin_set(getattr(default, field.name), getattr(custom, field.name))
+            for field in msgspec.structs.fields(Plugins)
+        }
+    )
+
+
+def merge_plugin_set(default: PluginSet, custom: PluginSet) -> PluginSet:
+    """Default plugins first, each in its place; then those that only the profile enables.
+
+    A default plugin that the profile enables again takes the profile's entry, and with it the
+    weight, but keeps its place. To be enabled beats to be disabled: who is both comes last.
+    """
+    disabled = tuple(Plugin(plugin.name) for plugin in (*custom.disabled, *default.disabled))
+    disabled_names = {plugin.name for plugin in disabled}
+    # Of a plugin that is enabled twice the last entry replaces the default one. The other one
+    # stays, and is refused when the profile is built.
+    replacements = {plugin.name: i for i, plugin in enumerate(custom.enabled)}
+    kept = () if ALL in disabled_names else default.enabled
+    kept = tuple(plugin for plugin in kept if plugin.name not in disabled_names)
+    replaced = {replacements[plugin.name] for plugin in kept if plugin.name in replacements}
+    return PluginSet(
+        enabled=(
+            *(
+                custom.enabled[replacements[plugin.name]] if plugin.name in replacements else plugin
+                for plugin in kept
+            ),
+            *(plugin for i, plugin in enumerate(custom.enabled) if i not in replaced),
+        ),
+        disabled=disabled,
+    )

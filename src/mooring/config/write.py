@@ -1,0 +1,60 @@
+"""A configuration as plain data again, ready for YAML or JSON.
+
+What is written can be read by kube-scheduler, and read back gives the same configuration. Defaults
+are spelled out, except where v1 itself leaves out what is empty.
+"""
+
+from __future__ import annotations
+
+import base64
+from copy import deepcopy
+from typing import Any
+
+import msgspec
+
+from mooring.config.args import PluginArgs
+from mooring.config.durations import Duration
+from mooring.config.types import API_VERSION, KIND, KubeSchedulerConfiguration
+
+
+def write_config(config: KubeSchedulerConfiguration) -> dict[str, Any]:
+    return {"apiVersion": API_VERSION, "kind": KIND, **_fields(config)}
+
+
+def _fields(struct: msgspec.Struct) -> dict[str, Any]:
+    return {
+        field.encode_name: _plain(getattr(struct, field.name))
+        for field in msgspec.structs.fields(struct)
+        if not _omitted(struct, field)
+    }
+
+
+def _omitted(struct: msgspec.Struct, field: msgspec.structs.FieldInfo) -> bool:
+    """None is never written, and a default only if it says something.
+
+    An empty list is written where it is not the default: there it differs from a missing one.
+    """
+    value = getattr(struct, field.name)
+    default = field.default
+    if field.default_factory is not msgspec.NODEFAULT:
+        default = field.default_factory()
+    if value is None or value != default:
+        return value is None
+    return struct.__struct_config__.omit_defaults or value == ()
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case PluginArgs():
+            return {"apiVersion": API_VERSION, "kind": type(value).__name__, **_fields(value)}
+        case msgspec.Struct():
+            return _fields(value)
+        case tuple() | list():
+            return [_plain(item) for item in value]
+        case dict():
+            return deepcopy(value)
+        case Duration():
+            return str(value)
+        case bytes():
+            return base64.b64encode(value).decode()
+    return value

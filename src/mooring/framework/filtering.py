@@ -1,0 +1,159 @@
+"""Every Filter over every node: who refuses what, and why.
+
+The matrix is kept as it was computed, a code a row and plugin, and turned into statuses and texts only for
+those who ask. A node is refused by the first plugin that refuses it; later plugins are not heard.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster.columns import Ints, Mask, Rows
+from mooring.cluster.node_info import NodeInfo
+from mooring.cluster.snapshot import Snapshot
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.plugin_calls import Calls, unexpected
+from mooring.framework.status import SUCCESS, Code, Status
+from mooring.framework.verdicts import RowVerdicts
+from mooring.objects.pod import Pod
+
+#: In `refused_by`: no plugin refuses the row; or none was asked, since the row is not looked at.
+PASSED = -1
+NOT_ASKED = -2
+
+_DOING = 'running "{name}" filter plugin'
+_FILTER_CODES = (Code.SUCCESS, Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING)
+
+
+@dataclass(slots=True)
+class FilterMatrix:
+    """The verdict of every Filter on every row that was looked at."""
+
+    snapshot: Snapshot
+    #: The plugins that were asked, in order.
+    plugins: list[str]
+    #: What each of them said, over all rows.
+    verdicts: list[RowVerdicts]
+    #: int16[row]: the first plugin that refuses the row, or PASSED, or NOT_ASKED.
+    refused_by: NDArray[np.int16]
+    #: Rows refused only when the pods nominated to them are taken to be there.
+    with_nominated: dict[int, Status] = field(default_factory=dict)
+
+    @property
+    def feasible(self) -> Mask:
+        """bool[row]"""
+        mask: Mask = self.refused_by == PASSED
+        return mask
+
+    def status(self, row: int) -> Status:
+        """Of a row that was looked at."""
+        nominated = self.with_nominated.get(row)
+        if nominated is not None:
+            return nominated
+        index = int(self.refused_by[row])
+        if index < 0:
+            return SUCCESS
+        return self.verdicts[index].status(row).by(self.plugins[index])
+
+    def refuse(self, row: int, status: Status) -> None:
+        """Refuse a row for the sake of pods nominated to it."""
+        self.with_nominated[row] = status
+        self.refused_by[row] = len(self.plugins)
+
+    def refusals(self) -> Iterator[tuple[Status, int]]:
+        """Each distinct refusal and how many nodes got it."""
+        for index, (plugin, verdicts) in enumerate(zip(self.plugins, self.verdicts, strict=True)):
+            codes = verdicts.codes[self.refused_by == index]
+            if codes.size:
+                for code, count in zip(*np.unique(codes, return_counts=True), strict=True):
+                    yield verdicts.decode(int(code)).by(plugin), int(count)
+        for status, count in Counter(self.with_nominated.values()).items():
+            yield status, count
+
+
+def run_filters(
+    calls: Sequence[Calls], state: CycleState, pod: Pod, snapshot: Snapshot, looked_at: Mask
+) -> FilterMatrix:
+    """Ask the plugins about every row in `looked_at`. Raises PluginFailure if one fails."""
+    columns = snapshot.columns
+    rows = columns.all_rows
+    refused_by = np.full(columns.size, NOT_ASKED, np.int16)
+    refused_by[looked_at] = PASSED
+    open_rows = looked_at.copy()
+    matrix = FilterMatrix(snapshot, [], [], refused_by)
+    for call in calls:
+        if call.name in state.skip_filter:
+            continue
+        if call.filter_rows is not None:
+            verdicts = _all_rows(call, state, pod, snapshot, rows)
+        else:
+            verdicts = _row_by_row(call, state, pod, snapshot, open_rows)
+        refused = verdicts.codes != 0
+        refused &= open_rows
+        if refused.any():
+            refused_by[refused] = len(matrix.plugins)
+            open_rows &= ~refused
+        matrix.plugins.append(call.name)
+        matrix.verdicts.append(verdicts)
+    return matrix
+
+
+def filter_node(
+    calls: Sequence[Calls], state: CycleState, pod: Pod, node: NodeInfo, snapshot: Snapshot
+) -> Status:
+    """Ask the plugins about one node, which may be a copy that was changed. Raises PluginFailure."""
+    for call in calls:
+        if call.name in state.skip_filter:
+            continue
+        # Dry runs come here for every node and victim: a bare try costs nothing, a guard would.
+        try:
+            status = _ask(call, state, pod, node, snapshot)
+        except Exception as error:
+            raise call.failed(_DOING, error) from error
+        if not status.ok:
+            return status.by(call.name)
+    return SUCCESS
+
+
+def _all_rows(
+    call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows
+) -> RowVerdicts:
+    assert call.filter_rows is not None
+    with call.guard("Filter", _DOING, state):
+        verdicts: RowVerdicts = call.filter_rows(state, pod, snapshot.columns, rows)
+        return verdicts
+
+
+def _row_by_row(
+    call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot, open_rows: Mask
+) -> RowVerdicts:
+    """Rows that are refused already are not asked about, as the reference does not ask."""
+    codes: Ints = np.zeros(len(open_rows), np.int64)
+    statuses: list[Status] = [SUCCESS]
+    code_of: dict[Status, int] = {}
+    with call.guard("Filter", _DOING, state):
+        for row in np.flatnonzero(open_rows).tolist():
+            status = _ask(call, state, pod, snapshot.at(row), snapshot)
+            if not status.ok:
+                code = code_of.setdefault(status, len(statuses))
+                if code == len(statuses):
+                    statuses.append(status)
+                codes[row] = code
+    return RowVerdicts(codes, statuses.__getitem__)
+
+
+def _ask(call: Calls, state: CycleState, pod: Pod, node: NodeInfo, snapshot: Snapshot) -> Status:
+    if call.filter is not None:
+        status: Status = call.filter(state, pod, node) or SUCCESS
+    else:
+        assert call.filter_rows is not None
+        only = np.array([node.row], np.intp)
+        status = call.filter_rows(state, pod, snapshot.columns, only).status(0)
+    if status.code not in _FILTER_CODES:
+        raise unexpected(status)
+    return status

@@ -1,0 +1,107 @@
+"""Which pods have a node held for them while preemption makes room there.
+
+The nominator remembers what the scheduler decided, which may be ahead of what the API server shows in
+`status.nominatedNodeName`. It knows pods by UID, and keeps for each node the order in which they were
+nominated. It holds no pods: whoever asks gets them as the queue has them at that moment, found by
+`namespace/name`, so a pod re-created under a name speaks for the one before it, as in the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, KeysView
+
+from mooring.errors import InvariantError
+from mooring.framework.interface import NominatingInfo, Nomination
+from mooring.objects.meta import ObjectMeta
+from mooring.objects.pod import Pod
+
+#: Finds a pod by `namespace/name`; None if there is none.
+PodLookup = Callable[[str], Pod | None]
+
+
+def _no_pod(_key: str) -> None:
+    return None
+
+
+class Nominator:
+    """Nominations by pod and by node."""
+
+    def __init__(
+        self, live_pod: PodLookup | None = None, *, queued_pod: PodLookup = _no_pod
+    ) -> None:
+        #: The pod as the watch last showed it. Without this, every nomination is believed.
+        self._live_pod = live_pod
+        #: The pod as the scheduling queue has it; a queue that is handed this nominator sets it.
+        self.queued_pod = queued_pod
+        #: Node name → UID → the pod that was nominated, in order of nomination. No empty values.
+        self._pods: dict[str, dict[str, Pod]] = {}
+        #: UID → node name; says the same as `_pods`.
+        self._node_of: dict[str, str] = {}
+
+    @property
+    def has_any(self) -> bool:
+        """Whether any node is held for any pod."""
+        return bool(self._node_of)
+
+    def nodes(self) -> KeysView[str]:
+        """The names of the nodes that are held for a pod."""
+        return self._pods.keys()
+
+    def nominated_node(self, uid: str) -> str | None:
+        return self._node_of.get(uid)
+
+    def nominated_pods_for_node(self, name: str) -> list[Pod]:
+        """In order of nomination; of a pod that is not in the queue, no more than its name."""
+        return [self._resolve(pod) for pod in self._pods.get(name, {}).values()]
+
+    def add(self, pod: Pod, nominating: NominatingInfo = None) -> None:
+        """Replace what is known of this pod: by `nominating`, or by what its status says.
+
+        An empty name takes the nomination back. The reference files it under the empty name instead,
+        which no node has, so nobody can tell.
+        """
+        self.delete(pod)
+        node_name = pod.nominated_node_name if nominating is None else nominating.node_name
+        if node_name and self._is_waiting(pod):
+            self._pods.setdefault(node_name, {})[pod.uid] = pod
+            self._node_of[pod.uid] = node_name
+
+    def update(self, old: Pod, new: Pod) -> None:
+        """Follow a pod's status, unless it never named a node: then the scheduler is ahead of it."""
+        held = self._node_of.get(old.uid)
+        unnamed = not old.nominated_node_name and not new.nominated_node_name
+        self.delete(old)
+        self.add(new, Nomination(held) if held and unnamed else None)
+
+    def delete(self, pod: Pod) -> None:
+        node_name = self._node_of.pop(pod.uid, None)
+        if node_name is None:
+            return
+        pods = self._pods[node_name]
+        del pods[pod.uid]
+        if not pods:
+            del self._pods[node_name]
+
+    def validate(self) -> None:
+        """Raise InvariantError unless both views of the nominations are the same."""
+        by_pod = {uid: name for name, pods in self._pods.items() for uid in pods}
+        if by_pod != self._node_of:
+            raise InvariantError(f"nominations by node {by_pod}, by pod {self._node_of}")
+        if not all(self._pods.values()):
+            raise InvariantError("a node is held for no pod")
+
+    def _is_waiting(self, pod: Pod) -> bool:
+        """Whether the pod still exists and has no node yet."""
+        if self._live_pod is None:
+            return True
+        live = self._live_pod(pod.key)
+        return live is not None and not live.node_name
+
+    def _resolve(self, nominated: Pod) -> Pod:
+        queued = self.queued_pod(nominated.key)
+        return queued if queued is not None else _bare(nominated)
+
+
+def _bare(pod: Pod) -> Pod:
+    """The reference remembers only this much, so a pod in flight asks for nothing at priority 0."""
+    return Pod(metadata=ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid))

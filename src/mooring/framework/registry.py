@@ -1,0 +1,116 @@
+"""Where plugins come from: built in, installed packages, or named as `module:Class`.
+
+An installed package offers plugins by entry points of the group `mooring.plugins`; nothing is ever found
+by scanning folders.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Collection, Mapping
+from importlib import metadata
+
+from mooring.config.extension_points import ExtensionPoint
+from mooring.errors import PluginError
+from mooring.framework.interface import Handle, PluginFactory
+from mooring.framework.plugin_calls import describe, points_of
+
+ENTRY_POINT_GROUP = "mooring.plugins"
+
+
+class Registry:
+    """Plugin classes by the names that configurations use."""
+
+    def __init__(
+        self,
+        built_in: Mapping[str, PluginFactory],
+        *,
+        seats: Collection[str] = (),
+        installed: Mapping[str, metadata.EntryPoint] | None = None,
+    ) -> None:
+        """`seats` are names of the reference's plugins that have no class yet: allowed, idle."""
+        self._factories: dict[str, PluginFactory] = dict(built_in)
+        self.seats = frozenset(seats)
+        self._installed = installed_plugins() if installed is None else dict(installed)
+        for name in self._installed.keys() & (self._factories.keys() | self.seats):
+            raise PluginError(
+                f"a plugin named {name} already exists; the package that offers another as"
+                f" {self._installed[name].value} must choose another name"
+            )
+
+    def add(self, name: str, factory: PluginFactory) -> None:
+        """For programs that bring their own plugins along."""
+        if name in self._factories or name in self.seats:
+            raise PluginError(f"a plugin named {name} already exists")
+        self._factories[name] = factory
+
+    def names(self) -> frozenset[str]:
+        """Every name that is known without being spelled out as `module:Class`."""
+        return frozenset(self._factories) | self._installed.keys() | self.seats
+
+    def known(self, wanted: Collection[str]) -> frozenset[str]:
+        """All known names, with those of `wanted` that name a class themselves."""
+        return self.names() | {name for name in wanted if ":" in name}
+
+    def factory(self, name: str) -> PluginFactory | None:
+        """None for a name nobody knows. Raises PluginError if its module cannot be loaded."""
+        found = self._factories.get(name)
+        if found is None and name in self._installed:
+            found = self._factories[name] = _load(name, self._installed[name].value)
+        if found is None and ":" in name:
+            found = self._factories[name] = _load(name, name)
+        return found
+
+    def implemented(self, names: Collection[str]) -> dict[str, frozenset[ExtensionPoint]]:
+        """The points at which each of these plugins takes part."""
+        points: dict[str, frozenset[ExtensionPoint]] = {}
+        for name in names:
+            if name in self.seats:
+                points[name] = frozenset()
+            elif (factory := self.factory(name)) is not None:
+                points[name] = points_of(factory)
+        return points
+
+    def build(self, name: str, args: object, handle: Handle) -> object:
+        """Make a plugin. Raises PluginError if its constructor does not like its arguments."""
+        factory = self.factory(name)
+        assert factory is not None
+        try:
+            return factory(*_wanted_arguments(factory, args, handle))
+        except Exception as error:
+            raise PluginError(f'initializing plugin "{name}": {describe(error)}') from error
+
+
+def installed_plugins() -> dict[str, metadata.EntryPoint]:
+    return {entry.name: entry for entry in metadata.entry_points(group=ENTRY_POINT_GROUP)}
+
+
+def _load(name: str, target: str) -> PluginFactory:
+    module_name, _, attribute = target.partition(":")
+    try:
+        found: object = importlib.import_module(module_name)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except Exception as error:
+        raise PluginError(f"plugin {name!r} cannot be loaded: {describe(error)}") from error
+    if not isinstance(found, type):
+        raise PluginError(f"plugin {name!r} is not a class: {target}")
+    if not points_of(found):
+        raise PluginError(
+            f"plugin {name!r} has no method of any extension point (filter, score, permit, …)"
+        )
+    return found
+
+
+def _wanted_arguments(factory: PluginFactory, args: object, handle: Handle) -> tuple[object, ...]:
+    """A constructor may take the arguments and the handle, the arguments only, or nothing."""
+    try:
+        parameters = [
+            parameter
+            for parameter in inspect.signature(factory).parameters.values()
+            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+        ]
+    except ValueError:  # a class without a constructor of its own may have no signature
+        return ()
+    return (args, handle)[: len(parameters)]

@@ -1,0 +1,458 @@
+"""One profile's plugins, called point by point as the Scheduling Framework prescribes.
+
+Each `run_*` method is one extension point: it knows which statuses are legal there and what follows from
+each. The order of the methods is the order in which a pod passes them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster.columns import Mask
+from mooring.cluster.node_info import NodeInfo
+from mooring.cluster.snapshot import Snapshot
+from mooring.config.extension_points import ExtensionPoint as Point
+from mooring.errors import MooringError
+from mooring.framework import filtering, scoring
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import DEFAULT_EVENTS, Action, ClusterEvent, EventWithHint, Resource
+from mooring.framework.filtering import FilterMatrix
+from mooring.framework.interface import (
+    NodeStatuses,
+    PostFilterResult,
+    PreFilterResult,
+    PreFlight,
+)
+from mooring.framework.metrics import Metrics
+from mooring.framework.nominator import Nominator
+from mooring.framework.plugin_calls import Calls, PluginFailure, describe, settle, unexpected
+from mooring.framework.scoring import ScoreMatrix
+from mooring.framework.status import SKIP, SUCCESS, Code, Status, failure
+from mooring.framework.waiting_pods import LONGEST_WAIT_S, WaitingPods
+from mooring.objects.pod import Pod
+
+_LOG = logging.getLogger(__name__)
+
+#: A plugin that takes part here can have a pod rejected, and so hears of events.
+_REJECTING_POINTS = (
+    Point.PRE_ENQUEUE,
+    Point.PRE_FILTER,
+    Point.FILTER,
+    Point.RESERVE,
+    Point.PERMIT,
+)
+_ALWAYS_ON_TAINT = EventWithHint(ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT))
+
+
+@dataclass(frozen=True, slots=True)
+class PreFilterOutcome:
+    """What PreFilter came to: a status, and the nodes it leaves."""
+
+    status: Status
+    #: None leaves every node.
+    node_names: frozenset[str] | None = None
+    #: The plugins that left fewer nodes than there are.
+    narrowed_by: frozenset[str] = frozenset()
+
+
+class Framework:
+    """The plugins of one profile, ready to be run."""
+
+    def __init__(
+        self,
+        profile_name: str,
+        points: Mapping[Point, Sequence[Calls]],
+        weights: Mapping[str, int],
+        *,
+        waiting_pods: WaitingPods,
+        nominator: Nominator,
+        metrics: Metrics,
+    ) -> None:
+        self.profile_name = profile_name
+        #: The plugins of every point, in the order in which they run.
+        self.points = points
+        #: The weight of every plugin that scores.
+        self.weights = weights
+        self.waiting_pods = waiting_pods
+        self.nominator = nominator
+        self.metrics = metrics
+        self._narrowing = [c for c in points[Point.PRE_FILTER] if c.add_pod is not None]
+
+    @property
+    def plugins(self) -> dict[str, Calls]:
+        """Every plugin that takes part somewhere, by name."""
+        return {call.name: call for calls in self.points.values() for call in calls}
+
+    def names_at(self, point: Point) -> list[str]:
+        return [call.name for call in self.points[point]]
+
+    # Before the queue
+
+    def events_to_register(self) -> list[tuple[str, EventWithHint]]:
+        """(plugin, event) for each event that may make a pod schedulable that the plugin rejected."""
+        rejecting = {call.name: call for point in _REJECTING_POINTS for call in self.points[point]}
+        return [(name, event) for name, call in rejecting.items() for event in _events(call)]
+
+    # The scheduling cycle
+
+    def run_pre_filters(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> PreFilterOutcome:
+        skipped: set[str] = set()
+        names: frozenset[str] | None = None
+        narrowed_by: list[str] = []
+        rejection: Status | None = None
+        for call in self.points[Point.PRE_FILTER]:
+            result = self._pre_filter(call, state, pod, snapshot)
+            if isinstance(result, PreFilterResult):
+                narrowed_by.append(call.name)
+                names = result.node_names if names is None else names & result.node_names
+                if not names:
+                    state.skip_filter = frozenset(skipped)
+                    return PreFilterOutcome(
+                        Status(Code.UNRESOLVABLE, (_no_node_left(narrowed_by),)),
+                        frozenset(),
+                        frozenset(narrowed_by),
+                    )
+                continue
+            match result.code:
+                case Code.SUCCESS:
+                    pass
+                case Code.SKIP:
+                    skipped.add(call.name)
+                case Code.UNRESOLVABLE:
+                    state.skip_filter = frozenset(skipped)
+                    return PreFilterOutcome(result.by(call.name))
+                case _:
+                    # The others still run: preemption needs what they compute.
+                    rejection = result.by(call.name)
+        state.skip_filter = frozenset(skipped)
+        return PreFilterOutcome(rejection or SUCCESS, names, frozenset(narrowed_by))
+
+    def _pre_filter(
+        self, call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot
+    ) -> PreFilterResult | Status:
+        assert call.pre_filter is not None
+        with call.guard("PreFilter", 'running PreFilter plugin "{name}"', state):
+            result: PreFilterResult | Status = call.pre_filter(state, pod, snapshot) or SUCCESS
+            legal = (Code.SUCCESS, Code.SKIP, Code.UNSCHEDULABLE, Code.UNRESOLVABLE)
+            if isinstance(result, Status) and result.code not in legal:
+                raise unexpected(result)
+            return result
+
+    def run_filters(
+        self, state: CycleState, pod: Pod, snapshot: Snapshot, looked_at: Mask
+    ) -> FilterMatrix:
+        """Judge the rows in `looked_at`, pods nominated to them included. Raises PluginFailure.
+
+        A node must pass with the nominated pods that matter here, and again without them: they may
+        never come. Few nodes have any, so all are judged without, and those few once more with.
+        """
+        calls = self.points[Point.FILTER]
+        matrix = filtering.run_filters(calls, state, pod, snapshot, looked_at)
+        for name in self.nominator.nodes():
+            node = snapshot.get(name)
+            if node is not None and looked_at[node.row]:
+                status = self._filter_with_nominated(state, pod, node, snapshot)
+                if status is not None and not status.ok:
+                    matrix.refuse(node.row, status)
+        return matrix
+
+    def filter_node(
+        self, state: CycleState, pod: Pod, node: NodeInfo, snapshot: Snapshot
+    ) -> Status:
+        """Judge one node, which may be a changed copy, with and without nominated pods."""
+        status = self._filter_with_nominated(state, pod, node, snapshot)
+        if status is not None and not status.ok:
+            return status
+        return self.filter_node_as_is(state, pod, node, snapshot)
+
+    def filter_node_as_is(
+        self, state: CycleState, pod: Pod, node: NodeInfo, snapshot: Snapshot
+    ) -> Status:
+        """Judge one node, leaving nominated pods out of account."""
+        return filtering.filter_node(self.points[Point.FILTER], state, pod, node, snapshot)
+
+    def _filter_with_nominated(
+        self, state: CycleState, pod: Pod, node: NodeInfo, snapshot: Snapshot
+    ) -> Status | None:
+        """None if no pod is nominated to the node that matters to this one."""
+        nominated = [
+            other
+            for other in self.nominator.nominated_pods_for_node(node.name)
+            if other.priority >= pod.priority and other.uid != pod.uid
+        ]
+        if not nominated:
+            return None
+        node, state = node.copy(), state.clone()
+        for other in nominated:
+            node.add_pod(other)
+            self.run_add_pod(state, pod, other, node)
+        return self.filter_node_as_is(state, pod, node, snapshot)
+
+    def run_add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> None:
+        """Tell PreFilter plugins of a pod that is taken to be on a node. Raises PluginFailure."""
+        for call in self._narrowing:
+            if call.name not in state.skip_filter:
+                assert call.add_pod is not None
+                self._extension(call, call.add_pod(state, pod, added, node), "AddPod")
+
+    def run_remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: NodeInfo) -> None:
+        for call in self._narrowing:
+            if call.name not in state.skip_filter and call.remove_pod is not None:
+                self._extension(call, call.remove_pod(state, pod, removed, node), "RemovePod")
+
+    def _extension(self, call: Calls, status: Status | None, doing: str) -> None:
+        if status is not None and not status.ok:
+            raise call.failed(f'running {doing} on PreFilter plugin "{{name}}"', unexpected(status))
+
+    def run_post_filters(
+        self, state: CycleState, pod: Pod, statuses: NodeStatuses
+    ) -> tuple[PostFilterResult | None, Status]:
+        reasons: list[str] = []
+        kept: PostFilterResult | None = None
+        rejected_by = ""
+        for call in self.points[Point.POST_FILTER]:
+            assert call.post_filter is not None
+            try:
+                with call.guard("PostFilter", 'running PostFilter plugin "{name}"', state):
+                    result, status = call.post_filter(state, pod, statuses)
+            except PluginFailure as error:
+                return None, error.as_status()
+            if status.ok or status.code == Code.UNRESOLVABLE:
+                return result, status if status.ok else status.by(call.name)
+            if not status.rejected:
+                return None, failure(MooringError(status.message)).by(call.name)
+            reasons += status.all_reasons
+            rejected_by = rejected_by or call.name
+            if result is not None and result.nomination is not None:
+                kept = result
+        return kept, Status(Code.UNSCHEDULABLE, tuple(reasons), rejected_by)
+
+    def run_pre_scores(
+        self, state: CycleState, pod: Pod, snapshot: Snapshot, feasible: NDArray[np.intp]
+    ) -> None:
+        """Raises PluginFailure."""
+        rows = scoring.compact_rows(feasible, snapshot)
+        skipped: set[str] = set()
+        for call in self.points[Point.PRE_SCORE]:
+            assert call.pre_score is not None
+            with call.guard("PreScore", 'running PreScore plugin "{name}"', state):
+                status: Status = call.pre_score(state, pod, snapshot, rows) or SUCCESS
+                if status.code == Code.SKIP:
+                    skipped.add(call.name)
+                elif not status.ok:
+                    raise unexpected(status)
+        state.skip_score = frozenset(skipped)
+
+    def run_scores(
+        self, state: CycleState, pod: Pod, snapshot: Snapshot, feasible: NDArray[np.intp]
+    ) -> ScoreMatrix:
+        """Raises PluginFailure."""
+        return scoring.run_scores(
+            self.points[Point.SCORE], self.weights, state, pod, snapshot, feasible
+        )
+
+    def run_reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Stops at the first failure; the caller then runs `run_unreserve`."""
+        for call in self.points[Point.RESERVE]:
+            if call.reserve is None:
+                continue
+            try:
+                with call.guard("Reserve", 'running Reserve plugin "{name}"', state):
+                    status: Status = call.reserve(state, pod, node_name) or SUCCESS
+                    if not (status.ok or status.rejected):
+                        raise unexpected(status)
+            except PluginFailure as error:
+                return error.as_status()
+            if not status.ok:
+                return status.by(call.name)
+        return SUCCESS
+
+    def run_unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        """All of them, last first, those that never reserved among them."""
+        for call in reversed(self.points[Point.RESERVE]):
+            if call.unreserve is not None:
+                try:
+                    with call.guard("Unreserve", 'running Unreserve plugin "{name}"', state):
+                        call.unreserve(state, pod, node_name)
+                except PluginFailure as error:
+                    _LOG.error("%s", error)
+
+    def run_permit(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Wait means that a waiting pod was made, which the binding cycle will wait for."""
+        timeouts_s: dict[str, float] = {}
+        for call in self.points[Point.PERMIT]:
+            assert call.permit is not None
+            try:
+                with call.guard("Permit", 'running Permit plugin "{name}"', state):
+                    status, timeout_s = _permit_answer(call.permit(state, pod, node_name))
+            except PluginFailure as error:
+                return error.as_status()
+            if status.code == Code.WAIT:
+                timeouts_s[call.name] = min(timeout_s, LONGEST_WAIT_S)
+            elif not status.ok:
+                return status.by(call.name)
+        if not timeouts_s:
+            return SUCCESS
+        self.waiting_pods.add(pod, node_name, timeouts_s)
+        return Status(Code.WAIT, ("one or more plugins asked to wait and no plugin rejected pod",))
+
+    # The binding cycle
+
+    async def wait_on_permit(self, pod: Pod) -> Status:
+        waiting = self.waiting_pods.get(pod.uid)
+        if waiting is None:
+            return SUCCESS
+        try:
+            status = await waiting.wait()
+        finally:
+            self.waiting_pods.remove(pod.uid)
+        if status.ok or status.rejected:
+            return status
+        error = MooringError(f"waiting on permit for pod: {status.message}")
+        return failure(error).by(status.plugin)
+
+    def run_pre_bind_pre_flights(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Success if any PreBind has something to do, Skip if none has."""
+        skipped: set[str] = set()
+        parallel: set[str] = set()
+        outcome = SKIP
+        for call in self.points[Point.PRE_BIND]:
+            try:
+                with call.guard("PreBindPreFlight", 'running PreBindPreFlight "{name}"', state):
+                    answer = (
+                        call.pre_bind_pre_flight(state, pod, node_name)
+                        if call.pre_bind_pre_flight is not None
+                        else SUCCESS
+                    )
+            except PluginFailure as error:
+                return error.as_status()
+            answer = PreFlight() if answer is None or answer == SUCCESS else answer
+            if isinstance(answer, PreFlight):
+                outcome = SUCCESS
+                if answer.allow_parallel:
+                    parallel.add(call.name)
+            elif answer.code == Code.SKIP:
+                skipped.add(call.name)
+            elif answer.code == Code.ERROR:
+                return answer.by(call.name)
+            else:
+                text = (
+                    f'PreBindPreFlight {call.name} returned "{answer.code.title}", which is'
+                    " unsupported. It is supposed to return Success, Skip, or Error status"
+                )
+                return PluginFailure(call.name, text).as_status()
+        state.skip_pre_bind = frozenset(skipped)
+        state.parallel_pre_bind = frozenset(parallel)
+        return outcome
+
+    async def run_pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """Neighbours that may run in parallel do; the first failure cancels its siblings."""
+        for parallel, group in groupby(
+            self.points[Point.PRE_BIND], lambda call: call.name in state.parallel_pre_bind
+        ):
+            calls = [call for call in group if call.name not in state.skip_pre_bind]
+            runs = [self._pre_bind(call, state, pod, node_name) for call in calls]
+            if parallel and len(runs) > 1:
+                status = await _first_failure(runs)
+                if not status.ok:
+                    return status
+                continue
+            for position, run in enumerate(runs):
+                status = await run
+                if not status.ok:
+                    for unused in runs[position + 1 :]:
+                        unused.close()
+                    return status
+        return SUCCESS
+
+    async def _pre_bind(self, call: Calls, state: CycleState, pod: Pod, node_name: str) -> Status:
+        assert call.pre_bind is not None
+        try:
+            with call.guard("PreBind", 'running PreBind plugin "{name}"', state):
+                status: Status = await settle(call.pre_bind(state, pod, node_name)) or SUCCESS
+                if not (status.ok or status.rejected):
+                    raise unexpected(status)
+        except PluginFailure as error:
+            return error.as_status()
+        return status if status.ok else status.by(call.name)
+
+    async def run_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        """The first plugin that does not skip decides."""
+        for call in self.points[Point.BIND]:
+            assert call.bind is not None
+            try:
+                with call.guard("Bind", 'running Bind plugin "{name}"', state):
+                    status: Status = await settle(call.bind(state, pod, node_name)) or SUCCESS
+                    if not (status.ok or status.rejected or status.code == Code.SKIP):
+                        raise unexpected(status)
+            except PluginFailure as error:
+                return error.as_status()
+            if status.code != Code.SKIP:
+                return status if status.ok else status.by(call.name)
+        return SKIP
+
+    async def run_post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        for call in self.points[Point.POST_BIND]:
+            assert call.post_bind is not None
+            try:
+                with call.guard("PostBind", 'running PostBind plugin "{name}"', state):
+                    await settle(call.post_bind(state, pod, node_name))
+            except PluginFailure as error:
+                _LOG.error("%s", error)
+
+    def close(self) -> list[str]:
+        """Close every plugin that can be; what went wrong, one line each."""
+        problems = []
+        for call in self.plugins.values():
+            if call.close is not None:
+                try:
+                    call.close()
+                except Exception as error:
+                    problems.append(f"{call.name} failed to close: {describe(error)}")
+        return problems
+
+
+def _events(call: Calls) -> Iterable[EventWithHint]:
+    if call.events_to_register is None:
+        return [EventWithHint(event) for event in DEFAULT_EVENTS]
+    events: list[EventWithHint] = list(call.events_to_register())
+    on_node = [e.event.action for e in events if e.event.resource == Resource.NODE]
+    adds = any(action & Action.ADD for action in on_node)
+    if adds and not any(action & Action.UPDATE_NODE_TAINT for action in on_node):
+        # Else a node that comes tainted and loses its taint later would be missed.
+        events.append(_ALWAYS_ON_TAINT)
+    return events
+
+
+def _no_node_left(narrowed_by: Sequence[str]) -> str:
+    if len(narrowed_by) == 1:
+        return f"node(s) didn't satisfy plugin {narrowed_by[0]}"
+    return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed_by))}] simultaneously"
+
+
+def _permit_answer(answer: Status | tuple[Status, float] | None) -> tuple[Status, float]:
+    status, timeout_s = answer if isinstance(answer, tuple) else (answer or SUCCESS, LONGEST_WAIT_S)
+    if not (status.ok or status.rejected or status.code == Code.WAIT):
+        raise unexpected(status)
+    return status, timeout_s
+
+
+async def _first_failure(runs: Iterable[Coroutine[None, None, Status]]) -> Status:
+    tasks = [asyncio.ensure_future(run) for run in runs]
+    try:
+        for done in asyncio.as_completed(tasks):
+            status: Status = await done
+            if not status.ok:
+                return status
+        return SUCCESS
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

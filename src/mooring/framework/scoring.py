@@ -1,0 +1,113 @@
+"""Every Score over every feasible node: raw, normalised and weighted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster.columns import Ints, Rows
+from mooring.cluster.snapshot import Snapshot
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.interface import MAX_SCORE, MIN_SCORE
+from mooring.framework.plugin_calls import Calls, PluginFailure, unexpected
+from mooring.framework.status import SUCCESS, Status
+from mooring.objects.pod import Pod
+
+_SCORING = 'running Score plugins: plugin "{name}" failed with'
+_NORMALIZING = 'running Normalize on Score plugins: plugin "{name}" failed with'
+
+
+@dataclass(slots=True)
+class ScoreMatrix:
+    """The scores of the feasible nodes."""
+
+    #: intp[feasible]: the rows that were scored.
+    rows: NDArray[np.intp]
+    #: The plugins that scored, in order, and their weights.
+    plugins: list[str]
+    weights: list[int]
+    #: int64[feasible] for each plugin: as scored, and brought to 0..100.
+    raw: list[Ints]
+    normalized: list[Ints]
+    #: int64[feasible]: the weighted sum.
+    total: Ints
+
+
+def run_scores(
+    calls: Sequence[Calls],
+    weights: Mapping[str, int],
+    state: CycleState,
+    pod: Pod,
+    snapshot: Snapshot,
+    feasible: NDArray[np.intp],
+) -> ScoreMatrix:
+    """Score the feasible rows. Raises PluginFailure if a plugin fails or leaves the range."""
+    rows = compact_rows(feasible, snapshot)
+    total: Ints = np.zeros(len(feasible), np.int64)
+    matrix = ScoreMatrix(feasible, [], [], [], [], total)
+    for call in calls:
+        if call.name in state.skip_score:
+            continue
+        raw = _score(call, state, pod, snapshot, rows, feasible)
+        normalized = _normalize(call, state, pod, raw)
+        _check_range(call.name, normalized)
+        weight = weights[call.name]
+        total += normalized if weight == 1 else normalized * weight
+        matrix.plugins.append(call.name)
+        matrix.weights.append(weight)
+        matrix.raw.append(raw)
+        matrix.normalized.append(normalized)
+    return matrix
+
+
+def compact_rows(feasible: NDArray[np.intp], snapshot: Snapshot) -> Rows:
+    """A slice where every slot is feasible, so that indexing copies nothing."""
+    every = snapshot.columns.all_rows
+    return every if len(feasible) == every.stop else feasible
+
+
+def _score(
+    call: Calls,
+    state: CycleState,
+    pod: Pod,
+    snapshot: Snapshot,
+    rows: Rows,
+    feasible: NDArray[np.intp],
+) -> Ints:
+    with call.guard("Score", _SCORING, state):
+        if call.score_rows is not None:
+            scores: Ints = call.score_rows(state, pod, snapshot.columns, rows)
+            return scores
+        assert call.score is not None
+        score = call.score
+        return np.fromiter(
+            (score(state, pod, snapshot.at(row)) for row in feasible.tolist()),
+            np.int64,
+            len(feasible),
+        )
+
+
+def _normalize(call: Calls, state: CycleState, pod: Pod, raw: Ints) -> Ints:
+    if call.normalize_scores is None:
+        return raw
+    normalized = raw.copy()
+    with call.guard("ScoreExtensionNormalize", _NORMALIZING, state):
+        status: Status = call.normalize_scores(state, pod, normalized) or SUCCESS
+        if not status.ok:
+            raise unexpected(status)
+    return normalized
+
+
+def _check_range(name: str, scores: Ints) -> None:
+    lowest, highest = int(scores.min()), int(scores.max())
+    if lowest < MIN_SCORE or highest > MAX_SCORE:
+        wrong = lowest if lowest < MIN_SCORE else highest
+        raise PluginFailure(
+            name,
+            f'applying score defaultWeights on Score plugins: plugin "{name}" returns an invalid'
+            f" score {wrong}, it should in the range of [{MIN_SCORE}, {MAX_SCORE}]"
+            " after normalizing",
+        )

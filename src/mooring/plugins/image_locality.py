@@ -1,0 +1,102 @@
+"""ImageLocality: a node that already has the pod's images is better than one that must pull them.
+
+An image counts by its size, scaled down where few nodes have it, so that pods of a rare image do not
+all go to the one node that has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from mooring.cluster.columns import Columns, ImageState, Ints, Rows
+from mooring.cluster.node_info import NodeInfo
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.interface import MAX_SCORE, Handle
+from mooring.objects.pod import Pod
+
+_MB = 1024 * 1024
+#: What is worth no score at all, and what is worth the full score, a container.
+MIN_BYTES = 23 * _MB
+MAX_BYTES_PER_CONTAINER = 1000 * _MB
+
+
+class ImageLocality:
+    name = "ImageLocality"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        self._cluster = handle.cluster
+
+    def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        """The bytes that need no pulling, counted by how widely they are spread, as a share."""
+        assert node.node is not None
+        columns = self._cluster.columns
+        here = {name for image in node.node.status.images for name in image.names}
+        present = sum(
+            _spread_bytes(columns.images[image], columns.count)
+            for image in _images(pod)
+            if image in here
+        )
+        highest = MAX_BYTES_PER_CONTAINER * _container_count(pod)
+        if present < MIN_BYTES:
+            present = MIN_BYTES
+        elif present > highest:
+            present = highest
+        return MAX_SCORE * (present - MIN_BYTES) // (highest - MIN_BYTES)
+
+    def score_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> Ints:
+        present = np.zeros(columns.size, np.int64)
+        for name in _images(pod):
+            image = columns.images.get(name)
+            if image is not None:
+                present[image.index] += _spread_bytes(image, columns.count)
+        return _share(present[rows], MAX_BYTES_PER_CONTAINER * _container_count(pod))
+
+    def sign(self, pod: Pod) -> Mapping[str, object]:
+        """All that the score reads. The reference signs the distinct images of containers, though
+        an image used twice counts twice and image volumes count as well.
+        """
+        images = tuple(sorted(_images(pod)))
+        return {"v1.Pod.Spec.CanonicalImageNames()": (images, _container_count(pod))}
+
+
+def _images(pod: Pod) -> Iterator[str]:
+    """Every image that the pod uses, as often as it uses it."""
+    for container in (*pod.spec.init_containers, *pod.spec.containers):
+        yield _with_tag(container.image)
+    for volume in pod.spec.volumes:
+        if volume.image is not None:
+            yield _with_tag(volume.image.reference)
+
+
+def _with_tag(image: str) -> str:
+    """As nodes list it: a name without tag or digest means `latest`. No registry is filled in."""
+    return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
+
+
+def _spread_bytes(image: ImageState, nodes: int) -> int:
+    """In the reference's order of operations, on which the last bit depends."""
+    spread = float(len(image.rows)) / float(nodes)
+    return int(float(image.size_bytes) * spread)
+
+
+def _container_count(pod: Pod) -> int:
+    """Image volumes add to what is present and not to what would be enough."""
+    return len(pod.spec.init_containers) + len(pod.spec.containers)
+
+
+def _share(present: Ints, highest: int) -> Ints:
+    """Score each row by where it lies between MIN_BYTES and the highest that counts, 0..100.
+
+    ``100 * (present - MIN_BYTES) // (highest - MIN_BYTES)`` with `present` held between the two.
+    Neither difference can be negative without the other, so rounding down truncates.
+
+    present
+        ``int64[row]``.
+    """
+    share = np.where(present < MIN_BYTES, MIN_BYTES, np.minimum(present, highest))
+    np.subtract(share, MIN_BYTES, out=share)
+    np.multiply(share, MAX_SCORE, out=share)
+    np.floor_divide(share, highest - MIN_BYTES, out=share)
+    return share

@@ -1,0 +1,251 @@
+"""NodeAffinity: a pod goes where its nodeSelector and node affinity allow, best where they prefer.
+
+The configuration may add an affinity of its own to that of every pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from mooring.cluster.columns import Columns, Ints, Rows
+from mooring.cluster.node_info import NodeInfo
+from mooring.cluster.node_matching import (
+    RequiredNodeAffinity,
+    match_rows,
+    match_rows_any,
+    matches_any,
+)
+from mooring.cluster.snapshot import Snapshot
+from mooring.config.args import NodeAffinityArgs
+from mooring.errors import PluginError
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.interface import PreFilterResult
+from mooring.framework.status import SKIP, SUCCESS, Status, failure, unresolvable
+from mooring.framework.verdicts import RowVerdicts, by_mask, by_table
+from mooring.objects import pod as pods
+from mooring.objects.meta import KubeObject
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod, PreferredSchedulingTerm
+from mooring.objects.selectors import (
+    NAME_FIELD,
+    NodeSelector,
+    NodeSelectorTerm,
+    NodeTerm,
+    SelectorRequirement,
+    compile_node_term,
+)
+from mooring.plugins.normalize import normalize
+
+MISMATCH = unresolvable("node(s) didn't match Pod's node affinity/selector")
+#: Said of the affinity that the configuration adds.
+ENFORCED = unresolvable("node(s) didn't match scheduler-enforced node affinity")
+CONFLICT = unresolvable("pod affinity terms conflict")
+
+_PRE_FILTER = "PreFilterNodeAffinity"
+_PRE_SCORE = "PreScoreNodeAffinity"
+
+_NODE_CHANGED = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
+
+#: Terms that a node is the better for, each with its weight.
+Preferences = tuple[tuple[int, NodeTerm], ...]
+
+
+class NodeAffinity:
+    name = "NodeAffinity"
+
+    def __init__(self, args: NodeAffinityArgs | None = None) -> None:
+        """Raises PluginError if the added affinity cannot be read."""
+        added = args.added_affinity if args is not None else None
+        #: None if nothing is added; without any term, nothing matches.
+        self._added_required: tuple[NodeTerm, ...] | None = None
+        self._added_preferred: Preferences | None = None
+        if added is not None and added.required is not None:
+            self._added_required = _added_terms(added.required)
+        if added is not None and added.preferred:
+            self._added_preferred = _added_preferences(added.preferred)
+
+    def pre_filter(
+        self, state: CycleState, pod: Pod, snapshot: Snapshot
+    ) -> PreFilterResult | Status:
+        required = _required_of(pod)
+        if required is None and self._added_required is None and pod.spec.node_selector is None:
+            return SKIP
+        state.write(_PRE_FILTER, RequiredNodeAffinity.of(pod))
+        names = _node_names(required.node_selector_terms) if required is not None else None
+        if names is None:
+            return SUCCESS
+        return PreFilterResult(names) if names else CONFLICT
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        assert node.node is not None
+        if not self._allows(node.node):
+            return ENFORCED
+        return SUCCESS if _required_affinity(state, pod).matches(node) else MISMATCH
+
+    def filter_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> RowVerdicts:
+        matches = _required_affinity(state, pod).match_rows(columns, rows)
+        if self._added_required is None:
+            return by_mask(matches, MISMATCH)
+        allowed = match_rows_any(self._added_required, columns, rows)
+        codes = np.where(allowed, np.where(matches, 0, 2), 1)
+        return by_table(codes, (SUCCESS, ENFORCED, MISMATCH))
+
+    def pre_score(self, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows) -> Status:
+        try:
+            preferences = _preferences_of(pod)
+        except ValueError as error:
+            return failure(error)
+        if preferences is None and self._added_preferred is None:
+            return SKIP
+        state.write(_PRE_SCORE, preferences or ())
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        """The weights of all terms that match, together."""
+        return sum(
+            weight
+            for weight, term in self._preferences(state, pod)
+            if term.matches(node.labels, node.name)
+        )
+
+    def score_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> Ints:
+        scores = np.zeros(columns.alive[rows].shape, np.int64)
+        for weight, term in self._preferences(state, pod):
+            np.add(scores, weight, out=scores, where=match_rows(term, columns, rows))
+        return scores
+
+    def normalize_scores(self, state: CycleState, pod: Pod, scores: Ints) -> Status:
+        normalize(scores)
+        return SUCCESS
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return (EventWithHint(_NODE_CHANGED, self._after_node_change),)
+
+    def sign(self, pod: Pod) -> Mapping[str, object]:
+        affinity = _affinity_of(pod)
+        return {
+            "v1.Pod.Spec.Affinity.NodeAffinity": (
+                None if affinity.required is None else _canonical_terms(affinity.required),
+                _canonical_preferences(affinity.preferred or ()),
+            ),
+            "v1.Pod.Spec.Affinity.NodeSelector": frozenset((pod.spec.node_selector or {}).items()),
+        }
+
+    def _allows(self, node: Node) -> bool:
+        return self._added_required is None or matches_any(self._added_required, node)
+
+    def _preferences(self, state: CycleState, pod: Pod) -> Preferences:
+        """Raises ValueError if PreScore did not run and the pod's terms are malformed."""
+        own: Preferences | None = state.read(_PRE_SCORE, tuple)
+        if own is None:
+            own = _preferences_of(pod) or ()
+        return (*own, *(self._added_preferred or ()))
+
+    def _after_node_change(self, pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+        """A node that came to match the pod's own terms.
+
+        A change that only brings it within the added ones is passed over, as the reference does.
+        """
+        assert isinstance(old, Node | None)
+        assert isinstance(new, Node)
+        if not self._allows(new):
+            return Hint.SKIP
+        required = RequiredNodeAffinity.of(pod)
+        if not required.matches_node(new):
+            # Whether a malformed term would have matched nobody can tell.
+            return Hint.QUEUE if required.malformed else Hint.SKIP
+        return Hint.SKIP if old is not None and required.matches_node(old) else Hint.QUEUE
+
+
+def _added_terms(required: NodeSelector) -> tuple[NodeTerm, ...]:
+    try:
+        terms = map(compile_node_term, required.node_selector_terms)
+        return tuple(term for term in terms if term is not None)
+    except ValueError as error:
+        where = "addedAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+        raise PluginError(f"parsing {where}: {error}") from error
+
+
+def _added_preferences(preferred: Iterable[PreferredSchedulingTerm]) -> Preferences:
+    try:
+        return _compile_preferences(preferred)
+    except ValueError as error:
+        where = "addedAffinity.preferredDuringSchedulingIgnoredDuringExecution"
+        raise PluginError(f"parsing {where}: {error}") from error
+
+
+def _compile_preferences(preferred: Iterable[PreferredSchedulingTerm]) -> Preferences:
+    """Without those that have no weight, which are not even read, or say nothing."""
+    weighted = (
+        (line.weight, compile_node_term(line.preference)) for line in preferred if line.weight
+    )
+    return tuple((weight, term) for weight, term in weighted if term is not None)
+
+
+def _required_of(pod: Pod) -> NodeSelector | None:
+    return _affinity_of(pod).required
+
+
+def _affinity_of(pod: Pod) -> pods.NodeAffinity:
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return _NO_AFFINITY
+    return affinity.node_affinity
+
+
+_NO_AFFINITY = pods.NodeAffinity()
+
+
+def _node_names(terms: Sequence[NodeSelectorTerm]) -> frozenset[str] | None:
+    """The nodes that the terms name, or None if one of them is open to nodes of any name."""
+    by_term = [_names_in(term) for term in terms]
+    named = [names for names in by_term if names is not None]
+    if not terms or len(named) < len(by_term):
+        return None
+    return frozenset().union(*named)
+
+
+def _names_in(term: NodeSelectorTerm) -> frozenset[str] | None:
+    named = [
+        frozenset(line.values)
+        for line in term.match_fields
+        if line.key == NAME_FIELD and line.operator == "In"
+    ]
+    return frozenset.intersection(*named) if named else None
+
+
+def _required_affinity(state: CycleState, pod: Pod) -> RequiredNodeAffinity:
+    """As PreFilter left it; where PreFilter is switched off, computed here."""
+    return state.read(_PRE_FILTER, RequiredNodeAffinity) or RequiredNodeAffinity.of(pod)
+
+
+def _preferences_of(pod: Pod) -> Preferences | None:
+    """None if the pod has no list of them. Raises ValueError if one is malformed."""
+    preferred = _affinity_of(pod).preferred
+    return None if preferred is None else _compile_preferences(preferred)
+
+
+#: Requirements, sorted, with their values sorted.
+CanonicalLines = tuple[tuple[str, str, tuple[str, ...]], ...]
+CanonicalTerm = tuple[CanonicalLines, CanonicalLines]
+
+
+def _canonical_terms(selector: NodeSelector) -> tuple[CanonicalTerm, ...]:
+    return tuple(sorted(map(_canonical_term, selector.node_selector_terms)))
+
+
+def _canonical_preferences(
+    preferred: Iterable[PreferredSchedulingTerm],
+) -> tuple[tuple[int, CanonicalTerm], ...]:
+    return tuple(sorted((line.weight, _canonical_term(line.preference)) for line in preferred))
+
+
+def _canonical_term(term: NodeSelectorTerm) -> CanonicalTerm:
+    return _canonical_lines(term.match_expressions), _canonical_lines(term.match_fields)
+
+
+def _canonical_lines(lines: Iterable[SelectorRequirement]) -> CanonicalLines:
+    return tuple(sorted((line.key, line.operator, tuple(sorted(line.values))) for line in lines))

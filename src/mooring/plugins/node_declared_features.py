@@ -1,0 +1,94 @@
+"""NodeDeclaredFeatures: a pod that needs a feature of the kubelet goes where it is declared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mooring.cluster.columns import Columns, Rows
+from mooring.cluster.node_info import NodeInfo
+from mooring.cluster.snapshot import Snapshot
+from mooring.errors import PluginError
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable
+from mooring.framework.verdicts import RowVerdicts, by_mask
+from mooring.objects.meta import KubeObject
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+
+NOT_DECLARED = unresolvable("node(s) didn't match Pod's required features")
+
+RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
+USER_NAMESPACES_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
+
+_PRE_FILTER = "PreFilterNodeDeclaredFeatures"
+
+_NODE_CHANGED = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE)
+_POD_CHANGED = ClusterEvent(Resource.POD, Action.UPDATE)
+
+
+class NodeDeclaredFeatures:
+    name = "NodeDeclaredFeatures"
+
+    def pre_filter(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> Status:
+        required = _required_features(pod)
+        if not required:
+            return SKIP
+        state.write(_PRE_FILTER, required)
+        return SUCCESS
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        assert node.node is not None
+        declared = frozenset(node.node.status.declared_features)
+        return SUCCESS if _required(state) <= declared else NOT_DECLARED
+
+    def filter_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> RowVerdicts:
+        return by_mask(columns.feature_sets.judge(_required(state).issubset, rows), NOT_DECLARED)
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return (
+            EventWithHint(_NODE_CHANGED, _after_node_change),
+            EventWithHint(_POD_CHANGED, _after_pod_update),
+        )
+
+    def sign(self, pod: Pod) -> Mapping[str, object]:
+        return {"v1.Pod.Spec.RequiredFeatures()": _required_features(pod)}
+
+
+def _required_features(pod: Pod) -> frozenset[str]:
+    """Those that a pod's spec calls for; other features matter to updates of running pods only."""
+    spec = pod.spec
+    features = set()
+    if any(
+        rule.action == "RestartAllContainers"
+        for container in (*spec.containers, *spec.init_containers)
+        for rule in container.restart_policy_rules
+    ):
+        features.add(RESTART_ALL_CONTAINERS)
+    # The reference asks this whether or not the gate of the same name is on.
+    if spec.host_network and spec.host_users is False:
+        features.add(USER_NAMESPACES_HOST_NETWORK)
+    return frozenset(features)
+
+
+def _required(state: CycleState) -> frozenset[str]:
+    required = state.read(_PRE_FILTER, frozenset)
+    if required is None:
+        raise PluginError(f'error reading "{_PRE_FILTER}" from cycle-state: not found')
+    return required
+
+
+def _after_node_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    assert isinstance(old, Node | None)
+    assert isinstance(new, Node)
+    if old is not None and old.status.declared_features == new.status.declared_features:
+        return Hint.SKIP
+    return Hint.QUEUE
+
+
+def _after_pod_update(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    assert isinstance(old, Pod)
+    assert isinstance(new, Pod)
+    if new.uid != pod.uid or _required_features(old) == _required_features(new):
+        return Hint.SKIP
+    return Hint.QUEUE

@@ -1,0 +1,34 @@
+"""NodeName: a pod that names its node runs there and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mooring.cluster.columns import Columns, Rows
+from mooring.cluster.node_info import NodeInfo
+from mooring.cluster.node_matching import rows_named
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import Action, ClusterEvent, EventWithHint, Resource
+from mooring.framework.status import SUCCESS, Status, unresolvable
+from mooring.framework.verdicts import RowVerdicts, by_mask
+from mooring.objects.pod import Pod
+
+ANOTHER_NODE = unresolvable("node(s) didn't match the requested node name")
+
+
+class NodeName:
+    name = "NodeName"
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return SUCCESS if pod.node_name in ("", node.name) else ANOTHER_NODE
+
+    def filter_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> RowVerdicts:
+        if not pod.node_name:
+            return by_mask(columns.alive[rows], ANOTHER_NODE)
+        return by_mask(rows_named(pod.node_name, columns, rows), ANOTHER_NODE)
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return (EventWithHint(ClusterEvent(Resource.NODE, Action.ADD)),)
+
+    def sign(self, pod: Pod) -> Mapping[str, object]:
+        return {"v1.Pod.Spec.NodeName": pod.node_name}

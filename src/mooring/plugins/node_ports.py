@@ -1,0 +1,81 @@
+"""NodePorts: a pod's host ports must be free on its node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+from mooring.cluster.columns import Columns, Rows
+from mooring.cluster.node_info import HostPort, NodeInfo
+from mooring.cluster.snapshot import Snapshot
+from mooring.errors import PluginError
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.status import SKIP, SUCCESS, Status, unschedulable
+from mooring.framework.verdicts import RowVerdicts, by_mask
+from mooring.objects.meta import KubeObject
+from mooring.objects.pod import Pod
+
+#: Removing the pods that hold the ports would help.
+TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports")
+
+#: The one address that stands for all of a node's addresses; `::` is an ordinary one.
+EVERY_ADDRESS = "0.0.0.0"
+
+_PRE_FILTER = "PreFilterNodePorts"
+
+
+class NodePorts:
+    name = "NodePorts"
+
+    def pre_filter(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> Status:
+        if not pod.host_ports:
+            return SKIP
+        state.write(_PRE_FILTER, pod.host_ports)
+        return SUCCESS
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return SUCCESS if _all_free(_wanted(state), node.used_ports) else TAKEN
+
+    def filter_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> RowVerdicts:
+        wanted = _wanted(state)
+        return by_mask(columns.port_sets.judge(lambda used: _all_free(wanted, used), rows), TAKEN)
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return (
+            EventWithHint(ClusterEvent(Resource.POD, Action.DELETE), _after_pod_is_gone),
+            EventWithHint(ClusterEvent(Resource.NODE, Action.ADD)),
+        )
+
+    def sign(self, pod: Pod) -> Mapping[str, object]:
+        """Whole ports. The reference signs bare port numbers, which pods can share without sharing
+        a verdict; its batching filters again, a kept ranking does not.
+        """
+        return {"v1.Pod.Spec.HostPorts()": frozenset(pod.host_ports)}
+
+
+def _wanted(state: CycleState) -> tuple[HostPort, ...]:
+    wanted = state.read(_PRE_FILTER, tuple)
+    if wanted is None:
+        raise PluginError(f'reading "{_PRE_FILTER}" from cycleState: not found')
+    return wanted
+
+
+def _all_free(wanted: Iterable[HostPort], used: AbstractSet[HostPort]) -> bool:
+    """The pod's own ports are not held against each other."""
+    return not any(_taken(port, used) for port in wanted)
+
+
+def _taken(wanted: HostPort, used: AbstractSet[HostPort]) -> bool:
+    address, protocol, port = wanted
+    if address == EVERY_ADDRESS:
+        return any((protocol, port) == other[1:] for other in used)
+    return wanted in used or (EVERY_ADDRESS, protocol, port) in used
+
+
+def _after_pod_is_gone(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    """It helps if that pod had a node, or one held for it, and a port in the way of this one."""
+    assert isinstance(old, Pod)
+    if not old.node_name and not old.nominated_node_name:
+        return Hint.SKIP
+    return Hint.SKIP if _all_free(pod.host_ports, frozenset(old.host_ports)) else Hint.QUEUE

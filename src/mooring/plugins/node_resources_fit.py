@@ -1,0 +1,351 @@
+"""NodeResourcesFit: a pod fits where enough is left of what it asks for; fuller or emptier is better.
+
+Filter counts what pods ask for. Score counts what it takes them to need: a container that does not
+say how much cpu or memory it wants counts with a default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster.columns import Columns, Ints, Rows
+from mooring.cluster.device_classes import DEVICE_CLASS_PREFIX, DeviceClassNames
+from mooring.cluster.node_info import NodeInfo
+from mooring.cluster.snapshot import Snapshot
+from mooring.config.args import (
+    CPU_AND_MEMORY,
+    LEAST_ALLOCATED,
+    MOST_ALLOCATED,
+    REQUESTED_TO_CAPACITY_RATIO,
+    NodeResourcesFitArgs,
+    ScoringStrategy,
+)
+from mooring.errors import PluginError
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.interface import Handle
+from mooring.framework.status import SUCCESS, Status, unresolvable, unschedulable
+from mooring.framework.verdicts import RowVerdicts
+from mooring.objects.kinds import DeviceClass
+from mooring.objects.meta import KubeObject
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+from mooring.objects.quantity import wrap_int64
+from mooring.objects.requests import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    Amounts,
+    is_extended,
+    spec_requests,
+)
+from mooring.plugins import resource_scoring
+from mooring.plugins.resource_scoring import Ask
+
+#: Users meet these texts in Events and in `kubectl describe`, so they are the reference's, verbatim.
+TOO_MANY_PODS = "Too many pods"
+INSUFFICIENT = "Insufficient {}"
+NOT_SIGNABLE = unschedulable(
+    "signature disabled when dra extended resources are used in the cluster"
+)
+
+_PRE_FILTER = "PreFilterNodeResourcesFit"
+_PRE_SCORE = "PreScoreNodeResourcesFit"
+
+#: Reasons come in this order, and after them the scalars by name.
+_FIRST_CLASS = (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+#: The bits of a row's code; a demand that is not met has the one at its place after these.
+_HOPELESS = 1
+_FULL = 2
+_FIRST_DEMAND = 4
+
+_POD_EVENTS = ClusterEvent(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
+_NODE_EVENTS = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
+_CLASS_EVENTS = ClusterEvent(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
+
+
+class Demand(NamedTuple):
+    """A resource, and how much of it a pod asks for: more than nothing."""
+
+    name: str
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Demands:
+    """What PreFilter leaves for Filter: the demands to check, in the order of their reasons."""
+
+    demands: tuple[Demand, ...]
+
+
+class NodeResourcesFit:
+    name = "NodeResourcesFit"
+
+    def __init__(self, args: NodeResourcesFitArgs | None, handle: Handle) -> None:
+        args = args or NodeResourcesFitArgs()
+        strategy = args.scoring_strategy
+        self._ignored = frozenset(args.ignored_resources)
+        self._ignored_groups = frozenset(args.ignored_resource_groups)
+        self._scored = strategy.resources or CPU_AND_MEMORY
+        self._score_node, self._score_rows = _strategy(strategy)
+        self._served_by_devices = DeviceClassNames(handle.cluster.listers)
+        #: A number for each set of failures that has more bits than an int64.
+        self._wide_codes: dict[int, int] = {}
+
+    # Filter
+
+    def pre_filter(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> Status:
+        demands = demands_of(pod.requests)
+        if self._ignored or self._ignored_groups:
+            demands = tuple(demand for demand in demands if not self._ignores(demand.name))
+        state.write(_PRE_FILTER, _Demands(demands))
+        return SUCCESS
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        """Every reason at once; without hope where a demand is larger than the whole node."""
+        return self._verdict(_kept_demands(state), node)
+
+    def filter_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> RowVerdicts:
+        """The same, resource by resource: a row's failures are the bits of its code."""
+        demands = _kept_demands(state)
+        full = columns.pod_count[rows] >= columns.allowed_pods[rows]
+        codes = np.zeros(len(full), _code_type(len(demands)))
+        if full.any():
+            _set(codes, _FULL, full)
+        nothing: Ints | None = None
+        for place, (name, amount) in enumerate(demands):
+            index = columns.resources.get(name)
+            if index is None:
+                offered = left = np.zeros(len(full), np.int64)
+            else:
+                offered = columns.allocatable[index][rows]
+                left = offered - columns.requested[index][rows]
+            unmet = left < amount
+            if not unmet.any():
+                continue
+            if name not in _FIRST_CLASS and name in self._served_by_devices:
+                unmet &= offered > 0
+            _set(codes, _FIRST_DEMAND << place, unmet)
+            _set(codes, _HOPELESS, unmet & (offered < amount))
+        return self._verdicts(demands, codes)
+
+    # Score
+
+    def pre_score(self, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows) -> Status:
+        state.write(_PRE_SCORE, self._ask(pod))
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        ask = state.read(_PRE_SCORE, Ask) or self._ask(pod)
+        held = {**node.requested, CPU: node.non_zero_cpu, MEMORY: node.non_zero_memory}
+        return self._score_node(
+            ask.added_to([held.get(name, 0) for name in ask.names]),
+            [node.allocatable.get(name, 0) for name in ask.names],
+            ask.weights,
+        )
+
+    def score_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> Ints:
+        ask = (state.read(_PRE_SCORE, Ask) or self._ask(pod)).on_rows(columns)
+        scores: Ints = np.empty(len(columns.alive[rows]), np.int64)
+        # Cpu and memory come first both in the columns of resources and in those of scoring.
+        scored = len(columns.non_zero)
+        requested = resource_scoring.gathered(
+            [columns.non_zero[i] if i < scored else columns.requested[i] for i in ask.indices],
+            rows,
+            len(scores),
+        )
+        requested += ask.amounts
+        allocatable = resource_scoring.gathered(
+            [columns.allocatable[i] for i in ask.indices], rows, len(scores)
+        )
+        return self._score_rows(requested, allocatable, ask.weights, out=scores)
+
+    # Queueing
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return (
+            EventWithHint(_POD_EVENTS, _after_pod_event),
+            EventWithHint(_NODE_EVENTS, self._after_node_event),
+            EventWithHint(_CLASS_EVENTS, _after_device_class_event),
+        )
+
+    def sign(self, pod: Pod) -> Mapping[str, object] | Status:
+        """The reference signs only what Filter counts. Pods can share that without sharing a score,
+        as scoring counts containers that do not say what they want; a kept ranking has both.
+        """
+        demands = demands_of(pod.requests)
+        if any(d.name not in _FIRST_CLASS and d.name in self._served_by_devices for d in demands):
+            return NOT_SIGNABLE
+        return {
+            "v1.Pod.Spec.ContainerRequestsAndOverheads()": demands,
+            "NodeResourcesFit.Score": self._ask(pod),
+        }
+
+    def _ignores(self, name: str) -> bool:
+        """Only extended resources can be ignored, by name or by what stands before the slash."""
+        return is_extended(name) and (
+            name in self._ignored or name.split("/")[0] in self._ignored_groups
+        )
+
+    def _ask(self, pod: Pod) -> Ask:
+        return resource_scoring.ask_of(self._scored, pod.scoring_requests)
+
+    def _verdict(self, demands: Sequence[Demand], node: NodeInfo) -> Status:
+        reasons = []
+        hopeless = False
+        if len(node.pods) + 1 > node.allowed_pods:
+            reasons.append(TOO_MANY_PODS)
+        for name, amount in demands:
+            offered = node.allocatable.get(name, 0)
+            left = wrap_int64(offered - node.requested.get(name, 0))
+            if amount > left and not self._left_to_devices(name, offered):
+                reasons.append(INSUFFICIENT.format(name))
+                hopeless = hopeless or amount > offered
+        if not reasons:
+            return SUCCESS
+        return unresolvable(*reasons) if hopeless else unschedulable(*reasons)
+
+    def _left_to_devices(self, name: str, offered: int) -> bool:
+        """Whether DynamicResources judges this resource on a node that offers so much of it."""
+        return offered <= 0 and name not in _FIRST_CLASS and name in self._served_by_devices
+
+    def _verdicts(self, demands: Sequence[Demand], codes: NDArray[np.integer]) -> RowVerdicts:
+        if codes.dtype != np.object_:
+            return RowVerdicts(codes, lambda code: _status(demands, code))
+        numbers = self._wide_codes
+        numbers.setdefault(0, 0)
+        numbered = [numbers.setdefault(bits, len(numbers)) for bits in codes.tolist()]
+        return RowVerdicts(
+            np.array(numbered, np.int64), lambda code: _status(demands, list(numbers)[code])
+        )
+
+    def _after_node_event(self, pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+        """A node helps if the pod fits on it when it is empty, and it offers more than before.
+
+        Ignored resources are not ignored here; that is the reference's way.
+        """
+        assert isinstance(old, Node | None)
+        assert isinstance(new, Node)
+        demands = demands_of(pod.requests)
+        after = _empty(new)
+        if not self._verdict(demands, after).ok:
+            return Hint.SKIP
+        if old is None:
+            return Hint.QUEUE
+        before = _empty(old)
+        grown = after.allowed_pods > before.allowed_pods or any(
+            after.allocatable.get(name, 0) > before.allocatable.get(name, 0)
+            or self._left_to_devices(name, after.allocatable.get(name, 0))
+            for name, _ in demands
+        )
+        return Hint.QUEUE if grown else Hint.SKIP
+
+
+def demands_of(requests: Amounts) -> tuple[Demand, ...]:
+    """In the order of their reasons. Nothing, or less than nothing, is no demand."""
+    scalars = sorted(name for name in requests if name not in _FIRST_CLASS)
+    return tuple(
+        Demand(name, requests[name])
+        for name in (*_FIRST_CLASS, *scalars)
+        if requests.get(name, 0) > 0
+    )
+
+
+class _NodeScorer(Protocol):
+    def __call__(
+        self, requested: Sequence[int], allocatable: Sequence[int], weights: Sequence[int], /
+    ) -> int: ...
+
+
+class _RowsScorer(Protocol):
+    def __call__(
+        self, requested: Ints, allocatable: Ints, weights: Ints, /, *, out: Ints
+    ) -> Ints: ...
+
+
+def _strategy(strategy: ScoringStrategy) -> tuple[_NodeScorer, _RowsScorer]:
+    if strategy.type == LEAST_ALLOCATED:
+        return resource_scoring.least_allocated_score, resource_scoring.least_allocated
+    if strategy.type == MOST_ALLOCATED:
+        return resource_scoring.most_allocated_score, resource_scoring.most_allocated
+    if strategy.type == REQUESTED_TO_CAPACITY_RATIO and strategy.requested_to_capacity_ratio:
+        curve = resource_scoring.curve_of(strategy.requested_to_capacity_ratio.shape)
+        return (
+            partial(resource_scoring.requested_to_capacity_ratio_score, curve=curve),
+            partial(resource_scoring.requested_to_capacity_ratio, curve=curve),
+        )
+    raise PluginError(f"scoring strategy {strategy.type} is not supported")
+
+
+def _kept_demands(state: CycleState) -> tuple[Demand, ...]:
+    kept = state.read(_PRE_FILTER, _Demands)
+    if kept is None:
+        raise PluginError(f'error reading "{_PRE_FILTER}" from cycleState: not found')
+    return kept.demands
+
+
+def _code_type(demands: int) -> type:
+    """Bytes are enough for nearly every pod, and Python's integers for all the others."""
+    bits = _FIRST_DEMAND.bit_length() - 1 + demands
+    if bits <= 8:
+        return np.uint8
+    return np.int64 if bits <= 63 else np.object_
+
+
+def _set(codes: NDArray[np.integer], bit: int, where: NDArray[np.bool_]) -> None:
+    np.bitwise_or(codes, bit, out=codes, where=where)
+
+
+def _status(demands: Sequence[Demand], bits: int) -> Status:
+    reasons = [TOO_MANY_PODS] if bits & _FULL else []
+    reasons += [
+        INSUFFICIENT.format(demand.name)
+        for place, demand in enumerate(demands)
+        if bits & _FIRST_DEMAND << place
+    ]
+    return unresolvable(*reasons) if bits & _HOPELESS else unschedulable(*reasons)
+
+
+def _empty(node: Node) -> NodeInfo:
+    """The node as it would be without pods."""
+    info = NodeInfo(node.name)
+    info.set_node(node)
+    return info
+
+
+def _after_pod_event(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    """A pod that leaves a node, or takes less of what this one asks for, makes room."""
+    assert isinstance(old, Pod)
+    assert isinstance(new, Pod | None)
+    if new is None:
+        return Hint.QUEUE if old.node_name or old.nominated_node_name else Hint.SKIP
+    if new.uid == pod.uid:
+        return Hint.QUEUE
+    if not new.node_name:
+        return Hint.SKIP
+    # What the other holds is compared at no less than zero: a huge quantity can wrap below it.
+    shrunk = any(
+        asked.unscaled != 0 and max(old.held.get(name, 0), 0) > max(new.held.get(name, 0), 0)
+        for name, asked in pod.held_resources.items()
+    )
+    return Hint.QUEUE if shrunk else Hint.SKIP
+
+
+def _after_device_class_event(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    """A class helps if it came to serve a resource that the pod names, be it with a quantity of 0."""
+    assert isinstance(old, DeviceClass | None)
+    assert isinstance(new, DeviceClass)
+    named = spec_requests(pod)
+    explicit = new.spec.extended_resource_name
+    if old is None:
+        helps = DEVICE_CLASS_PREFIX + new.name in named or explicit in named
+    else:
+        helps = (old.spec.extended_resource_name or "") != (explicit or "") and explicit in named
+    return Hint.QUEUE if helps else Hint.SKIP

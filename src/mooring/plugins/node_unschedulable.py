@@ -1,0 +1,65 @@
+"""NodeUnschedulable: a cordoned node takes only the pods that tolerate the taint it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mooring.cluster.columns import Columns, Rows
+from mooring.cluster.node_info import NodeInfo
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.status import SUCCESS, Status, unresolvable
+from mooring.framework.verdicts import RowVerdicts, by_mask
+from mooring.objects.meta import KubeObject
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+from mooring.objects.taints import Taint, tolerated
+
+CORDONED = unresolvable("node(s) were unschedulable")
+
+#: What `spec.unschedulable` amounts to, whether or not the node carries the taint itself.
+UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+_NODE_CHANGED = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)
+_TOLERATIONS_CHANGED = ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION)
+
+
+class NodeUnschedulable:
+    name = "NodeUnschedulable"
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        assert node.node is not None
+        if node.node.spec.unschedulable and not _tolerates_cordon(pod):
+            return CORDONED
+        return SUCCESS
+
+    def filter_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> RowVerdicts:
+        if _tolerates_cordon(pod):
+            return by_mask(columns.alive[rows], CORDONED)
+        return by_mask(~columns.unschedulable[rows], CORDONED)
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return (
+            EventWithHint(_NODE_CHANGED, _after_node_change),
+            EventWithHint(_TOLERATIONS_CHANGED, _after_toleration_change),
+        )
+
+    def sign(self, pod: Pod) -> Mapping[str, object]:
+        return {"v1.Pod.Spec.Tolerations": frozenset(pod.spec.tolerations)}
+
+
+def _tolerates_cordon(pod: Pod) -> bool:
+    return tolerated(UNSCHEDULABLE_TAINT, pod.spec.tolerations)
+
+
+def _after_node_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    """A node that came uncordoned, or was uncordoned; what the pod tolerates is not asked."""
+    assert isinstance(old, Node | None)
+    assert isinstance(new, Node)
+    was_cordoned = old is None or old.spec.unschedulable
+    return Hint.QUEUE if was_cordoned and not new.spec.unschedulable else Hint.SKIP
+
+
+def _after_toleration_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    assert isinstance(new, Pod)
+    return Hint.QUEUE if new.uid == pod.uid and _tolerates_cordon(new) else Hint.SKIP

@@ -1,0 +1,15 @@
+"""PrioritySort: the pod of higher priority goes first, and of equals the one that came first."""
+
+from __future__ import annotations
+
+from mooring.framework.interface import QueuedPod
+
+
+class PrioritySort:
+    name = "PrioritySort"
+
+    def less(self, a: QueuedPod, b: QueuedPod) -> bool:
+        """Whether `a` is to be tried before `b`."""
+        if a.pod.priority != b.pod.priority:
+            return a.pod.priority > b.pod.priority
+        return a.timestamp < b.timestamp

@@ -1,0 +1,33 @@
+"""SchedulingGates: a pod stays out of the queue until the last of its gates is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.status import SUCCESS, Status, unresolvable
+from mooring.objects.meta import KubeObject
+from mooring.objects.pod import Pod
+
+#: Followed by the names of the gates, in the order of the spec.
+WAITING = "waiting for scheduling gates: [{gates}]"
+
+_GATES_ELIMINATED = ClusterEvent(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+
+
+class SchedulingGates:
+    name = "SchedulingGates"
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        gates = pod.spec.scheduling_gates
+        if not gates:
+            return SUCCESS
+        return unresolvable(WAITING.format(gates=" ".join(gate.name for gate in gates)))
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return (EventWithHint(_GATES_ELIMINATED, _after_gates_are_gone),)
+
+
+def _after_gates_are_gone(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    assert isinstance(new, Pod)
+    return Hint.QUEUE if new.uid == pod.uid else Hint.SKIP

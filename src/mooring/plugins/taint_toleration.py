@@ -1,0 +1,107 @@
+"""TaintToleration: a pod stays off the nodes whose taints it does not tolerate.
+
+Taints that refuse (`NoSchedule`, `NoExecute`) are for Filter; those that only discourage
+(`PreferNoSchedule`) are for Score, where each that is not tolerated counts against the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from mooring.cluster.columns import Columns, Ints, Rows
+from mooring.cluster.node_info import NodeInfo
+from mooring.cluster.snapshot import Snapshot
+from mooring.errors import PluginError
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.status import SUCCESS, Status, unresolvable
+from mooring.framework.verdicts import RowVerdicts, by_mask
+from mooring.objects.meta import KubeObject
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+from mooring.objects.taints import Taint, Toleration, tolerated, untolerated
+from mooring.plugins.normalize import normalize_reversed
+
+#: Users meet this text in Events and in `kubectl describe`, so it is the reference's, verbatim.
+UNTOLERATED = unresolvable("node(s) had untolerated taint(s)")
+
+_DISCOURAGES = "PreferNoSchedule"
+_PRE_SCORE = "PreScoreTaintToleration"
+
+_NODE_CHANGED = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)
+_TOLERATIONS_CHANGED = ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION)
+
+
+class TaintToleration:
+    name = "TaintToleration"
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        """The rule, one node at a time: the form to read, and to explain from."""
+        return SUCCESS if _tolerates_all(pod, node.taints) else UNTOLERATED
+
+    def filter_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> RowVerdicts:
+        """The same rule for every row: judge each distinct set of taints once, then look it up."""
+        passes = columns.taint_sets.judge(lambda taints: _tolerates_all(pod, taints), rows)
+        return by_mask(passes, UNTOLERATED)
+
+    def pre_score(self, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows) -> Status:
+        state.write(
+            _PRE_SCORE, tuple(t for t in pod.spec.tolerations if t.effect in ("", _DISCOURAGES))
+        )
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        """How many taints speak against the node: the fewer, the better."""
+        return _discouraging(node.taints, _kept_tolerations(state))
+
+    def score_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> Ints:
+        """The same count for each distinct set of taints, then looked up."""
+        tolerations = _kept_tolerations(state)
+        taint_sets = columns.taint_sets
+        counts = (_discouraging(taints, tolerations) for taints in taint_sets.values)
+        return np.fromiter(counts, np.int64, len(taint_sets.values))[taint_sets.codes[rows]]
+
+    def normalize_scores(self, state: CycleState, pod: Pod, scores: Ints) -> Status:
+        normalize_reversed(scores)
+        return SUCCESS
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return (
+            EventWithHint(_NODE_CHANGED, _after_node_change),
+            EventWithHint(_TOLERATIONS_CHANGED, _after_toleration_change),
+        )
+
+    def sign(self, pod: Pod) -> Mapping[str, object]:
+        return {"v1.Pod.Spec.Tolerations": frozenset(pod.spec.tolerations)}
+
+
+def _tolerates_all(pod: Pod, taints: Iterable[Taint]) -> bool:
+    return untolerated(taints, pod.spec.tolerations) is None
+
+
+def _kept_tolerations(state: CycleState) -> tuple[Toleration, ...]:
+    kept = state.read(_PRE_SCORE, tuple)
+    if kept is None:
+        raise PluginError(f'failed to read "{_PRE_SCORE}" from cycleState: not found')
+    return kept
+
+
+def _discouraging(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> int:
+    return sum(
+        taint.effect == _DISCOURAGES and not tolerated(taint, tolerations) for taint in taints
+    )
+
+
+def _after_node_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    """Only a node that turned from intolerable to tolerable helps; a new one was intolerable."""
+    assert isinstance(old, Node | None)
+    assert isinstance(new, Node)
+    was_intolerable = old is None or not _tolerates_all(pod, old.taints)
+    return Hint.QUEUE if was_intolerable and _tolerates_all(pod, new.taints) else Hint.SKIP
+
+
+def _after_toleration_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    assert isinstance(new, Pod)
+    return Hint.QUEUE if new.uid == pod.uid else Hint.SKIP

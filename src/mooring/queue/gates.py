@@ -1,0 +1,79 @@
+"""PreEnqueue: the plugins that may keep a pod from being tried at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from mooring.framework.events import ClusterEvent
+from mooring.framework.status import SUCCESS, Code, Status, failure
+from mooring.objects.pod import Pod
+from mooring.queue.metrics import QueueMetrics
+from mooring.queue.queued_pod import QueuedPodInfo
+
+PreEnqueue = Callable[[Pod], Status | None]
+
+#: Scheduler name → (plugin, its `pre_enqueue`) in the order in which they are asked.
+PreEnqueueByProfile = Mapping[str, Sequence[tuple[str, PreEnqueue]]]
+
+
+class Gates:
+    """The PreEnqueue plugins of all profiles."""
+
+    def __init__(
+        self,
+        pre_enqueue: PreEnqueueByProfile,
+        events_of: Callable[[str], tuple[ClusterEvent, ...]],
+        metrics: QueueMetrics,
+        report: Callable[[str], None],
+    ) -> None:
+        self._pre_enqueue = pre_enqueue
+        #: The events that a plugin registered.
+        self._events_of = events_of
+        self._metrics = metrics
+        self._report = report
+
+    def run(self, queued: QueuedPodInfo) -> None:
+        """Ask whether the pod may be tried; `queued.gated` says what came of it.
+
+        The plugin that refused the last time is asked first, since it most likely still does.
+        """
+        profile = queued.pod.scheduler_name
+        started = self._metrics.timer()
+        for plugin, pre_enqueue in self._plugins(profile, first=queued.gating_plugin):
+            status = self._ask(plugin, pre_enqueue, queued.pod)
+            if not status.ok:
+                self._gate(queued, plugin)
+                break
+        else:
+            queued.gating_plugin = ""
+            queued.gating_plugin_events = ()
+        self._metrics.pre_enqueue_duration(profile, self._metrics.timer() - started)
+
+    def _plugins(self, profile: str, *, first: str) -> Iterator[tuple[str, PreEnqueue]]:
+        plugins = self._pre_enqueue.get(profile, ())
+        if first:
+            yield from (entry for entry in plugins if entry[0] == first)
+        yield from (entry for entry in plugins if entry[0] != first)
+
+    def _ask(self, plugin: str, pre_enqueue: PreEnqueue, pod: Pod) -> Status:
+        started = self._metrics.timer()
+        try:
+            status = pre_enqueue(pod) or SUCCESS
+        except Exception as error:
+            status = failure(error)
+        if status.code == Code.ERROR:
+            reason = status.message if status.error is None else repr(status.error)
+            self._report(
+                f"PreEnqueue plugin {plugin} failed on pod {pod.key}, which is held back: {reason}"
+            )
+        self._metrics.pre_enqueue_plugin_duration(
+            plugin, status.code.title, self._metrics.timer() - started
+        )
+        return status
+
+    def _gate(self, queued: QueuedPodInfo, plugin: str) -> None:
+        if plugin not in queued.unschedulable_plugins and plugin not in queued.pending_plugins:
+            self._metrics.unschedulable_pods(plugin, queued.pod.scheduler_name, 1)
+        queued.unschedulable_plugins.add(plugin)
+        queued.gating_plugin = plugin
+        queued.gating_plugin_events = self._events_of(plugin)

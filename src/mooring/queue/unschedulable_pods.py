@@ -1,0 +1,101 @@
+"""Pods that were rejected and wait for something to happen, gated ones among them.
+
+They are filed by what rejected them, because that decides which events matter to them: with ten thousand
+pods that need more cpu, the arrival of a pod elsewhere is dismissed once and not ten thousand times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from mooring.errors import InvariantError
+from mooring.queue.queued_pod import QueuedPodInfo
+
+
+class Rejection(NamedTuple):
+    """What pods that are filed together have in common."""
+
+    profile: str
+    rejectors: frozenset[str]
+    gated: bool
+
+
+class UnschedulablePods:
+    """Pods by `namespace/name`, filed by what rejected them."""
+
+    def __init__(self) -> None:
+        #: key → (where the pod is filed, its number in order of arrival).
+        self._filed: dict[str, tuple[Rejection, int]] = {}
+        #: What rejected them → key → pod. No empty values.
+        self._files: dict[Rejection, dict[str, QueuedPodInfo]] = {}
+        self._next_number = 0
+
+    def __len__(self) -> int:
+        return len(self._filed)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._filed
+
+    def __iter__(self) -> Iterator[QueuedPodInfo]:
+        """In order of arrival."""
+        return iter(self.where(lambda _: True))
+
+    @property
+    def gated_count(self) -> int:
+        return sum(len(pods) for rejection, pods in self._files.items() if rejection.gated)
+
+    def get(self, key: str) -> QueuedPodInfo | None:
+        filed = self._filed.get(key)
+        return None if filed is None else self._files[filed[0]][key]
+
+    def where(self, matters: Callable[[Rejection], bool]) -> list[QueuedPodInfo]:
+        """The pods whose rejection matters, in order of arrival."""
+        found = [
+            (self._filed[key][1], queued)
+            for rejection, pods in self._files.items()
+            if matters(rejection)
+            for key, queued in pods.items()
+        ]
+        found.sort(key=lambda numbered: numbered[0])
+        return [queued for _, queued in found]
+
+    def put(self, queued: QueuedPodInfo) -> bool:
+        """Add it, or file it afresh if a pod of its name is in here; whether there was none."""
+        key, rejection = queued.key, _rejection(queued)
+        filed = self._filed.get(key)
+        if filed is None:
+            number = self._next_number
+            self._next_number += 1
+        else:
+            number = filed[1]
+            self.remove(key)
+        self._filed[key] = (rejection, number)
+        self._files.setdefault(rejection, {})[key] = queued
+        return filed is None
+
+    def remove(self, key: str) -> QueuedPodInfo | None:
+        filed = self._filed.pop(key, None)
+        if filed is None:
+            return None
+        pods = self._files[filed[0]]
+        queued = pods.pop(key)
+        if not pods:
+            del self._files[filed[0]]
+        return queued
+
+    def validate(self) -> None:
+        """Raise InvariantError unless every pod is filed once, under what rejected it."""
+        filed = {key: rejection for rejection, pods in self._files.items() for key in pods}
+        if filed != {key: rejection for key, (rejection, _) in self._filed.items()}:
+            raise InvariantError("the files of unschedulable pods are not those in the register")
+        for rejection, pods in self._files.items():
+            if not pods:
+                raise InvariantError(f"a file of unschedulable pods is empty: {rejection}")
+            for key, queued in pods.items():
+                if queued.key != key or _rejection(queued) != rejection:
+                    raise InvariantError(f"{queued.key} is filed as {key} under {rejection}")
+
+
+def _rejection(queued: QueuedPodInfo) -> Rejection:
+    return Rejection(queued.pod.scheduler_name, frozenset(queued.rejectors), queued.gated)

@@ -1,0 +1,1 @@
+"""The two cycles of the Scheduling Framework, and everything that happens when they fail."""

@@ -1,0 +1,100 @@
+"""Why a pod fits nowhere: node by node for plugins, in one line for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mooring.cluster.node_info import NodeInfo
+from mooring.cluster.snapshot import Snapshot
+from mooring.errors import MooringError
+from mooring.framework.filtering import NOT_ASKED, FilterMatrix
+from mooring.framework.status import Code, Status
+
+#: Of a node that was not looked at, where nobody said why.
+_UNKNOWN = Status(Code.UNRESOLVABLE)
+
+
+@dataclass(slots=True)
+class Diagnosis:
+    """What was found out while looking for a node."""
+
+    snapshot: Snapshot
+    #: None if the search ended before any node was looked at.
+    matrix: FilterMatrix | None = None
+    #: The status of every node that was not looked at.
+    absent: Status = _UNKNOWN
+    #: What PreFilter said, if it ended the search.
+    pre_filter_message: str = ""
+    post_filter_message: str = ""
+    #: The plugins whose rejection an event may undo; those that wait for something among them.
+    unschedulable_plugins: set[str] = field(default_factory=set)
+    pending_plugins: set[str] = field(default_factory=set)
+
+    def blame(self, status: Status) -> None:
+        if status.plugin and status.rejected:
+            self.unschedulable_plugins.add(status.plugin)
+            if status.code == Code.PENDING:
+                self.pending_plugins.add(status.plugin)
+
+    def get(self, node_name: str) -> Status:
+        """The status of one node."""
+        row = self.snapshot.columns.row_of.get(node_name)
+        if row is None or self.matrix is None or self.matrix.refused_by[row] == NOT_ASKED:
+            return self.absent
+        return self.matrix.status(row)
+
+    def nodes_with(self, *codes: int) -> Sequence[NodeInfo]:
+        """The nodes whose status has one of these codes, in the snapshot's order."""
+        return [node for node in self.snapshot if self.get(node.name).code in codes]
+
+    def reasons(self) -> Counter[str]:
+        """How many nodes give each reason."""
+        counts: Counter[str] = Counter()
+        absent = len(self.snapshot)
+        if self.matrix is not None:
+            for status, count in self.matrix.refusals():
+                for reason in status.all_reasons:
+                    counts[reason] += count
+            asked = self.matrix.refused_by != NOT_ASKED
+            absent -= int(np.count_nonzero(asked))
+        if absent > 0:
+            for reason in self.absent.all_reasons:
+                counts[reason] += absent
+        return counts
+
+    @property
+    def fit_error(self) -> str:
+        """The text of the reference, without what PostFilter adds."""
+        text = f"0/{len(self.snapshot)} nodes are available:"
+        if self.pre_filter_message:
+            return f"{text} {self.pre_filter_message}."
+        entries = sorted(f"{count} {reason}" for reason, count in self.reasons().items())
+        return f"{text} {', '.join(entries)}." if entries else text
+
+    @property
+    def message(self) -> str:
+        """The text shown on the pod."""
+        more = f" {self.post_filter_message}" if self.post_filter_message else ""
+        return f"{self.fit_error}{more}"
+
+
+class FitError(MooringError):
+    """A pod that no node takes: an answer, passed on as the error of a status."""
+
+    def __init__(self, diagnosis: Diagnosis) -> None:
+        super().__init__(diagnosis.message)
+        self.diagnosis = diagnosis
+
+
+class NodeRefusal(MooringError):
+    """A node that was chosen and then refused by Reserve or Permit."""
+
+    def __init__(self, status: Status) -> None:
+        reasons = sorted(f"1 {reason}" for reason in status.all_reasons)
+        text = "0/1 nodes are available:"
+        super().__init__(f"{text} {', '.join(reasons)}." if reasons else text)
+        self.status = status

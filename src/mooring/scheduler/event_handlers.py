@@ -1,0 +1,166 @@
+"""What happens in the cluster, told to the books and to the queue.
+
+A driver calls these with objects as the API server shows them; nothing else changes the books but the
+scheduler's own assumptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mooring.cluster.cache import CacheError
+from mooring.framework.events import Action, ClusterEvent, Resource
+from mooring.framework.object_changes import node_change_events, pod_change_events
+from mooring.objects import kinds, storage
+from mooring.objects.meta import KubeObject
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+from mooring.scheduler.binding_cycle import ASSIGNED_POD_DELETE
+from mooring.scheduler.scheduler import Scheduler
+
+ASSIGNED_POD_ADD = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
+NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
+NODE_DELETE = ClusterEvent(Resource.NODE, Action.DELETE)
+
+#: The kinds beside pods and nodes whose events may make a pod schedulable.
+_RESOURCES: dict[type[KubeObject], Resource] = {
+    storage.PersistentVolume: Resource.PERSISTENT_VOLUME,
+    storage.PersistentVolumeClaim: Resource.PERSISTENT_VOLUME_CLAIM,
+    storage.StorageClass: Resource.STORAGE_CLASS,
+    storage.CSINode: Resource.CSI_NODE,
+    storage.CSIDriver: Resource.CSI_DRIVER,
+    storage.CSIStorageCapacity: Resource.CSI_STORAGE_CAPACITY,
+    storage.VolumeAttachment: Resource.VOLUME_ATTACHMENT,
+    kinds.DeviceClass: Resource.DEVICE_CLASS,
+}
+
+
+class EventHandlers:
+    """One method for each thing that can happen to an object."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._cluster = scheduler.cluster
+        self._queue = scheduler.queue
+
+    def added(self, obj: KubeObject) -> None:
+        match obj:
+            case Pod():
+                self._pod_added(obj)
+            case Node():
+                self._cluster.add_node(obj)
+                self._queue.move_all(NODE_ADD, None, obj)
+            case _:
+                self._cluster.listers.put(obj)
+                self._move(Action.ADD, None, obj)
+
+    def updated(self, old: KubeObject, new: KubeObject) -> None:
+        match old, new:
+            case Pod(), Pod():
+                self._pod_updated(old, new)
+            case Node(), Node():
+                self._cluster.update_node(new)
+                for event in node_change_events(old, new):
+                    self._queue.move_all(event, old, new)
+            case _:
+                self._cluster.listers.put(new)
+                self._move(Action.UPDATE, old, new)
+
+    def deleted(self, obj: KubeObject) -> None:
+        match obj:
+            case Pod():
+                self._pod_deleted(obj)
+            case Node():
+                self._queue.move_all(NODE_DELETE, obj, None)
+                self._guarded(lambda: self._cluster.remove_node(obj.name))
+            case _:
+                self._cluster.listers.drop(obj)
+                self._move(Action.DELETE, obj, None)
+
+    def _move(self, action: Action, old: KubeObject | None, new: KubeObject | None) -> None:
+        changed = new or old
+        resource = _RESOURCES.get(type(changed)) if changed is not None else None
+        if resource is not None:
+            self._queue.move_all(ClusterEvent(resource, action), old, new)
+
+    # Pods
+
+    def _pod_added(self, pod: Pod) -> None:
+        if pod.finished:
+            return
+        self._scheduler.observed_pods[pod.key] = pod
+        if pod.node_name:
+            self._guarded(lambda: self._cluster.add_pod(pod))
+            self._queue.move_all(ASSIGNED_POD_ADD, None, pod)
+        elif self._handled(pod):
+            self._queue.add(pod)
+
+    def _pod_updated(self, old: Pod, new: Pod) -> None:
+        if new.finished:
+            # The watch selects unfinished pods: one that finishes disappears from it.
+            self._pod_deleted(new)
+            return
+        self._scheduler.observed_pods[new.key] = new
+        if old.node_name:
+            self._guarded(lambda: self._cluster.update_pod(new))
+            for event in pod_change_events(old, new):
+                self._queue.move_all(event, old, new)
+        elif new.node_name:
+            self._guarded(lambda: self._cluster.add_pod(new))
+            self._queue.move_all(ASSIGNED_POD_ADD, None, new)
+            if self._handled(old):
+                self._queue.delete(old)
+        elif self._handled(old):
+            self._pending_updated(old, new)
+
+    def _pending_updated(self, old: Pod, new: Pod) -> None:
+        version = old.metadata.resource_version
+        if version and version == new.metadata.resource_version:
+            return
+        if self._cluster.is_assumed(new):
+            if new.terminating and not old.terminating:
+                self._assumed_deleted(new)
+            return
+        self._queue.update(old, new)
+        if old.nominated_node_name and old.nominated_node_name != new.nominated_node_name:
+            self._released(old)
+
+    def _pod_deleted(self, pod: Pod) -> None:
+        observed = self._scheduler.observed_pods
+        known = observed.get(pod.key)
+        if known is not None and known.uid == pod.uid:
+            del observed[pod.key]
+        if pod.node_name:
+            self._guarded(lambda: self._cluster.remove_pod(pod))
+            self._queue.move_all(ASSIGNED_POD_DELETE, pod, None)
+        elif self._handled(pod):
+            self._queue.delete(pod)
+            if self._cluster.is_assumed(pod):
+                self._assumed_deleted(pod)
+            elif pod.nominated_node_name:
+                self._released(pod)
+
+    def _assumed_deleted(self, pod: Pod) -> None:
+        """A pod that waits for Permit or its binding goes away: its place is free again."""
+        assumed = self._cluster.pods.get(pod.uid)
+        if assumed is None:
+            return
+        if not self._scheduler.waiting_pods.reject(pod.uid):
+            self._guarded(lambda: self._cluster.forget_pod(assumed))
+        self._queue.move_all(ASSIGNED_POD_DELETE, assumed, None)
+
+    def _released(self, pod: Pod) -> None:
+        """A node is no longer held for a pod: those it was held against may try."""
+        self._queue.move_all(
+            ASSIGNED_POD_DELETE, pod, None, pre_check=lambda other: other.priority <= pod.priority
+        )
+
+    def _handled(self, pod: Pod) -> bool:
+        return pod.scheduler_name in self._scheduler.frameworks
+
+    def _guarded(self, change: Callable[[], None]) -> None:
+        """A change the books do not allow is logged: what the watch says next decides."""
+        try:
+            change()
+        except CacheError as error:
+            self._scheduler.log.error("%s", error)

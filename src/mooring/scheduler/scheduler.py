@@ -1,0 +1,263 @@
+"""The scheduler: one pod after another, from the queue to its node.
+
+    pop → PreFilter → Filter → (PostFilter) → PreScore → Score → Normalize → pick
+        → assume → Reserve → Permit ‖ WaitOnPermit → PreBind → Bind → PostBind
+
+It never opens a socket, never reads a clock and never sleeps: a driver (`sim`, `live`) feeds it what happens
+in the cluster through `EventHandlers`, calls `schedule_one` while there is work, and carries out its writes.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mooring.cluster.cache import CacheError, Cluster
+from mooring.config.types import KubeSchedulerConfiguration
+from mooring.errors import ApiError
+from mooring.framework.api import ApiWriter, Event, PodStatusPatch
+from mooring.framework.build import build_frameworks
+from mooring.framework.clock import Clock
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import EventWithHint
+from mooring.framework.handle import PluginHandle, Spawn
+from mooring.framework.interface import CLEAR_NOMINATION, NominatingInfo
+from mooring.framework.metrics import Metrics
+from mooring.framework.nominator import Nominator
+from mooring.framework.plugin_calls import PluginFailure
+from mooring.framework.registry import Registry
+from mooring.framework.runtime import Framework
+from mooring.framework.status import Code, Status, failure
+from mooring.framework.waiting_pods import WaitingPods
+from mooring.objects.pod import Pod
+from mooring.queue.queued_pod import QueuedPodInfo
+from mooring.queue.scheduling_queue import SchedulingQueue
+from mooring.scheduler import failure as failures
+from mooring.scheduler.binding_cycle import Attempt, binding_cycle, refusal, scheduled_event
+from mooring.scheduler.choosing import TieBreak, first_by_name
+from mooring.scheduler.diagnosis import FitError
+from mooring.scheduler.scheduling_cycle import Decision, NodeSearch, NoNodesError
+
+#: One attempt in ten has its plugins timed one by one.
+_SAMPLED_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Everything a scheduler is given: nothing is read from anywhere else."""
+
+    clock: Clock
+    writer: ApiWriter
+    spawn: Spawn
+    registry: Registry
+    metrics: Metrics
+    tie_break: TieBreak = first_by_name
+    seed: int = 0
+    #: Told of every attempt's decision before anything is done about it.
+    on_decision: Callable[[Decision], None] | None = None
+
+
+class Scheduler:
+    """All profiles over one queue and one cluster."""
+
+    def __init__(self, config: KubeSchedulerConfiguration, around: Surroundings) -> None:
+        """Raises ConfigError if the configuration's plugins cannot be built."""
+        self.config = config
+        self.around = around
+        self.log = logging.getLogger("mooring.scheduler")
+        self.metrics = around.metrics
+        self.writer = around.writer
+        self.spawn = around.spawn
+        self.cluster = Cluster()
+        #: Every pod as the API server last showed it, by `namespace/name`.
+        self.observed_pods: dict[str, Pod] = {}
+        self.nominator = Nominator(self.observed_pods.get)
+        self.waiting_pods = WaitingPods(around.clock)
+        self.frameworks = build_frameworks(
+            config, around.registry, self._make_handle, around.metrics
+        )
+        self.searches = {
+            profile.scheduler_name: NodeSearch(around.tie_break, config.percentage_for(profile))
+            for profile in config.profiles
+        }
+        self.queue = self._make_queue()
+        self._sampling = random.Random(around.seed)
+
+    # The scheduling cycle
+
+    def schedule_one(self) -> bool:
+        """Take the next pod and place it, or find out why not; whether there was one."""
+        queued = self.queue.pop()
+        if queued is None:
+            return False
+        pod = queued.pod
+        framework = self.frameworks.get(pod.scheduler_name)
+        if framework is None:
+            self.log.error("no profile is called %s: pod %s", pod.scheduler_name, pod.key)
+            self.queue.done(pod.uid)
+        elif self._to_be_skipped(framework, pod):
+            self.queue.done(pod.uid)
+        else:
+            self._attempt(framework, queued)
+        return True
+
+    def _to_be_skipped(self, framework: Framework, pod: Pod) -> bool:
+        if pod.terminating:
+            self.writer.record_event(
+                Event(
+                    regarding=pod,
+                    type="Warning",
+                    reason="FailedScheduling",
+                    action="Scheduling",
+                    note=f"skip schedule deleting pod: {pod.key}",
+                    reporting_controller=framework.profile_name,
+                )
+            )
+            return True
+        return self.cluster.is_assumed(pod)
+
+    def _attempt(self, framework: Framework, queued: QueuedPodInfo) -> None:
+        started = self.metrics.timer()
+        state = CycleState(record_plugin_metrics=self._sampling.random() < _SAMPLED_SHARE)
+        node_name = self._find_node(framework, state, queued, started)
+        if node_name is None:
+            return
+        attempt = self._assume(framework, state, queued, node_name, started)
+        if attempt is None:
+            return
+        status = framework.run_reserve(state, attempt.assumed, node_name)
+        if status.ok:
+            status = framework.run_permit(state, attempt.assumed, node_name)
+        if not status.ok and status.code != Code.WAIT:
+            self._fail_reserved(attempt, status)
+            return
+        if state.pods_to_activate:
+            self.queue.activate(state.pods_to_activate)
+            state.pods_to_activate.clear()
+        self.spawn(binding_cycle(self, attempt))
+
+    def _find_node(
+        self, framework: Framework, state: CycleState, queued: QueuedPodInfo, started: float
+    ) -> str | None:
+        """The chosen node; None if there is none, and the failure has been handled."""
+        pod = queued.pod
+        search = self.searches[framework.profile_name]
+        try:
+            snapshot = self.cluster.snapshot()
+            decision = search.schedule_pod(framework, state, pod, snapshot)
+        except NoNodesError as error:
+            status = Status(Code.UNRESOLVABLE, error=error)
+            self.handle_failure(framework, queued, status, started)
+            return None
+        except PluginFailure as error:
+            self.handle_failure(framework, queued, error.as_status(), started)
+            return None
+        if self.around.on_decision is not None:
+            self.around.on_decision(decision)
+        if decision.node_name is None:
+            self._fits_nowhere(framework, state, queued, decision, started)
+        return decision.node_name
+
+    def _fits_nowhere(
+        self,
+        framework: Framework,
+        state: CycleState,
+        queued: QueuedPodInfo,
+        decision: Decision,
+        started: float,
+    ) -> None:
+        """Unschedulable, whatever PostFilter does: at best it makes room for a later attempt."""
+        nominating, message = run_post_filter(framework, state, decision)
+        decision.diagnosis.post_filter_message = message
+        status = Status(Code.UNSCHEDULABLE, error=FitError(decision.diagnosis))
+        self.handle_failure(framework, queued, status, started, nominating)
+
+    def _assume(
+        self,
+        framework: Framework,
+        state: CycleState,
+        queued: QueuedPodInfo,
+        node_name: str,
+        started: float,
+    ) -> Attempt | None:
+        assumed = queued.pod.placed_on(node_name)
+        try:
+            self.cluster.assume_pod(assumed)
+        except CacheError as error:
+            self.handle_failure(framework, queued, failure(error), started)
+            return None
+        self.nominator.delete(assumed)
+        return Attempt(framework, state, queued, assumed, started)
+
+    def _fail_reserved(self, attempt: Attempt, status: Status) -> None:
+        attempt.framework.run_unreserve(attempt.state, attempt.assumed, attempt.node_name)
+        try:
+            self.cluster.forget_pod(attempt.assumed)
+        except CacheError as error:
+            self.log.error("%s", error)
+        said = refusal(status) if status.rejected else status
+        self.handle_failure(attempt.framework, attempt.queued, said, attempt.started)
+
+    # What both cycles use
+
+    def handle_failure(
+        self,
+        framework: Framework,
+        queued: QueuedPodInfo,
+        status: Status,
+        started: float,
+        nominating: NominatingInfo = CLEAR_NOMINATION,
+    ) -> None:
+        failures.handle_failure(self, framework, queued, status, started, nominating)
+
+    def record_scheduled(self, attempt: Attempt) -> None:
+        profile = attempt.framework.profile_name
+        self.writer.record_event(scheduled_event(profile, attempt.assumed))
+        self.metrics.attempt("scheduled", profile, self.metrics.timer() - attempt.started)
+
+    async def patch_status(self, pod: Pod, patch: PodStatusPatch) -> None:
+        """A failure is only logged: the next attempt writes again."""
+        try:
+            await self.writer.patch_pod_status(pod, patch)
+        except ApiError as error:
+            self.log.warning("patching the status of %s: %s", pod.key, error)
+
+    def close(self) -> None:
+        self.queue.close()
+        for name, framework in self.frameworks.items():
+            for problem in framework.close():
+                self.log.error("framework %s failed to close: %s", name, problem)
+
+    # Being built
+
+    def _make_handle(self, profile_name: str) -> PluginHandle:
+        return PluginHandle(
+            profile_name=profile_name,
+            cluster=self.cluster,
+            clock=self.around.clock,
+            writer=self.around.writer,
+            nominator=self.nominator,
+            waiting=self.waiting_pods,
+            spawn=self.around.spawn,
+            activate=lambda pods: self.queue.activate(pods),
+        )
+
+    def _make_queue(self) -> SchedulingQueue:
+        raise NotImplementedError
+
+
+def run_post_filter(
+    framework: Framework, state: CycleState, decision: Decision
+) -> tuple[NominatingInfo, str]:
+    """What PostFilter nominates the pod to, and what it says."""
+    from mooring.config.extension_points import ExtensionPoint as Point
+
+    if not framework.points[Point.POST_FILTER]:
+        return CLEAR_NOMINATION, ""
+    result, status = framework.run_post_filters(state, decision.pod, decision.diagnosis)
+    return (result.nomination if result is not None else None), status.message
+
+
+EventHint = EventWithHint

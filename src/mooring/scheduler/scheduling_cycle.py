@@ -1,0 +1,178 @@
+"""Finding a node for one pod: PreFilter → Filter → PreScore → Score → Normalize → pick.
+
+This is the part of a cycle that only looks. It changes neither the cluster nor the queue, so
+explanations and what-if questions run it as often as they like.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster.columns import Mask
+from mooring.cluster.snapshot import Snapshot
+from mooring.config.extension_points import ExtensionPoint as Point
+from mooring.errors import MooringError
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.filtering import FilterMatrix
+from mooring.framework.runtime import Framework, PreFilterOutcome
+from mooring.framework.scoring import ScoreMatrix
+from mooring.framework.status import Code, Status
+from mooring.objects.pod import Pod
+from mooring.scheduler.choosing import TieBreak
+from mooring.scheduler.diagnosis import Diagnosis
+
+#: Below this many nodes all are looked at, whatever the percentage; and never fewer are wanted.
+FEWEST_NODES_TO_FIND = 100
+
+
+class NoNodesError(MooringError):
+    """There is not a single node."""
+
+    def __init__(self) -> None:
+        super().__init__("no nodes available to schedule pods")
+
+
+@dataclass(slots=True)
+class Decision:
+    """Where a pod goes, or why nowhere, with everything that led there."""
+
+    pod: Pod
+    pre_filter: PreFilterOutcome
+    diagnosis: Diagnosis
+    #: The node taken; None if none fits.
+    node_name: str | None = None
+    #: intp[...]: the feasible rows, and the best of them.
+    feasible: NDArray[np.intp] | None = None
+    winners: NDArray[np.intp] | None = None
+    #: None where there was nothing to compare: one feasible node, or none.
+    scores: ScoreMatrix | None = None
+    #: How many nodes were looked at.
+    evaluated: int = 0
+
+
+@dataclass(slots=True)
+class NodeSearch:
+    """How a profile looks for nodes; remembers where the next search starts."""
+
+    tie_break: TieBreak
+    #: 0 looks at every node: a pass over all costs less than the reference's sample.
+    percentage_of_nodes: int = 0
+    next_start: int = 0
+
+    def schedule_pod(
+        self, framework: Framework, state: CycleState, pod: Pod, snapshot: Snapshot
+    ) -> Decision:
+        """Raises NoNodesError, or PluginFailure if a plugin fails."""
+        if not len(snapshot):
+            raise NoNodesError
+        decision = self.find_nodes_that_fit(framework, state, pod, snapshot)
+        feasible = decision.feasible
+        if feasible is None or not len(feasible):
+            return decision
+        if len(feasible) == 1:
+            decision.winners = feasible
+        else:
+            decision.scores = prioritize(framework, state, pod, snapshot, feasible)
+            decision.winners = _best(decision.scores)
+        row = self.tie_break(decision.winners, snapshot)
+        decision.node_name = snapshot.columns.names[row]
+        return decision
+
+    def find_nodes_that_fit(
+        self, framework: Framework, state: CycleState, pod: Pod, snapshot: Snapshot
+    ) -> Decision:
+        outcome = framework.run_pre_filters(state, pod, snapshot)
+        diagnosis = Diagnosis(snapshot, unschedulable_plugins=set(outcome.narrowed_by))
+        decision = Decision(pod, outcome, diagnosis)
+        if not outcome.status.ok:
+            diagnosis.absent = outcome.status
+            diagnosis.pre_filter_message = outcome.status.message
+            diagnosis.blame(outcome.status)
+            return decision
+        if self._fits_nominated_node(decision, framework, state, snapshot):
+            return decision
+        looked_at = _candidates(outcome, snapshot, diagnosis)
+        matrix = framework.run_filters(state, pod, snapshot, looked_at)
+        diagnosis.matrix = matrix
+        self._take_feasible(decision, matrix, looked_at, scoring=_compares(framework))
+        if not len(decision.feasible or ()):
+            for status, _ in matrix.refusals():
+                diagnosis.blame(status)
+        return decision
+
+    def _fits_nominated_node(
+        self, decision: Decision, framework: Framework, state: CycleState, snapshot: Snapshot
+    ) -> bool:
+        """A node held for the pod is tried first, and taken if it fits."""
+        pod = decision.pod
+        node = snapshot.get(pod.nominated_node_name) if pod.nominated_node_name else None
+        if node is None:
+            return False
+        if not framework.filter_node(state, pod, node, snapshot).ok:
+            return False
+        decision.feasible = np.array([node.row], np.intp)
+        decision.evaluated = 1
+        return True
+
+    def _take_feasible(
+        self, decision: Decision, matrix: FilterMatrix, looked_at: Mask, *, scoring: bool
+    ) -> None:
+        snapshot = matrix.snapshot
+        candidates = int(np.count_nonzero(looked_at))
+        wanted = self._number_to_find(candidates, scoring=scoring)
+        decision.evaluated = candidates
+        if wanted >= candidates:
+            decision.feasible = np.flatnonzero(matrix.feasible)
+            return
+        # In the snapshot's order from where the last search ended, up to one node more than wanted.
+        in_order = np.roll(snapshot.rows, -self.next_start)
+        in_order = in_order[looked_at[in_order]]
+        feasible = matrix.feasible[in_order]
+        found = np.cumsum(feasible)
+        processed = int(np.searchsorted(found, wanted + 1))
+        decision.feasible = in_order[:processed][feasible[:processed]]
+        decision.evaluated = processed
+        self.next_start = (self.next_start + processed) % len(snapshot)
+
+    def _number_to_find(self, nodes: int, *, scoring: bool) -> int:
+        if not self.percentage_of_nodes or nodes < FEWEST_NODES_TO_FIND:
+            return nodes
+        if not scoring:
+            return 1
+        return max(FEWEST_NODES_TO_FIND, nodes * self.percentage_of_nodes // 100)
+
+
+def prioritize(
+    framework: Framework,
+    state: CycleState,
+    pod: Pod,
+    snapshot: Snapshot,
+    feasible: NDArray[np.intp],
+) -> ScoreMatrix:
+    framework.run_pre_scores(state, pod, snapshot, feasible)
+    return framework.run_scores(state, pod, snapshot, feasible)
+
+
+def _best(scores: ScoreMatrix) -> NDArray[np.intp]:
+    best: NDArray[np.intp] = scores.rows[scores.total == scores.total.max()]
+    return best
+
+
+def _compares(framework: Framework) -> bool:
+    return bool(framework.points[Point.SCORE])
+
+
+def _candidates(outcome: PreFilterOutcome, snapshot: Snapshot, diagnosis: Diagnosis) -> Mask:
+    columns = snapshot.columns
+    alive = columns.alive[: columns.size]
+    if outcome.node_names is None:
+        return alive
+    plugins = " ".join(sorted(outcome.narrowed_by))
+    diagnosis.absent = Status(Code.UNRESOLVABLE, (f"node(s) didn't satisfy plugin(s) [{plugins}]",))
+    looked_at = np.zeros_like(alive)
+    rows = [columns.row_of[name] for name in outcome.node_names if name in snapshot]
+    looked_at[rows] = True
+    return looked_at
