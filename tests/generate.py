@@ -1,7 +1,7 @@
 """Random objects and clusters for property tests.
 
 Names, labels, taints, images and ports come from short lists, so that what is drawn for a pod often
-meets what is drawn for a node. Malformed selectors are among them: the rules say what becomes of those.
+meets what is drawn for a node. Malformed selectors are among them: the rules cover those too.
 """
 
 from __future__ import annotations

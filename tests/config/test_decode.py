@@ -154,6 +154,24 @@ def test_a_field_that_does_not_exist_is_refused_with_its_path(fields, expected):
             },
             'profiles[0].pluginConfig[0].args.addedAffinity: expected a mapping, got "x"',
         ),
+        (
+            {
+                "profiles": [
+                    {
+                        "pluginConfig": [
+                            {
+                                "name": "PodTopologySpread",
+                                "args": {
+                                    "defaultConstraints": [{"labelSelector": {"matchLabels": "x"}}]
+                                },
+                            }
+                        ]
+                    }
+                ]
+            },
+            "profiles[0].pluginConfig[0].args.defaultConstraints[0].labelSelector.matchLabels: "
+            'expected a mapping, got "x"',
+        ),
     ],
 )
 def test_a_value_of_another_type_is_refused_with_its_path(fields, expected):
@@ -194,7 +212,12 @@ def test_null_is_a_field_that_is_not_given():
     )
 
     assert load(**nothing) == load()
+
+
+def test_null_in_a_list_is_an_empty_item():
     assert load(profiles=[None]) == load()
+    assert load(extenders=[None]) == load(extenders=[{}])
+    assert load(profiles=[{"pluginConfig": [None]}]) == load(profiles=[{"pluginConfig": [{}]}])
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """The affinity terms of the pods that are placed, counted by row.
 
-Pods of one controller carry equal terms, so a term is held once, with a count a row. Terms are filed by
-what they ask of a pod, so that those that speak of an incoming pod are found among the many that do not.
+Pods of one controller carry equal terms, so a term is held once, with a count a row. Terms are filed
+by what they ask of a pod, so that those that speak of an incoming pod are found among the many that
+do not.
 """
 
 from __future__ import annotations

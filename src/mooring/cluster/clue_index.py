@@ -1,9 +1,9 @@
-"""Finding the pods that a selector may pick, and the selectors that may pick a pod, without asking all.
+"""Which pods a selector may pick, and which selectors may pick a pod, found without asking them all.
 
 A selector that names a label with its values can only pick pods that carry one of those values, and
-one that is bound to namespaces only pods of those. Such a fact is a clue. Pods are filed under all of
-their clues, a selector under the clues of one of its demands; what is found under a clue still has to be
-asked, but it is a few where there may be thousands.
+one that is bound to namespaces only pods of those. Such a fact is a clue. Pods are filed under all
+of their clues, a selector under the clues of one of its demands; what is found under a clue still
+has to be asked, but it is a few where there may be thousands.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def clues_of(namespace: str, labels: Mapping[str, str]) -> tuple[Clue, ...]:
 
 
 def demands_of(selector: Selector, namespaces: Collection[str] | None) -> list[tuple[Clue, ...]]:
-    """The demands of a selector; a pod that it picks gives, for each of them, exactly one of its clues.
+    """What a selector demands: a pod that it picks gives exactly one clue of each demand.
 
-    No namespaces (None) stand for all of them.
+    None in place of namespaces stands for all of them.
     """
     if selector.nothing:
         return [()]
@@ -45,7 +45,7 @@ def demands_of(selector: Selector, namespaces: Collection[str] | None) -> list[t
 
 
 class ClueIndex(Generic[T]):
-    """Things by clue. Things are told apart by identity or hash, and keep the order they came in."""
+    """Things by clue, in the order they came in."""
 
     def __init__(self) -> None:
         self._under: dict[Clue, dict[T, None]] = {}

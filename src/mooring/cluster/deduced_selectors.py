@@ -17,7 +17,7 @@ _MOST_REMEMBERED = 4096
 
 
 class DeducedSelectors:
-    """Deduces a selector once for pods that are alike, and anew whenever a listed object changes."""
+    """Deduced once for pods that are alike, and anew whenever a listed object changes."""
 
     def __init__(self, listers: Listers) -> None:
         self._listers = listers
@@ -48,7 +48,7 @@ class DeducedSelectors:
         self._deduced = {}
         self._services = {}
         for service in self._listers.all(Service):
-            # A missing selector stands for no pods, an empty one for all: only the first is left out.
+            # A missing selector stands for no pods, an empty one for all of them.
             if (labels := service.spec.selector) is not None:
                 known = self._services.setdefault(service.namespace, [])
                 known.append((selector_from_map(labels), labels))

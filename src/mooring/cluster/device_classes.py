@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from mooring.cluster.listers import Listers
 from mooring.objects.kinds import DeviceClass
+from mooring.objects.requests import is_scalar
 
 #: Every class serves a resource of this prefix and its own name.
 DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 
 class DeviceClassNames:
-    """The resource names that some device class serves, found again only when a listed object changed."""
+    """The resource names that some device class serves, gathered anew when a listed object changed."""
 
     def __init__(self, listers: Listers) -> None:
         self._listers = listers
@@ -19,14 +22,16 @@ class DeviceClassNames:
 
     def __contains__(self, resource: str) -> bool:
         if self._generation != self._listers.generation:
-            self._names = frozenset(
-                name for each in self._listers.all(DeviceClass) for name in resource_names(each)
-            )
+            names = (name for each in self._listers.all(DeviceClass) for name in names_of(each))
+            self._names = frozenset(filter(is_scalar, names))
             self._generation = self._listers.generation
         return resource in self._names
 
+    def serve_any_of(self, requests: Mapping[str, int]) -> bool:
+        return any(amount > 0 and name in self for name, amount in requests.items())
 
-def resource_names(device_class: DeviceClass) -> tuple[str, ...]:
+
+def names_of(device_class: DeviceClass) -> tuple[str, ...]:
     """The resources that stand for a device of this class."""
     implicit = DEVICE_CLASS_PREFIX + device_class.name
     explicit = device_class.spec.extended_resource_name

@@ -1,8 +1,8 @@
 """How many pods a selector picks on each row, kept while pods come and go.
 
-Pods with the same namespace and labels are alike to every selector, so a selector is matched once against
-such a group and not against each pod; a count asked for once is then kept up to date by one addition a
-pod. PodTopologySpread and InterPodAffinity share these counts.
+Pods with the same namespace and labels are alike to every selector, so a selector is matched once
+against such a group and not against each pod; a count asked for once is then kept up to date by one
+addition a pod. PodTopologySpread and InterPodAffinity share these counts.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class PodQuery:
 def by_domain(codes: Codes, counts: Ints, domains: int) -> Ints:
     """Add up what is counted by row, domain by domain.
 
-    ``totals[code] = sum of counts[row] over the rows with that code``, in int64 throughout. The result
-    has one place more than there are domains, for the rows without the label: their code, ABSENT, is -1,
-    so the result is also the table to look codes up in.
+    ``totals[code] = sum of counts[row] over the rows with that code``, in int64 throughout. There is
+    one place more than there are domains, for the rows without the label: their code, ABSENT, is
+    -1, so the result is also the table to look codes up in.
 
     codes
         ``int32[row]``: each row's domain, or ABSENT.

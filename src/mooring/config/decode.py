@@ -127,7 +127,8 @@ class _Reader:
         if not isinstance(value, Mapping):
             return self._wrong(path, "a mapping", value)
         self._note_unknown(value, ("name", "args"), path)
-        name = self.read(inspect.StrType(), value.get("name") or "", child(path, "name"))
+        given = value.get("name")
+        name = self.read(inspect.StrType(), "" if given is None else given, child(path, "name"))
         if name is _UNREADABLE:
             return _UNREADABLE
         return PluginConfig(name, self._read_args(name, value.get("args"), path))

@@ -1,9 +1,10 @@
 """Which pods have a node held for them while preemption makes room there.
 
-The nominator remembers what the scheduler decided, which may be ahead of what the API server shows in
-`status.nominatedNodeName`. It knows pods by UID, and keeps for each node the order in which they were
-nominated. It holds no pods: whoever asks gets them as the queue has them at that moment, found by
-`namespace/name`, so a pod re-created under a name speaks for the one before it, as in the reference.
+The nominator remembers what the scheduler decided, which may be ahead of what the API server
+shows in `status.nominatedNodeName`. It knows pods by UID, and keeps for each node the order in
+which they were nominated. It holds no pods: whoever asks gets them as the queue has them at that
+moment, found by `namespace/name`, so a pod re-created under a name speaks for the one before it,
+as in the reference.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ class Nominator:
     def add(self, pod: Pod, nominating: NominatingInfo = None) -> None:
         """Replace what is known of this pod: by `nominating`, or by what its status says.
 
-        An empty name takes the nomination back. The reference files it under the empty name instead,
-        which no node has, so nobody can tell.
+        An empty name takes the nomination back. The reference files it under the empty name
+        instead, which no node has, so nobody can tell.
         """
         self.delete(pod)
         node_name = pod.nominated_node_name if nominating is None else nominating.node_name
@@ -67,7 +68,7 @@ class Nominator:
             self._node_of[pod.uid] = node_name
 
     def update(self, old: Pod, new: Pod) -> None:
-        """Follow a pod's status, unless it never named a node: then the scheduler is ahead of it."""
+        """Follow the pod's status, unless it never named a node: then it lags behind."""
         held = self._node_of.get(old.uid)
         unnamed = not old.nominated_node_name and not new.nominated_node_name
         self.delete(old)

@@ -1,7 +1,8 @@
 """What an update of a pod or a node was about, as the events that plugins register for.
 
-An event is as specific as the update allows, so that only the plugins wake that care. A pod's update always
-makes an event, if only the generic one; a node's update that changes nothing a rule looks at makes none.
+An event is as specific as the update allows, so that only the plugins wake that care. A pod's
+update always makes an event, if only the generic one; a node's update that changes nothing a rule
+looks at makes none.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,14 +46,11 @@ from mooring.objects.requests import (
     spec_requests,
 )
 from mooring.plugins import resource_scoring
-from mooring.plugins.resource_scoring import Ask
+from mooring.plugins.resource_scoring import NOT_SIGNABLE, Ask
 
 #: Users meet these texts in Events and in `kubectl describe`, so they are the reference's, verbatim.
 TOO_MANY_PODS = "Too many pods"
 INSUFFICIENT = "Insufficient {}"
-NOT_SIGNABLE = unschedulable(
-    "signature disabled when dra extended resources are used in the cluster"
-)
 
 _PRE_FILTER = "PreFilterNodeResourcesFit"
 _PRE_SCORE = "PreScoreNodeResourcesFit"
@@ -116,10 +113,9 @@ class NodeResourcesFit:
         """The same, resource by resource: a row's failures are the bits of its code."""
         demands = _kept_demands(state)
         full = columns.pod_count[rows] >= columns.allowed_pods[rows]
-        codes = np.zeros(len(full), _code_type(len(demands)))
+        codes: NDArray[Any] = np.zeros(len(full), _code_type(len(demands)))
         if full.any():
             _set(codes, _FULL, full)
-        nothing: Ints | None = None
         for place, (name, amount) in enumerate(demands):
             index = columns.resources.get(name)
             if index is None:
@@ -130,7 +126,7 @@ class NodeResourcesFit:
             unmet = left < amount
             if not unmet.any():
                 continue
-            if name not in _FIRST_CLASS and name in self._served_by_devices:
+            if name in self._served_by_devices:
                 unmet &= offered > 0
             _set(codes, _FIRST_DEMAND << place, unmet)
             _set(codes, _HOPELESS, unmet & (offered < amount))
@@ -180,18 +176,17 @@ class NodeResourcesFit:
         """The reference signs only what Filter counts. Pods can share that without sharing a score,
         as scoring counts containers that do not say what they want; a kept ranking has both.
         """
-        demands = demands_of(pod.requests)
-        if any(d.name not in _FIRST_CLASS and d.name in self._served_by_devices for d in demands):
+        if self._served_by_devices.serve_any_of(pod.requests):
             return NOT_SIGNABLE
         return {
-            "v1.Pod.Spec.ContainerRequestsAndOverheads()": demands,
+            "v1.Pod.Spec.ContainerRequestsAndOverheads()": demands_of(pod.requests),
             "NodeResourcesFit.Score": self._ask(pod),
         }
 
     def _ignores(self, name: str) -> bool:
         """Only extended resources can be ignored, by name or by what stands before the slash."""
         return is_extended(name) and (
-            name in self._ignored or name.split("/")[0] in self._ignored_groups
+            name in self._ignored or name.partition("/")[0] in self._ignored_groups
         )
 
     def _ask(self, pod: Pod) -> Ask:
@@ -214,9 +209,9 @@ class NodeResourcesFit:
 
     def _left_to_devices(self, name: str, offered: int) -> bool:
         """Whether DynamicResources judges this resource on a node that offers so much of it."""
-        return offered <= 0 and name not in _FIRST_CLASS and name in self._served_by_devices
+        return offered <= 0 and name in self._served_by_devices
 
-    def _verdicts(self, demands: Sequence[Demand], codes: NDArray[np.integer]) -> RowVerdicts:
+    def _verdicts(self, demands: Sequence[Demand], codes: NDArray[Any]) -> RowVerdicts:
         if codes.dtype != np.object_:
             return RowVerdicts(codes, lambda code: _status(demands, code))
         numbers = self._wide_codes
@@ -299,7 +294,7 @@ def _code_type(demands: int) -> type:
     return np.int64 if bits <= 63 else np.object_
 
 
-def _set(codes: NDArray[np.integer], bit: int, where: NDArray[np.bool_]) -> None:
+def _set(codes: NDArray[Any], bit: int, where: NDArray[np.bool_]) -> None:
     np.bitwise_or(codes, bit, out=codes, where=where)
 
 

@@ -48,7 +48,7 @@ ZONE = "topology.kubernetes.io/zone"
 HARD = "DoNotSchedule"
 SOFT = "ScheduleAnyway"
 
-#: Users meet these texts in Events and in `kubectl describe`, so they are the reference's, verbatim.
+#: Users meet these texts in Events and in `kubectl describe`: they are the reference's, verbatim.
 SKEWED = unschedulable("node(s) didn't match pod topology spread constraints")
 MISSING_LABEL = unresolvable(
     "node(s) didn't match pod topology spread constraints (missing required label)"
@@ -65,8 +65,9 @@ SYSTEM_CONSTRAINTS = (
 _PRE_FILTER = "PreFilterPodTopologySpread"
 _PRE_SCORE = "PreScorePodTopologySpread"
 
+#: By the code that the all-rows form gives; a domain that is too full is True, which is 1.
 _VERDICTS = (SUCCESS, SKEWED, MISSING_LABEL)
-_SKEWED_CODE, _MISSING_CODE = 1, 2
+_MISSING_CODE = 2
 
 #: The emptiest domain's count where there is no domain at all.
 _NO_DOMAIN = 2**31 - 1
@@ -328,13 +329,13 @@ class _Spread:
         return int(self.counts.min(initial=_NO_DOMAIN, where=self.exists))
 
     def skew_at(self, value: str) -> int:
-        """By how much the domain of this value would exceed the emptiest, were the pod put there."""
+        """By how much this domain would exceed the emptiest if the pod were put there."""
         code = self.column.code_of(value)
         count = 0 if code == ABSENT else int(self.counts[code])
         return count + self.own - self.global_minimum
 
     def judge_domains(self) -> NDArray[np.int8]:
-        """int8[domain + 1]: the verdict for a node of each domain, and for one without the label."""
+        """int8[domain + 1]: the verdict on a node of each domain, and on one without the label."""
         skews = self.counts + (self.own - self.global_minimum)
         verdicts = (skews > self.constraint.max_skew).view(np.int8)
         verdicts[-1] = _MISSING_CODE
@@ -408,8 +409,8 @@ class _SoftSpread:
 
     constraint: Constraint
     column: LabelColumn
-    #: int64[domain + 1]: pods by the column's code. None for the hostname: each node is its own domain,
-    #: whatever the label says, and is counted without regard to the inclusion policies.
+    #: int64[domain + 1]: pods by the column's code. None for the hostname: there each node is its
+    #: own domain, whatever the label says, and the inclusion policies do not matter.
     totals: Ints | None
     #: int64[row]: pods on each row. None if none can be counted.
     counts: Ints | None
@@ -538,7 +539,7 @@ def _both(some: Mask | None, others: Mask | None) -> Mask | None:
 def _counts(pod_counts: PodCounts, constraint: Constraint, namespace: str) -> Ints | None:
     """int64[row]: the pods that a constraint counts.
 
-    None if there are none: an empty selector matches every pod but counts none, as in the reference.
+    None if there are none: an empty selector matches every pod and yet counts none, as upstream.
     """
     selector = constraint.selector
     if selector.everything or selector.nothing:

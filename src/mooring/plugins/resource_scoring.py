@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,14 @@ from numpy.typing import NDArray
 from mooring.cluster.columns import Columns, Ints, Rows
 from mooring.config.args import ResourceSpec, UtilizationShapePoint
 from mooring.framework.interface import MAX_SCORE
+from mooring.framework.status import unschedulable
 from mooring.objects.quantity import MIN_INT64, wrap_int64
 from mooring.objects.requests import is_scalar
+
+#: Why a pod whose resources may be devices is never taken for like another; the reference's text.
+NOT_SIGNABLE = unschedulable(
+    "signature disabled when dra extended resources are used in the cluster"
+)
 
 #: A shape gives its scores as 0..10, and its utilization in percent.
 MAX_SHAPE_SCORE = 10
@@ -91,7 +98,11 @@ def gathered(columns: Sequence[Ints], rows: Rows, count: int) -> Ints:
     """int64[resource, row]: a fresh copy of `count` rows of each column."""
     table: Ints = np.empty((len(columns), count), np.int64)
     for resource, column in enumerate(columns):
-        table[resource] = column[rows]
+        if isinstance(rows, slice):
+            table[resource] = column[rows]
+        else:
+            # No row is out of range; "clip" is the mode that writes straight to its place.
+            column.take(rows, out=table[resource], mode="clip")
     return table
 
 
@@ -180,7 +191,7 @@ def _on_line(points: Sequence[tuple[int, int]], utilization: int) -> int:
     first, last = points[0], points[-1]
     if utilization <= first[0]:
         return first[1]
-    for (left, low), (right, high) in zip(points, points[1:], strict=False):
+    for (left, low), (right, high) in pairwise(points):
         if utilization <= right:
             return low + tdiv((high - low) * (utilization - left), right - left)
     return last[1]
@@ -222,10 +233,11 @@ def least_allocated(requested: Ints, allocatable: Ints, weights: Ints, *, out: I
     out
         ``int64[row]``, overwritten and returned.
     """
-    taken, wholes = _exact(requested, allocatable)
-    parts = np.subtract(wholes, taken)
-    np.copyto(parts, 0, where=taken > wholes)
-    return _weighted_mean(_percents(parts, wholes), wholes, weights, out=out)
+    taken, wholes, counted = _prepared(requested, allocatable, weights)
+    over = taken > wholes
+    free = np.subtract(wholes, taken, out=taken)
+    np.copyto(free, 0, where=over)
+    return _weighted_mean(_percents(free, wholes), counted, out=out)
 
 
 def most_allocated(requested: Ints, allocatable: Ints, weights: Ints, *, out: Ints) -> Ints:
@@ -234,9 +246,9 @@ def most_allocated(requested: Ints, allocatable: Ints, weights: Ints, *, out: In
     Per resource ``min(requested, allocatable) * 100 / allocatable``; arguments and mean as in
     `least_allocated`.
     """
-    taken, wholes = _exact(requested, allocatable)
-    parts = np.minimum(taken, wholes)
-    return _weighted_mean(_percents(parts, wholes), wholes, weights, out=out)
+    taken, wholes, counted = _prepared(requested, allocatable, weights)
+    np.minimum(taken, wholes, out=taken)
+    return _weighted_mean(_percents(taken, wholes), counted, out=out)
 
 
 def requested_to_capacity_ratio(
@@ -253,23 +265,22 @@ def requested_to_capacity_ratio(
 
     The other arguments are those of `least_allocated`.
     """
-    taken, wholes = _exact(requested, allocatable)
-    utilizations = _percents(taken.copy(), wholes)
-    np.copyto(utilizations, MAX_UTILIZATION, where=taken > wholes)
+    taken, wholes, counted = _prepared(requested, allocatable, weights)
+    over = taken > wholes
+    utilizations = _percents(taken, wholes)
+    np.copyto(utilizations, MAX_UTILIZATION, where=over)
     np.clip(utilizations, 0, MAX_UTILIZATION, out=utilizations)
     scores = curve.take(utilizations.astype(np.intp))
-    counted = weights * ((scores > 0) & (wholes != 0))
-    total_weight = counted.sum(axis=0)
-    means = np.divide((scores * counted).sum(axis=0), np.maximum(total_weight, 1))
-    wholes_of_means = np.floor(means)
-    out[:] = wholes_of_means
-    out += means - wholes_of_means >= 0.5
+    counted = counted * (scores > 0)
+    totals = np.add.reduce(scores * counted, axis=0)
+    means = np.divide(totals, _at_least_1(np.add.reduce(counted, axis=0)))
+    lower = np.floor(means)
+    out[:] = lower
+    out += means - lower >= 0.5
     return out
 
 
-def balanced_allocation(
-    requested: Ints, allocated: Ints, allocatable: Ints, *, out: Ints
-) -> Ints:
+def balanced_allocation(requested: Ints, allocated: Ints, allocatable: Ints, *, out: Ints) -> Ints:
     """Score each row by how the pod changes the balance between its resources, 50..100.
 
     ``50 + (50 + balance(requested) - balance(allocated)) / 2``, where a balance is ``(1 - deviation)
@@ -285,10 +296,13 @@ def balanced_allocation(
     present = wholes != 0
     if not present.all():
         np.copyto(wholes, 1.0, where=~present)
-    np.subtract(
-        _balances(requested, wholes, present), _balances(allocated, wholes, present), out=out
-    )
+    shares: Floats = np.empty((2, *allocatable.shape))
+    shares[0], shares[1] = requested, allocated
+    np.divide(shares, wholes, out=shares)
+    np.minimum(shares, 1.0, out=shares)
+    with_pod, without = _balances(_deviations(shares, present))
     half = MAX_SCORE // 2
+    np.subtract(with_pod, without, out=out)
     out += half
     # A shift rounds down; one more makes it truncate where the number is negative.
     out -= out >> 63
@@ -297,93 +311,96 @@ def balanced_allocation(
     return out
 
 
-def _exact(requested: Ints, allocatable: Ints) -> tuple[_Numbers, _Numbers]:
-    """The same numbers, as float64 where every step of a strategy is exact in it.
+def _prepared(
+    requested: Ints, allocatable: Ints, weights: Ints
+) -> tuple[_Numbers, _Numbers, _Numbers]:
+    """What is taken, of what, and how much it counts: where a row has nothing, 0 times a whole of 1.
 
-    A float64 division costs a fifth of an int64 one (3.7 µs against 20 for 10,000 elements), so that
-    a whole kernel takes half the time. It gives the truncated quotient as long as the numerator, 100
-    times a number that is not negative, stays below 2**53; as uint64, negative numbers are large.
+    These are float64 where every step of a strategy is exact in it, as its division costs a fifth of
+    int64's (3.7 µs against 20 for 10,000 elements). It gives the truncated quotient as long as the
+    numerator, 100 times a number that is not negative, stays below 2**53.
     """
+    # Seen as uint64, negative numbers are large.
     largest = max(
         int(requested.view(np.uint64).max(initial=0)),
         int(allocatable.view(np.uint64).max(initial=0)),
     )
-    if largest < _EXACT_IN_FLOAT:
-        return requested.astype(np.float64), allocatable.astype(np.float64)
-    return requested, allocatable
+    kind = np.float64 if largest < _EXACT_IN_FLOAT else np.int64
+    taken, wholes, counted = (x.astype(kind) for x in (requested, allocatable, weights))
+    if not wholes.all():
+        present = wholes != 0
+        counted = counted * present
+        np.copyto(wholes, 1, where=~present)
+    return taken, wholes, counted
 
 
 def _percents(parts: _Numbers, wholes: _Numbers) -> _Numbers:
-    """``parts * 100 / wholes``, truncated, in place; of no use where `wholes` is 0."""
+    """``parts * 100 / wholes``, truncated, in place."""
     np.multiply(parts, 100, out=parts)
-    return _truncated(parts, wholes, out=parts)
+    return _divided(parts, wholes)
 
 
-def _weighted_mean(scores: _Numbers, wholes: _Numbers, weights: Ints, *, out: Ints) -> Ints:
-    """The mean of the scores whose `wholes` is not 0, truncated; 0 where there are none."""
-    present = wholes != 0
-    counted = weights if present.all() else weights * present
+def _weighted_mean(scores: _Numbers, counted: _Numbers, *, out: Ints) -> Ints:
+    """The mean over the resources, truncated; 0 where none counts. Uses up the scores."""
     np.multiply(scores, counted, out=scores)
     totals = np.add.reduce(scores, axis=0)
-    out[:] = _truncated(totals, np.add.reduce(counted, axis=0), out=totals)
+    out[:] = _divided(totals, _at_least_1(np.add.reduce(counted, axis=0)))
     return out
 
 
-def _truncated(numerators: _Numbers, divisors: _Numbers, *, out: _Numbers) -> _Numbers:
-    """Divide and truncate toward zero, in int64 or float64; by 1 where the divisor is 0."""
-    if not divisors.all():
-        divisors = np.where(divisors == 0, 1, divisors)
+def _at_least_1(total_weights: _Numbers) -> _Numbers:
+    return np.maximum(total_weights, 1, out=total_weights)
+
+
+def _divided(numerators: _Numbers, divisors: _Numbers) -> _Numbers:
+    """The quotients truncated toward zero, in place."""
     if numerators.dtype == np.float64:
-        np.divide(numerators, divisors, out=out)
-        return np.floor(out, out=out)
-    # Magnitudes fit uint64 without exception, and int64's own wrapping gives the sign back.
+        np.divide(numerators, divisors, out=numerators)
+        return np.floor(numerators, out=numerators)
+    # Magnitudes all fit uint64, and negating one there wraps as int64 does.
     negative = (numerators < 0) != (divisors < 0)
     quotients = np.abs(numerators).view(np.uint64) // np.abs(divisors).view(np.uint64)
     np.negative(quotients, out=quotients, where=negative)
-    out[...] = quotients.view(np.int64)
-    return out
-
-
-def _balances(values: Ints, wholes: Floats, present: NDArray[np.bool_]) -> Ints:
-    shares = np.divide(values, wholes)
-    np.minimum(shares, 1.0, out=shares)
-    balances = _deviations(shares, present)
-    np.subtract(1, balances, out=balances)
-    np.multiply(balances, MAX_SCORE, out=balances)
-    # What int64 cannot hold becomes its lowest number, as on the reference's processor.
-    np.maximum(balances, MIN_INT64, out=balances)
-    return balances.astype(np.int64)
+    numerators[...] = quotients.view(np.int64)
+    return numerators
 
 
 def _deviations(shares: Floats, present: NDArray[np.bool_]) -> Floats:
-    """The standard deviation of the shares that are present: of two, half their distance."""
-    if len(shares) < 2:
-        return np.zeros(shares.shape[1])
-    if len(shares) == 2:
-        halves = np.subtract(shares[0], shares[1])
-        np.divide(halves, 2, out=halves)
-        np.abs(halves, out=halves)
+    """``float64[2, row]``: the standard deviations of ``float64[2, resource, row]``, over resources.
+
+    Of two shares it is half their distance, of fewer it is 0. Sums go resource by resource, in order.
+    """
+    if len(present) == 2:
+        deviations: Floats = np.subtract(shares[:, 0], shares[:, 1])
+        np.multiply(deviations, 0.5, out=deviations)
+        np.abs(deviations, out=deviations)
         if not present.all():
-            np.copyto(halves, 0.0, where=~(present[0] & present[1]))
-        return halves
-    return _deviations_of_many(shares, present)
-
-
-def _deviations_of_many(shares: Floats, present: NDArray[np.bool_]) -> Floats:
-    """As the above for rows with any number of shares; sums go resource by resource, in order."""
+            np.copyto(deviations, 0.0, where=~(present[0] & present[1]))
+        return deviations
     counts = np.add.reduce(present, axis=0, dtype=np.int64)
     divisors = np.maximum(counts, 1)
-    totals = np.zeros(shares.shape[1])
-    for share, there in zip(shares, present, strict=True):
-        np.add(totals, share, out=totals, where=there)
-    means = totals / divisors
-    squares = np.zeros(shares.shape[1])
-    for share, there in zip(shares, present, strict=True):
-        distances = share - means
-        np.add(squares, distances * distances, out=squares, where=there)
-    deviations = np.sqrt(squares / divisors)
-    highest = np.max(shares, axis=0, where=present, initial=-np.inf)
-    lowest = np.min(shares, axis=0, where=present, initial=np.inf)
+    means = np.zeros((2, len(counts)))
+    for resource, there in enumerate(present):
+        np.add(means, shares[:, resource], out=means, where=there)
+    means /= divisors
+    deviations = np.zeros_like(means)
+    for resource, there in enumerate(present):
+        distances = shares[:, resource] - means
+        np.add(deviations, distances * distances, out=deviations, where=there)
+    deviations /= divisors
+    np.sqrt(deviations, out=deviations)
+    highest = np.max(shares, axis=1, where=present, initial=-np.inf)
+    lowest = np.min(shares, axis=1, where=present, initial=np.inf)
     np.copyto(deviations, (highest - lowest) / 2, where=counts == 2)
     np.copyto(deviations, 0.0, where=counts < 2)
     return deviations
+
+
+def _balances(deviations: Floats) -> Ints:
+    """``(1 - deviation) * 100``, truncated; in place until the end."""
+    np.subtract(1, deviations, out=deviations)
+    np.multiply(deviations, MAX_SCORE, out=deviations)
+    if deviations.min(initial=0) < MIN_INT64:
+        # What int64 cannot hold becomes its lowest number, as on the reference's processor.
+        np.maximum(deviations, MIN_INT64, out=deviations)
+    return deviations.astype(np.int64)

@@ -1,12 +1,12 @@
 """How long a pod that failed must wait, and the pods that are waiting so.
 
-The wait doubles with each failure in a row, up to a limit. Its end is rounded down to a whole second: pods
-whose waits end in one second form a window, in which the order is that of the active queue. They are let go
-together, when the window is over.
+The wait doubles with each failure in a row, up to a limit. Its end is rounded down to a whole
+second: pods whose waits end in one second form a window, in which the order is that of the active
+queue. They are let go together, when the window is over.
 
-Pods that rules rejected and pods that failed for other reasons wait apart. The wait of the first is a
-penalty for wasted attempts, and is waived when there is nothing else to do; the wait of the others protects
-an API server in trouble, and is not.
+Pods that rules rejected and pods that failed for other reasons wait apart. The wait of the first
+is a penalty for wasted attempts, and is waived when there is nothing else to do; the wait of the
+others protects an API server in trouble, and is not.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from math import floor, inf
 
 from mooring.errors import InvariantError
-from mooring.framework.interface import Clock
+from mooring.framework.clock import Clock
 from mooring.queue.heap import KeyedHeap, Orderable
 from mooring.queue.queued_pod import QueuedPodInfo
 
@@ -29,7 +29,7 @@ def backoff_duration_s(count: int, initial_s: float, max_s: float) -> float:
     """The wait after this many failures: 1, 2, 4, 8, 10, 10, … seconds by default."""
     if count == 0:
         return 0
-    return min(initial_s * 2 ** min(count - 1, _MOST_DOUBLINGS), max_s)
+    return min(initial_s * (1 << min(count - 1, _MOST_DOUBLINGS)), max_s)
 
 
 class BackoffQueue:
@@ -49,13 +49,13 @@ class BackoffQueue:
         self._initial_s = initial_s
         self._max_s = max_s
         self._by_window = by_window
-        by_window_and_sort: Callable[[QueuedPodInfo], Orderable] = lambda queued: (  # noqa: E731
-            self.expiration(queued),
-            order(queued),
-        )
+
+        def by_window_then_order(queued: QueuedPodInfo) -> Orderable:
+            return self.expiration(queued), order(queued)
+
         #: Pods that a plugin rejected.
         self._rejected: KeyedHeap[QueuedPodInfo] = KeyedHeap(
-            by_window_and_sort if by_window else self.expiration
+            by_window_then_order if by_window else self.expiration
         )
         #: Pods whose attempt failed for another reason.
         self._failed: KeyedHeap[QueuedPodInfo] = KeyedHeap(self.expiration)

@@ -1,8 +1,8 @@
 """A priority queue whose items can be found, moved and removed by name.
 
-Deletion is lazy: the heap keeps the places of items that have left or moved, and skips them when they come
-up. Finding a place to delete would cost a scan, or a heap of our own that is far slower than `heapq`. Of
-items that are equal in order, the one that came first goes first.
+Deletion is lazy: the heap keeps the places of items that have left or moved, and skips them when
+they come up. Finding a place to delete would cost a scan, or a heap of our own that is far slower
+than `heapq`. Of items that are equal in order, the one that came first goes first.
 """
 
 from __future__ import annotations
@@ -70,8 +70,10 @@ class KeyedHeap(Generic[N]):
         return None if found is None else found[2]
 
     def put(self, item: N) -> None:
-        """Add it, or replace the one of its name. It keeps its turn among equals if its order is the
-        same, and goes behind them if not."""
+        """Add it, or replace the one of its name.
+
+        If the order of the two is the same, it takes the other's turn among equals.
+        """
         key, order = item.key, self._order(item)
         found = self._present.get(key)
         if found is not None and found[0] == order:
@@ -125,7 +127,7 @@ class KeyedHeap(Generic[N]):
 
 
 def order_by(queue_sort: QueueSortPlugin) -> Callable[[QueuedPod], Orderable]:
-    """The order that a QueueSort plugin gives, as a value for each pod: its `sort_key` if it has one."""
+    """The order that a QueueSort plugin gives, as a value: its `sort_key`, if it has one."""
     if isinstance(queue_sort, SortKeyPlugin):
         return queue_sort.sort_key
     return lambda queued: _ByLess(queue_sort.less, queued)
@@ -134,8 +136,8 @@ def order_by(queue_sort: QueueSortPlugin) -> Callable[[QueuedPod], Orderable]:
 class _ByLess:
     """A pod's order where all there is to know it by is `less`.
 
-    It looks at a copy: the entry may change while stale places of it are still in the heap, and a heap
-    whose places change their order is none.
+    It looks at a copy: the entry may change while stale places of it are still in the heap, and a
+    heap whose places change their order is none.
     """
 
     __slots__ = ("_less", "_queued")

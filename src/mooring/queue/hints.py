@@ -1,7 +1,8 @@
 """Whether something that happened is a reason to try a rejected pod again.
 
-Each profile's plugins say which events may help the pods that they rejected, and may be asked of each such
-event and pod (the queueing hint). Only the plugins that rejected a pod are asked about it.
+Each profile's plugins say which events may help the pods that they rejected, and may be asked of
+each such event and pod (the queueing hint). Only the plugins that rejected a pod are asked about
+it.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ class QueueingHints:
         return strategy
 
     def strategy_after(self, queued: QueuedPodInfo, events: Sequence[RecordedEvent]) -> Strategy:
-        """For a pod that comes back rejected: the best that any event since its pop is reason for."""
+        """For a pod that comes back rejected: the best that any of these events is reason for."""
         strategy = Strategy.SKIP
         for happened in events:
             answer = self.is_pod_worth_requeuing(queued, happened.event, happened.old, happened.new)

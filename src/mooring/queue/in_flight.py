@@ -1,8 +1,9 @@
 """The pods being tried, and what happened in the cluster since each of them was popped.
 
-An attempt is made on a snapshot. What happens meanwhile may be just what the pod needs, and must not be lost
-when the pod comes back rejected. So while any pod is in flight, every event is kept, numbered in order, and
-each pod remembers the number at which it left. An event goes when all the pods have gone that left before it.
+An attempt is made on a snapshot. What happens meanwhile may be just what the pod needs, and must
+not be lost when the pod comes back rejected. So while any pod is in flight, every event is kept,
+numbered in order, and each pod remembers the number at which it left. An event goes when all the
+pods have gone that left before it.
 
     popped:   a           b        c
     events:     0   1       2  3      4  5          a is to hear of 0…5, b of 2…5, c of 4 and 5

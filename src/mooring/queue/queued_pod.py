@@ -11,7 +11,7 @@ from mooring.objects.pod import Pod
 
 @dataclass(slots=True, eq=False)
 class QueuedPodInfo:
-    """One waiting pod. It is the same entry from the first attempt to the last; times are seconds."""
+    """One waiting pod: the same entry from its first attempt to its last. Times are seconds."""
 
     pod: Pod
     #: When it came into the queue: at first, and again after each failed attempt.

@@ -1,40 +1,34 @@
 """The scheduling queue: which pod is tried next, and where a pod waits until then.
 
-The life of a pod in the queue:
+The life of a pod in the queue (▣ is PreEnqueue; a pod that it refuses goes to unschedulable, gated):
 
-                 add                     ┌─────────────────────── in flight ◀─────────┐
-                  │                      │ add_unschedulable_if_not_present           │
-                  ▼                      ▼                                            │
-             PreEnqueue             does anything that happened while it was          │
-      passes  │     │ refuses       in flight help? (always yes if no plugin          │
-              │     │               rejected it, and it failed for another reason)    │
-              │     │                    │                │                           │
-              │     │                no  │                │ yes; PreEnqueue again     │
-              │     ▼                    ▼                │                           │
-              │   ┌──────────────────────────┐            │                           │
-              │   │      unschedulable       │            ├─ still backing off ──┐    │
-              │   │  (gated by PreEnqueue,   │            │                      ▼    │
-              │   │  or waiting for events)  │            │                ┌─────────┐│
-              │   └──────────────────────────┘            │                │ backoff ││
-              │        │ an event that a hint             │                └─────────┘│
-              │        │ says may help; an update of      │   backoff over,  │  │ pop,│
-              │        │ the pod; activate; 5 minutes     │   or activate    │  │ if  │
-              │        │ (PreEnqueue again; then to       │                  │  │ none│
-              │        │ backoff, if still in it)         │                  │  │ is  │
-              ▼        ▼                                  ▼                  ▼  │ active
-           ┌───────────────────────────────────────────────────────────────────┐│     │
-           │                               active                              ││     │
-           └───────────────────────────────────────────────────────────────────┘│     │
-                                           │ pop                                ▼     │
-                                           └──────────────────────────────────────────┘
+                           ┌────────────────────────────────────────────┐
+       add ──▣────────────▶│                   active                   │── pop ──┐
+                           └────────────────────────────────────────────┘         │
+                               ▲                 ▲                ▲               │
+                               │                 │ backoff over   │               │
+                               │                 │ (each second), │               │
+                               │                 │ or activate    │               │
+                               │            ┌─────────┐           │               ▼
+        an event that a hint   │       ┌───▶│ backoff │── pop, if none ──▶ in flight ──▶ done:
+        says may help, a       │       │    └─────────┘   is active and     │  │     placed, or gone
+        change of the pod,     ▣       ▣         ▲        no error put      │  │
+        activate, 5 minutes    │       │         │        it there          │  │
+                               │       │         └─────▣────────────────────┘  │ failed; nothing
+                           ┌───────────────┐      failed; something helps, or  │ that happened
+                           │ unschedulable │      no plugin rejected it (if    │ since its pop
+                           └───────────────┘      a pending plugin's event: to │ helps
+                                   ▲              active at once)              │
+                                   └───────────────────────────────────────────┘
 
-A pod in flight leaves by `done`; one that is nowhere else then is placed, or gone. Pods are known by
-`namespace/name` while they wait, and by UID while they are in flight or nominated, as in the reference.
+A pod that is to be tried again goes to backoff while its backoff lasts, and else to active at once.
+Pods are known by `namespace/name` while they wait, and by UID while they are in flight or
+nominated, as in the reference.
 
-Nothing here blocks or runs by itself: `pop` returns None when there is nothing to try, and the driver calls
-`flush_backoff_completed` each second, on the second, and `flush_unschedulable_leftover` every 30 seconds.
-No plugin can break the queue: one that raises is reported, and its pod is held back by a PreEnqueue, or
-tried again for a hint. (A QueueSort is trusted not to raise.)
+Nothing here blocks or runs by itself: `pop` returns None when there is nothing to try, and the
+driver calls `flush_backoff_completed` on each whole second and `flush_unschedulable_leftover` every
+30 seconds. No plugin can break the queue. One that raises is reported; its pod is held back, if it
+was a PreEnqueue, or tried again, if it was a hint. Only a QueueSort is trusted not to raise.
 """
 
 from __future__ import annotations
@@ -43,37 +37,28 @@ import logging
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import NamedTuple
 
-from mooring.errors import InvariantError
-from mooring.framework.events import (
-    FORCE_ACTIVATE,
-    UNSCHEDULABLE_TIMEOUT,
-    Action,
-    ClusterEvent,
-    Resource,
-)
-from mooring.framework.interface import Clock, QueueSortPlugin
+from mooring.framework.clock import Clock
+from mooring.framework.events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ClusterEvent
+from mooring.framework.interface import QueueSortPlugin
 from mooring.framework.nominator import Nominator
 from mooring.framework.object_changes import pod_change_events
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
-from mooring.queue import metrics as labels
 from mooring.queue.backoff import BackoffQueue
 from mooring.queue.gates import Gates, PreEnqueueByProfile
 from mooring.queue.heap import KeyedHeap, order_by
 from mooring.queue.hints import HintsByProfile, QueueingHints, Strategy
 from mooring.queue.in_flight import InFlight
-from mooring.queue.metrics import QueueMetrics
+from mooring.queue.metrics import BACKOFF_COMPLETE, SCHEDULE_ATTEMPT_FAILURE, QueueMetrics
+from mooring.queue.places import POD_ADDED, POD_UPDATED, Places
 from mooring.queue.queued_pod import QueuedPodInfo
-from mooring.queue.unschedulable_pods import Rejection, UnschedulablePods
+from mooring.queue.unschedulable_pods import Rejection
 
 _LOG = logging.getLogger(__name__)
 
 #: How often the driver calls the two flushes.
 FLUSH_BACKOFF_EVERY_S = 1
 FLUSH_UNSCHEDULABLE_EVERY_S = 30
-
-_POD_ADDED = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.ADD).label
-_POD_UPDATED = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.UPDATE).label
 
 
 class QueueCounts(NamedTuple):
@@ -105,32 +90,46 @@ class SchedulingQueue:
         report: Callable[[str], None] = _LOG.error,
         on_ready: Callable[[], None] | None = None,
     ) -> None:
-        """`sign` gives pods their signature. `pop_from_backoff` is the gate SchedulerPopFromBackoffQ.
-        `on_ready` is called after each change that gave `pop` something to return."""
+        """Make an empty queue.
+
+        nominator
+            Taken over: from now on it finds the pods it names in this queue.
+        sign
+            Gives a pod its signature.
+        pop_from_backoff
+            The gate SchedulerPopFromBackoffQ.
+        report
+            Told, in a sentence, of what should not happen.
+        on_ready
+            Called after each operation that brought in pods while `pop` has something to return.
+        """
+        metrics = metrics or QueueMetrics()
+        order = order_by(queue_sort)
+        self.nominator = nominator if nominator is not None else Nominator()
+        self.nominator.queued_pod = self._queued_pod
         self._clock = clock
         self._sign = sign
         self._max_in_unschedulable_s = max_in_unschedulable_s
-        self._pop_from_backoff = pop_from_backoff
-        self._metrics = metrics or QueueMetrics()
+        self._metrics = metrics
         self._report = report
         self._on_ready = on_ready
-        order = order_by(queue_sort)
-        self._active: KeyedHeap[QueuedPodInfo] = KeyedHeap(order)
-        self._backoff = BackoffQueue(
-            clock,
-            order,
-            initial_s=initial_backoff_s,
-            max_s=max_backoff_s,
-            by_window=pop_from_backoff,
+        self._hints = QueueingHints(hints or {}, metrics, report)
+        self._in_flight = InFlight(metrics)
+        self._places = Places(
+            clock=clock,
+            active=KeyedHeap(order),
+            backoff=BackoffQueue(
+                clock,
+                order,
+                initial_s=initial_backoff_s,
+                max_s=max_backoff_s,
+                by_window=pop_from_backoff,
+            ),
+            gates=Gates(pre_enqueue or {}, self._hints.events_of, metrics, report),
+            nominator=self.nominator,
+            metrics=metrics,
+            pop_from_backoff=pop_from_backoff,
         )
-        self._unschedulable = UnschedulablePods()
-        self._in_flight = InFlight(self._metrics)
-        self._hints = QueueingHints(hints or {}, self._metrics, report)
-        self._gates = Gates(pre_enqueue or {}, self._hints.events_of, self._metrics, report)
-        self.nominator = nominator if nominator is not None else Nominator()
-        self.nominator.queued_pod = self._queued_pod
-        #: Whether a pod came into the active or backoff queue that `on_ready` was not told of.
-        self._news = False
         self._closed = False
         self._scheduling_cycle = 0
 
@@ -144,85 +143,101 @@ class SchedulingQueue:
     @property
     def ready(self) -> bool:
         """Whether `pop` has something to return."""
-        return len(self._active) > 0 or (self._pop_from_backoff and self._backoff.has_rejected)
+        return self._places.ready
 
     @property
     def closed(self) -> bool:
         return self._closed
 
+    def __contains__(self, key: str) -> bool:
+        """Whether a pod of this `namespace/name` is waiting."""
+        return key in self._places
+
     def get(self, key: str) -> QueuedPodInfo | None:
         """The waiting pod of this `namespace/name`."""
-        return self._active.get(key) or self._unschedulable.get(key) or self._backoff.get(key)
+        return self._places.get(key)
 
     def counts(self) -> QueueCounts:
-        gated = self._unschedulable.gated_count
+        places = self._places
+        gated = places.unschedulable.gated_count
         return QueueCounts(
-            active=len(self._active),
-            backoff=len(self._backoff),
-            unschedulable=len(self._unschedulable) - gated,
+            active=len(places.active),
+            backoff=len(places.backoff),
+            unschedulable=len(places.unschedulable) - gated,
             gated=gated,
         )
 
     def pending_pods(self) -> tuple[list[Pod], str]:
         """Every waiting pod, and a line that says how many wait where."""
-        places = (self._active, self._backoff, self._unschedulable)
-        active, backoff, unschedulable = (len(place) for place in places)
-        return (
-            [queued.pod for place in places for queued in place],
-            f"activeQ:{active}; backoffQ:{backoff}; unschedulablePods:{unschedulable}",
+        counts = self.counts()
+        summary = (
+            f"activeQ:{counts.active}; backoffQ:{counts.backoff};"
+            f" unschedulablePods:{counts.unschedulable + counts.gated}"
         )
+        return [queued.pod for queued in self._places], summary
 
     def active_pods(self) -> list[QueuedPodInfo]:
-        return list(self._active)
+        return list(self._places.active)
 
     def backoff_pods(self) -> list[QueuedPodInfo]:
-        return list(self._backoff)
+        return list(self._places.backoff)
 
     def unschedulable_pods(self) -> list[QueuedPodInfo]:
         """Gated ones among them."""
-        return list(self._unschedulable)
+        return list(self._places.unschedulable)
 
     def in_flight_pods(self) -> list[Pod]:
         """Those that were popped and are not done, as they were then."""
         return self._in_flight.pods()
 
     def backoff_completes_at(self) -> float | None:
-        """By when `flush_backoff_completed` has something to do; a simulation may sleep till then."""
-        return self._backoff.completes_at()
+        """By when `flush_backoff_completed` has something to do, so that a simulation may skip."""
+        return self._places.backoff.completes_at()
+
+    def validate(self) -> None:
+        """Raise InvariantError unless the books add up; for tests and for dumps.
+
+        A UID may be both waiting and in flight: `pop` finds that out and drops the duplicate.
+        """
+        self._places.validate()
+        self._in_flight.validate()
+        self.nominator.validate()
 
     # Pods come, change and go
 
     def add(self, pod: Pod) -> None:
         """A pod appeared that has no node."""
-        self._to_active(self._entry(pod), _POD_ADDED)
+        self._places.to_active(self._entry(pod), POD_ADDED)
         self._tell_ready()
 
     def update(self, old: Pod, new: Pod) -> None:
         """A pod that has no node changed. In flight, the change is kept for when it comes back."""
+        places = self._places
         events = pod_change_events(old, new)
         if new.uid in self._in_flight:
             self._in_flight.record(events, old, new)
-        elif (queued := self._active.get(old.key)) is not None:
+        elif (queued := places.active.get(old.key)) is not None:
             self._replace(queued, old, new)
-            self._active.put(queued)
-        elif (queued := self._backoff.get(old.key)) is not None:
+            places.active.put(queued)
+        elif (queued := places.backoff.get(old.key)) is not None:
             self._replace(queued, old, new)
-            self._backoff.reorder(queued)
-        elif (queued := self._unschedulable.get(new.key)) is not None:
+            places.backoff.reorder(queued)
+        elif (queued := places.unschedulable.get(new.key)) is not None:
             self._replace(queued, old, new)
             self._requeue_updated(queued, events, old, new)
         else:
-            self._to_active(self._entry(new), _POD_UPDATED)
+            places.to_active(self._entry(new), POD_UPDATED)
         self._tell_ready()
 
     def delete(self, pod: Pod) -> None:
         """A pod is gone, or was given a node. If it is in flight, its attempt goes on."""
         self.nominator.delete(pod)
-        if self._active.remove(pod.key) or self._backoff.remove(pod.key):
+        places = self._places
+        if places.active.remove(pod.key) or places.backoff.remove(pod.key):
             return
-        queued = self._unschedulable.remove(pod.key)
+        queued = places.unschedulable.remove(pod.key)
         if queued is not None:
-            # From the other queues the reference does not count down, and so neither do we.
+            # From the other places the reference does not count down, and so neither do we.
             self._count_rejectors(queued, -1)
 
     # Attempts
@@ -232,19 +247,15 @@ class SchedulingQueue:
 
         When no pod is active, it is the first one in backoff, unless errors put it there.
         """
-        while True:
-            queued = self._active.pop()
-            if queued is None and self._pop_from_backoff:
-                queued = self._backoff.pop_rejected()
-                if queued is not None:
-                    self._metrics.queue_incoming_pods(labels.ACTIVE, labels.POP_FROM_BACKOFF_Q)
-            if queued is None or self._to_in_flight(queued):
+        while (queued := self._places.pop()) is not None:
+            if self._to_in_flight(queued):
                 return queued
+        return None
 
     def pop_specific(self, pod: Pod) -> QueuedPodInfo | None:
         """As `pop`, for this pod, wherever it waits; None if it does not, or is gated."""
-        self._activate(pod)
-        queued = self._active.remove(pod.key)
+        self._places.activate(pod)
+        queued = self._places.active.remove(pod.key)
         self._tell_ready()
         return queued if queued is not None and self._to_in_flight(queued) else None
 
@@ -258,20 +269,19 @@ class SchedulingQueue:
         It is done in any case. False, reported, if a pod of its name is waiting already.
         """
         try:
-            if queued.key in self:
+            if queued.key in self._places:
                 self._report(f"pod {queued.key} came back while it was already in the queue")
                 return False
             self._note_failure(queued)
-            self._requeue(
-                queued, self._strategy_for_in_flight(queued), labels.SCHEDULE_ATTEMPT_FAILURE
-            )
+            strategy = self._strategy_for_in_flight(queued)
+            self._places.requeue(queued, strategy, SCHEDULE_ATTEMPT_FAILURE)
             return True
         finally:
             self.done(queued.uid)
             self._tell_ready()
 
     def close(self) -> None:
-        """Stop moving pods; what is active can still be popped."""
+        """Move no more pods by time; what is there to be popped still can be."""
         self._closed = True
         self._in_flight.clear()
         if self._on_ready is not None:
@@ -282,7 +292,7 @@ class SchedulingQueue:
     def activate(self, pods: Mapping[str, Pod]) -> None:
         """Try these pods as soon as possible, wherever they wait; unknown ones are ignored."""
         for pod in pods.values():
-            if not self._activate(pod) and pod.uid in self._in_flight:
+            if not self._places.activate(pod) and pod.uid in self._in_flight:
                 self._in_flight.record([FORCE_ACTIVATE], None, pod)
         self._tell_ready()
 
@@ -305,7 +315,7 @@ class SchedulingQueue:
                 event, profile=rejection.profile, rejectors=rejection.rejectors
             )
 
-        candidates = self._unschedulable.where(matters)
+        candidates = self._places.unschedulable.where(matters)
         if pre_check is not None:
             candidates = [queued for queued in candidates if pre_check(queued.pod)]
         self._move(candidates, event, old, new)
@@ -315,8 +325,8 @@ class SchedulingQueue:
         """Make active the pods whose backoff is over."""
         if self._closed:
             return
-        for queued in self._backoff.pop_completed():
-            self._to_active(queued, labels.BACKOFF_COMPLETE, from_backoff=True)
+        for queued in self._places.backoff.pop_completed():
+            self._places.from_backoff_to_active(queued, BACKOFF_COMPLETE)
         self._tell_ready()
 
     def flush_unschedulable_leftover(self) -> None:
@@ -326,7 +336,7 @@ class SchedulingQueue:
         now = self._clock.now()
         leftover = [
             queued
-            for queued in self._unschedulable
+            for queued in self._places.unschedulable
             if now - _last_tried(queued) > self._max_in_unschedulable_s
         ]
         for queued in leftover:
@@ -346,37 +356,11 @@ class SchedulingQueue:
         """What this event is reason for, with a pod that is waiting or coming back."""
         return self._hints.is_pod_worth_requeuing(queued, event, old, new)
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._unschedulable or key in self._active or key in self._backoff
-
-    def validate(self) -> None:
-        """Raise InvariantError unless the books add up; for tests and for dumps.
-
-        A UID may be both waiting and in flight: `pop` finds that out and drops the duplicate.
-        """
-        for part in (
-            self._active,
-            self._backoff,
-            self._unschedulable,
-            self._in_flight,
-            self.nominator,
-        ):
-            part.validate()
-        seen: set[str] = set()
-        for place in (self._active, self._backoff, self._unschedulable):
-            for queued in place:
-                if queued.key in seen:
-                    raise InvariantError(f"{queued.key} waits in two places")
-                seen.add(queued.key)
-        for place in (self._active, self._backoff):
-            for queued in place:
-                if queued.gated:
-                    raise InvariantError(f"{queued.key} is gated and yet to be tried")
-        for queued in self._active:
-            if queued.initial_attempt_timestamp is None:
-                raise InvariantError(f"{queued.key} is active and has no time of its first attempt")
-
     # Steps of the above, in order of first use
+
+    def _queued_pod(self, key: str) -> Pod | None:
+        queued = self._places.get(key)
+        return None if queued is None else queued.pod
 
     def _entry(self, pod: Pod) -> QueuedPodInfo:
         return QueuedPodInfo(pod, self._clock.now(), signature=self._signature(pod))
@@ -390,54 +374,11 @@ class SchedulingQueue:
             self._report(f"pod {pod.key} could not be signed: {error!r}")
             return None
 
-    def _to_active(self, queued: QueuedPodInfo, label: str, *, from_backoff: bool = False) -> bool:
-        """Make the pod active, unless it is gated; whether it now is. Pods in backoff have passed
-        PreEnqueue already, on their way there."""
-        if not (from_backoff and self._pop_from_backoff):
-            self._gates.run(queued)
-        key = queued.key
-        if queued.gated:
-            # A re-created pod of the same name is lost here if it is gated and its predecessor is
-            # not: so it is in the reference, until the watch tells of the predecessor's end.
-            if key not in self._active and key not in self._backoff:
-                self._hold_back(queued, label)
-            return False
-        if queued.initial_attempt_timestamp is None:
-            queued.initial_attempt_timestamp = self._clock.now()
-        self._unschedulable.remove(key)
-        self._backoff.remove(key)
-        self._active.put(queued)
-        self._news = True
-        self._metrics.queue_incoming_pods(labels.ACTIVE, label)
-        if label in (_POD_ADDED, _POD_UPDATED):
-            self.nominator.add(queued.pod)
-        return True
-
-    def _to_backoff(self, queued: QueuedPodInfo, label: str) -> None:
-        if self._pop_from_backoff:
-            self._gates.run(queued)
-            if queued.gated:
-                self._hold_back(queued, label)
-                return
-        self._unschedulable.remove(queued.key)
-        self._backoff.add(queued)
-        self._news = True
-        self._metrics.queue_incoming_pods(labels.BACKOFF, label)
-
-    def _hold_back(self, queued: QueuedPodInfo, label: str) -> None:
-        """PreEnqueue refused the pod: whatever moved it here, it was not a flush that placed it."""
-        queued.was_flushed = False
-        self._to_unschedulable(queued, label)
-
-    def _to_unschedulable(self, queued: QueuedPodInfo, label: str) -> None:
-        if self._unschedulable.put(queued):
-            self._metrics.queue_incoming_pods(labels.UNSCHEDULABLE, label)
-
     def _tell_ready(self) -> None:
-        """Only once a whole operation is over, so that the first of all pods it moved is popped."""
-        if self._news and self._on_ready is not None and self.ready:
+        """Only once a whole operation is over, so that the first of all it moved is popped."""
+        has_news, self._places.has_news = self._places.has_news, False
+        if has_news and self._on_ready is not None and self.ready:
             self._on_ready()
-        self._news = False
 
     def _replace(self, queued: QueuedPodInfo, old: Pod, new: Pod) -> None:
         queued.pod = new
@@ -449,8 +390,8 @@ class SchedulingQueue:
     ) -> None:
         for event in events:
             strategy = self._hints.is_pod_worth_requeuing(queued, event, old, new)
-            self._requeue(queued, strategy, event.label)
-            if queued.key not in self._unschedulable:
+            self._places.requeue(queued, strategy, event.label)
+            if queued.key not in self._places.unschedulable:
                 return
 
     def _count_rejectors(self, queued: QueuedPodInfo, change: int) -> None:
@@ -458,26 +399,17 @@ class SchedulingQueue:
             self._metrics.unschedulable_pods(plugin, queued.pod.scheduler_name, change)
 
     def _to_in_flight(self, queued: QueuedPodInfo) -> bool:
+        """False, reported, if the pod is in flight already: then this one is dropped."""
         queued.attempts += 1
         if queued.uid in self._in_flight:
             self._report(
-                f"the same pod is tracked in multiple places in the scheduler: {queued.key};"
-                " the one that was popped last is dropped"
+                f"the same pod is tracked in multiple places in the scheduler: {queued.key}"
             )
             return False
         self._in_flight.add(queued.pod)
         self._scheduling_cycle += 1
         self._count_rejectors(queued, -1)
         return True
-
-    def _activate(self, pod: Pod) -> bool:
-        queued = self._unschedulable.get(pod.key)
-        if queued is not None:
-            return self._to_active(queued, FORCE_ACTIVATE.label)
-        queued = self._backoff.remove(pod.key)
-        if queued is not None:
-            return self._to_active(queued, FORCE_ACTIVATE.label, from_backoff=True)
-        return False
 
     def _note_failure(self, queued: QueuedPodInfo) -> None:
         if queued.rejected:
@@ -500,14 +432,6 @@ class SchedulingQueue:
             return Strategy.AFTER_BACKOFF
         return self._hints.strategy_after(queued, happened)
 
-    def _requeue(self, queued: QueuedPodInfo, strategy: Strategy, label: str) -> None:
-        if strategy == Strategy.SKIP:
-            self._to_unschedulable(queued, label)
-        elif strategy == Strategy.AFTER_BACKOFF and self._backoff.is_backing_off(queued):
-            self._to_backoff(queued, label)
-        else:
-            self._to_active(queued, label)
-
     def _move(
         self,
         candidates: Iterable[QueuedPodInfo],
@@ -515,20 +439,17 @@ class SchedulingQueue:
         old: KubeObject | None,
         new: KubeObject | None,
     ) -> None:
+        unschedulable = self._places.unschedulable
         for queued in candidates:
             if queued.gated and not _may_open(queued, event):
                 continue
             strategy = self._hints.is_pod_worth_requeuing(queued, event, old, new)
             # A plugin may activate pods while it is asked, and so this one may have left by now.
-            if strategy == Strategy.SKIP or self._unschedulable.get(queued.key) is not queued:
+            if strategy == Strategy.SKIP or unschedulable.get(queued.key) is not queued:
                 continue
-            self._unschedulable.remove(queued.key)
-            self._requeue(queued, strategy, event.label)
+            unschedulable.remove(queued.key)
+            self._places.requeue(queued, strategy, event.label)
         self._in_flight.record([event], old, new)
-
-    def _queued_pod(self, key: str) -> Pod | None:
-        queued = self.get(key)
-        return None if queued is None else queued.pod
 
 
 def _may_open(queued: QueuedPodInfo, event: ClusterEvent) -> bool:

@@ -1,7 +1,8 @@
 """Pods that were rejected and wait for something to happen, gated ones among them.
 
-They are filed by what rejected them, because that decides which events matter to them: with ten thousand
-pods that need more cpu, the arrival of a pod elsewhere is dismissed once and not ten thousand times.
+They are filed by what rejected them, because that decides which events matter to them: with ten
+thousand pods that need more cpu, the arrival of a pod elsewhere is dismissed once and not ten
+thousand times.
 """
 
 from __future__ import annotations

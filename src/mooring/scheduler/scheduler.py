@@ -11,19 +11,20 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from mooring.cluster.cache import CacheError, Cluster
+from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.config.types import KubeSchedulerConfiguration
 from mooring.errors import ApiError
 from mooring.framework.api import ApiWriter, Event, PodStatusPatch
 from mooring.framework.build import build_frameworks
 from mooring.framework.clock import Clock
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import EventWithHint
 from mooring.framework.handle import PluginHandle, Spawn
-from mooring.framework.interface import CLEAR_NOMINATION, NominatingInfo
+from mooring.framework.interface import CLEAR_NOMINATION, NominatingInfo, QueueSortPlugin
 from mooring.framework.metrics import Metrics
 from mooring.framework.nominator import Nominator
 from mooring.framework.plugin_calls import PluginFailure
@@ -57,6 +58,8 @@ class Surroundings:
     seed: int = 0
     #: Told of every attempt's decision before anything is done about it.
     on_decision: Callable[[Decision], None] | None = None
+    #: Called when there is something for `schedule_one` to do.
+    on_ready: Callable[[], None] | None = None
 
 
 class Scheduler:
@@ -241,23 +244,47 @@ class Scheduler:
             nominator=self.nominator,
             waiting=self.waiting_pods,
             spawn=self.around.spawn,
-            activate=lambda pods: self.queue.activate(pods),
+            activate=self._activate,
         )
 
+    def _activate(self, pods: Mapping[str, Pod]) -> None:
+        self.queue.activate(pods)
+
     def _make_queue(self) -> SchedulingQueue:
-        raise NotImplementedError
+        """One queue for all profiles, sorted as the first one says."""
+        first = self.frameworks[self.config.profiles[0].scheduler_name]
+        (queue_sort,) = first.points[Point.QUEUE_SORT]
+        return SchedulingQueue(
+            clock=self.around.clock,
+            queue_sort=cast(QueueSortPlugin, queue_sort.plugin),
+            pre_enqueue={
+                name: [
+                    (call.name, call.pre_enqueue)
+                    for call in framework.points[Point.PRE_ENQUEUE]
+                    if call.pre_enqueue is not None
+                ]
+                for name, framework in self.frameworks.items()
+            },
+            hints={
+                name: [
+                    (registered.event, plugin, registered.hint)
+                    for plugin, registered in framework.events_to_register()
+                ]
+                for name, framework in self.frameworks.items()
+            },
+            nominator=self.nominator,
+            initial_backoff_s=self.config.pod_initial_backoff_seconds,
+            max_backoff_s=self.config.pod_max_backoff_seconds,
+            on_ready=self.around.on_ready,
+        )
 
 
 def run_post_filter(
     framework: Framework, state: CycleState, decision: Decision
 ) -> tuple[NominatingInfo, str]:
     """What PostFilter nominates the pod to, and what it says."""
-    from mooring.config.extension_points import ExtensionPoint as Point
-
     if not framework.points[Point.POST_FILTER]:
         return CLEAR_NOMINATION, ""
     result, status = framework.run_post_filters(state, decision.pod, decision.diagnosis)
     return (result.nomination if result is not None else None), status.message
 
-
-EventHint = EventWithHint

@@ -6,7 +6,7 @@ explanations and what-if questions run it as often as they like.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,10 @@ class NoNodesError(MooringError):
         super().__init__("no nodes available to schedule pods")
 
 
+def _no_rows() -> NDArray[np.intp]:
+    return np.empty(0, np.intp)
+
+
 @dataclass(slots=True)
 class Decision:
     """Where a pod goes, or why nowhere, with everything that led there."""
@@ -45,8 +49,8 @@ class Decision:
     #: The node taken; None if none fits.
     node_name: str | None = None
     #: intp[...]: the feasible rows, and the best of them.
-    feasible: NDArray[np.intp] | None = None
-    winners: NDArray[np.intp] | None = None
+    feasible: NDArray[np.intp] = field(default_factory=_no_rows)
+    winners: NDArray[np.intp] = field(default_factory=_no_rows)
     #: None where there was nothing to compare: one feasible node, or none.
     scores: ScoreMatrix | None = None
     #: How many nodes were looked at.
@@ -70,7 +74,7 @@ class NodeSearch:
             raise NoNodesError
         decision = self.find_nodes_that_fit(framework, state, pod, snapshot)
         feasible = decision.feasible
-        if feasible is None or not len(feasible):
+        if not len(feasible):
             return decision
         if len(feasible) == 1:
             decision.winners = feasible
@@ -98,7 +102,7 @@ class NodeSearch:
         matrix = framework.run_filters(state, pod, snapshot, looked_at)
         diagnosis.matrix = matrix
         self._take_feasible(decision, matrix, looked_at, scoring=_compares(framework))
-        if not len(decision.feasible or ()):
+        if not len(decision.feasible):
             for status, _ in matrix.refusals():
                 diagnosis.blame(status)
         return decision

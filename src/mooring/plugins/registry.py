@@ -1,0 +1,57 @@
+"""Every built-in plugin, by the name that configurations use."""
+
+from __future__ import annotations
+
+from mooring.framework.interface import PluginFactory
+from mooring.framework.registry import Registry
+from mooring.plugins.default_binder import DefaultBinder
+from mooring.plugins.image_locality import ImageLocality
+from mooring.plugins.inter_pod_affinity import InterPodAffinity
+from mooring.plugins.node_affinity import NodeAffinity
+from mooring.plugins.node_declared_features import NodeDeclaredFeatures
+from mooring.plugins.node_name import NodeName
+from mooring.plugins.node_ports import NodePorts
+from mooring.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from mooring.plugins.node_resources_fit import NodeResourcesFit
+from mooring.plugins.node_unschedulable import NodeUnschedulable
+from mooring.plugins.pod_topology_spread import PodTopologySpread
+from mooring.plugins.priority_sort import PrioritySort
+from mooring.plugins.scheduling_gates import SchedulingGates
+from mooring.plugins.taint_toleration import TaintToleration
+
+BUILT_IN: dict[str, PluginFactory] = {
+    "DefaultBinder": DefaultBinder,
+    "ImageLocality": ImageLocality,
+    "InterPodAffinity": InterPodAffinity,
+    "NodeAffinity": NodeAffinity,
+    "NodeDeclaredFeatures": NodeDeclaredFeatures,
+    "NodeName": NodeName,
+    "NodePorts": NodePorts,
+    "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocation,
+    "NodeResourcesFit": NodeResourcesFit,
+    "NodeUnschedulable": NodeUnschedulable,
+    "PodTopologySpread": PodTopologySpread,
+    "PrioritySort": PrioritySort,
+    "SchedulingGates": SchedulingGates,
+    "TaintToleration": TaintToleration,
+}
+
+#: Plugins of the reference that are yet to come: a configuration may name them, and nothing runs.
+SEATS = frozenset(
+    (
+        "DefaultPreemption",
+        "DynamicResources",
+        "GangScheduling",
+        "NodeVolumeLimits",
+        "PodGroupPodsCount",
+        "TopologyPlacementGenerator",
+        "VolumeBinding",
+        "VolumeRestrictions",
+        "VolumeZone",
+    )
+)
+
+
+def default_registry() -> Registry:
+    """The built-in plugins and those of installed packages."""
+    return Registry(BUILT_IN, seats=SEATS)

@@ -1,0 +1,1 @@
+"""Simulation: a virtual clock and an in-memory API around the very same scheduler."""

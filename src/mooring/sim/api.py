@@ -1,0 +1,231 @@
+"""An API server in memory: stores objects, tells a watcher of every change, plays the kubelet's part.
+
+It does what a real one does to a scheduler's writes: a binding sets the node, the PodScheduled condition and
+clears the nomination; a deleted pod terminates first and goes after its grace period. Changes are told in
+order and only after the write has returned, as by a watch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from mooring.errors import Conflict, NotFound
+from mooring.framework.api import Event, PodStatusPatch
+from mooring.framework.clock import Clock
+from mooring.objects.meta import KubeObject
+from mooring.objects.pod import Pod, PodCondition
+from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
+
+#: How long a pod runs, in seconds of virtual time; then it succeeds and frees its node.
+RUN_SECONDS = "mooring.dev/run-seconds"
+
+_DEFAULT_GRACE_S = 30
+
+K = TypeVar("K", bound=KubeObject)
+
+
+class Watcher(Protocol):
+    """Who is told of changes."""
+
+    def added(self, obj: KubeObject) -> None: ...
+    def updated(self, old: KubeObject, new: KubeObject) -> None: ...
+    def deleted(self, obj: KubeObject) -> None: ...
+
+
+class SimApi:
+    """The objects of a simulated cluster, and the writes a scheduler makes to them."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._objects: dict[tuple[type[KubeObject], str], KubeObject] = {}
+        self._version = 0
+        self._watchers: list[Watcher] = []
+        self._untold: deque[Callable[[], None]] = deque()
+        #: Every Event that was recorded, with its time.
+        self.events: list[tuple[float, Event]] = []
+        #: Pods that have run to their end.
+        self.finished: list[Pod] = []
+        #: Timers that will still change something: runs and terminations that are under way.
+        self.busy = 0
+
+    # What anyone may do
+
+    def watch(self, watcher: Watcher) -> None:
+        """Tell of every change from now on; what exists already is told first."""
+        self._watchers.append(watcher)
+        for obj in self._objects.values():
+            watcher.added(obj)
+
+    def get(self, kind: type[K], key: str) -> K | None:
+        found = self._objects.get((kind, key))
+        return found if isinstance(found, kind) else None
+
+    def all(self, kind: type[K]) -> Iterator[K]:
+        for obj in list(self._objects.values()):
+            if isinstance(obj, kind):
+                yield obj
+
+    def create(self, obj: K) -> K:
+        if (type(obj), obj.key) in self._objects:
+            raise Conflict(f"{obj.kind} {obj.key} already exists")
+        stored = self._store(obj)
+        self._tell(lambda watcher: watcher.added(stored))
+        if isinstance(stored, Pod) and stored.node_name:
+            self._start(stored)
+        return stored
+
+    def update(self, obj: K) -> K:
+        old = self._must_get(obj)
+        stored = self._store(obj)
+        self._tell(lambda watcher: watcher.updated(old, stored))
+        return stored
+
+    def delete(self, obj: KubeObject) -> None:
+        """At once; a pod on a node terminates first if it is deleted by `delete_pod`."""
+        gone = self._must_get(obj)
+        del self._objects[type(gone), gone.key]
+        self._tell(lambda watcher: watcher.deleted(gone))
+
+    # What a scheduler writes
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        stored = self._same_pod(pod)
+        if stored.node_name:
+            raise Conflict(f"pod {pod.key} is already assigned to node {stored.node_name}")
+        if stored.terminating:
+            raise Conflict(f"pod {pod.key} is being deleted, cannot be assigned to a host")
+        condition = PodCondition(
+            type="PodScheduled", status="True", last_transition_time=self._timestamp()
+        )
+        bound = stored.placed_on(node_name).with_status(
+            nominated_node_name="",
+            conditions=_with_condition(stored, condition),
+            phase="Running",
+            start_time=self._timestamp(),
+        )
+        self._start(self.update(bound))
+
+    async def patch_pod_status(self, pod: Pod, patch: PodStatusPatch) -> None:
+        stored = self._same_pod(pod)
+        changes: dict[str, object] = {}
+        if patch.condition is not None:
+            known = stored.condition(patch.condition.type)
+            flipped = known is None or known.status != patch.condition.status
+            since = self._timestamp() if flipped or known is None else known.last_transition_time
+            condition = msgspec.structs.replace(patch.condition, last_transition_time=since)
+            changes["conditions"] = _with_condition(stored, condition)
+        if patch.nominated_node_name is not None:
+            changes["nominated_node_name"] = patch.nominated_node_name
+        self.update(stored.with_status(**changes))
+
+    async def delete_pod(self, pod: Pod) -> None:
+        stored = self._same_pod(pod)
+        if not stored.node_name:
+            self.delete(stored)
+            return
+        if stored.terminating:
+            return
+        metadata = msgspec.structs.replace(
+            stored.metadata, deletion_timestamp=self._timestamp()
+        )
+        terminating = self.update(msgspec.structs.replace(stored, metadata=metadata))
+        grace_s = stored.spec.termination_grace_period_seconds
+        self._later(
+            _DEFAULT_GRACE_S if grace_s is None else grace_s, lambda: self._end(terminating)
+        )
+
+    async def update_volume(self, volume: PersistentVolume) -> PersistentVolume:
+        return self._checked_update(volume)
+
+    async def update_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        return self._checked_update(claim)
+
+    def record_event(self, event: Event) -> None:
+        self.events.append((self._clock.now(), event))
+
+    # The kubelet's part
+
+    def _start(self, pod: Pod) -> None:
+        run_s = run_seconds(pod)
+        if run_s is not None:
+            self._later(run_s, lambda: self._succeed(pod))
+
+    def _succeed(self, pod: Pod) -> None:
+        stored = self.get(Pod, pod.key)
+        if stored is None or stored.uid != pod.uid:
+            return
+        done = self._store(stored.with_status(phase="Succeeded"))
+        self.finished.append(done)
+        self._tell(lambda watcher: watcher.updated(stored, done))
+
+    def _end(self, pod: Pod) -> None:
+        stored = self.get(Pod, pod.key)
+        if stored is not None and stored.uid == pod.uid:
+            self.delete(stored)
+
+    def _later(self, delay_s: float, action: Callable[[], None]) -> None:
+        self.busy += 1
+
+        def act() -> None:
+            self.busy -= 1
+            action()
+
+        self._clock.call_later(delay_s, act)
+
+    # The store
+
+    def _store(self, obj: K) -> K:
+        self._version += 1
+        metadata = msgspec.structs.replace(
+            obj.metadata, resource_version=str(self._version)
+        )
+        stored = msgspec.structs.replace(obj, metadata=metadata)
+        self._objects[type(obj), obj.key] = stored
+        return stored
+
+    def _must_get(self, obj: K) -> K:
+        found = self.get(type(obj), obj.key)
+        if found is None:
+            raise NotFound(f"{obj.kind or type(obj).__name__} {obj.key} not found")
+        return found
+
+    def _same_pod(self, pod: Pod) -> Pod:
+        stored = self._must_get(pod)
+        if stored.uid != pod.uid:
+            raise Conflict(f"pod {pod.key} has another UID: {stored.uid}")
+        return stored
+
+    def _checked_update(self, obj: K) -> K:
+        stored = self._must_get(obj)
+        if stored.metadata.resource_version != obj.metadata.resource_version:
+            raise Conflict(f"{type(obj).__name__} {obj.key} has been modified")
+        return self.update(obj)
+
+    def _tell(self, news: Callable[[Watcher], None]) -> None:
+        for watcher in self._watchers:
+            self._untold.append(lambda watcher=watcher: news(watcher))  # type: ignore[misc]
+            self._loop.call_soon(self._tell_next)
+
+    def _tell_next(self) -> None:
+        self._untold.popleft()()
+
+    def _timestamp(self) -> datetime:
+        return datetime.fromtimestamp(self._clock.now(), UTC)
+
+
+def run_seconds(pod: Pod) -> float | None:
+    """How long the pod says it runs; None if it does not, and so never ends."""
+    text = pod.metadata.annotations.get(RUN_SECONDS)
+    return None if text is None else float(text)
+
+
+def _with_condition(pod: Pod, condition: PodCondition) -> list[PodCondition]:
+    others = [known for known in pod.status.conditions if known.type != condition.type]
+    return [*others, condition]

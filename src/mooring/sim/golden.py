@@ -1,0 +1,356 @@
+"""Golden cases: what kube-scheduler decided on them, and what mooring decides.
+
+The format is that of `tests/golden/README.md`. A case is replayed through the real engine, one pending pod
+after the other, and every answer is written down in the very form of the file, so that comparing is
+nothing but a difference of two documents.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Coroutine, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from mooring.cluster.node_info import NodeInfo
+from mooring.config import default_config, load_config
+from mooring.config.types import KubeSchedulerConfiguration
+from mooring.errors import InputError
+from mooring.framework.clock import Timer
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.filtering import NOT_ASKED
+from mooring.framework.interface import Nomination, PostFilterResult
+from mooring.framework.metrics import Metrics
+from mooring.framework.plugin_calls import PluginFailure
+from mooring.framework.runtime import Framework
+from mooring.framework.status import Code, Status
+from mooring.objects.manifests import decode_object
+from mooring.objects.meta import KubeObject
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+from mooring.plugins.registry import default_registry
+from mooring.scheduler.diagnosis import Diagnosis
+from mooring.scheduler.scheduler import Scheduler, Surroundings
+from mooring.scheduler.scheduling_cycle import Decision, NoNodesError
+from mooring.sim.silence import SilentWriter
+
+_START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One line of a golden file."""
+
+    name: str
+    config: Mapping[str, Any] | None
+    objects: list[dict[str, Any]]
+    pending: list[dict[str, Any]]
+    expect: dict[str, Any]
+
+
+def read_cases(path: Path) -> Iterator[Case]:
+    """Raises InputError, naming the line that is not a case."""
+    opener = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opener(path, "rb") as lines:
+            for number, line in enumerate(lines, 1):
+                try:
+                    yield _case(msgspec.json.decode(line))
+                except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as error:
+                    raise InputError([f"{path}: line {number}: not a golden case: {error}"]) from error
+    except (OSError, EOFError, gzip.zlib.error) as error:  # type: ignore[attr-defined]
+        raise InputError([f"{path}: cannot be read: {error}"]) from error
+
+
+def _case(line: dict[str, Any]) -> Case:
+    return Case(
+        name=line["name"],
+        config=line.get("config"),
+        objects=line["objects"],
+        pending=line["pending"],
+        expect={"results": line["expect"]["results"], "final": line["expect"]["final"]},
+    )
+
+
+def replay(case: Case) -> dict[str, Any]:
+    """What mooring decides on the case, in the form of `expect`."""
+    return _Replay(case).run()
+
+
+class _FixedClock:
+    """Nothing in these cases depends on the time of day."""
+
+    def now(self) -> float:
+        return _START.timestamp()
+
+    def call_later(self, delay_s: float, callback: object) -> Timer:
+        raise NotImplementedError("no golden case waits")
+
+
+def _discard(work: Coroutine[Any, Any, None]) -> None:
+    """Evictions are carried out by the replay itself, at once, as the format says."""
+    work.close()
+
+
+class _Replay:
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        config = default_config() if case.config is None else load_config(case.config)
+        self._scheduler = Scheduler(
+            _looking_at_every_node(config),
+            Surroundings(
+                clock=_FixedClock(),
+                writer=SilentWriter(),
+                spawn=_discard,
+                registry=default_registry(),
+                metrics=Metrics(),
+            ),
+        )
+        #: Every pod that exists, by `namespace/name`.
+        self._pods = self._scheduler.observed_pods
+        self._scheduler.nominator.queued_pod = self._pods.get
+        self._pending = [
+            pod for entry in case.pending if "retry" not in entry if (pod := _pod(entry))
+        ]
+        self._deleted: list[str] = []
+        self._load()
+
+    def run(self) -> dict[str, Any]:
+        results = [
+            self._attempt(entry, position) for position, entry in enumerate(self._case.pending)
+        ]
+        return {"results": results, "final": self._final()}
+
+    def _load(self) -> None:
+        cluster, nominator = self._scheduler.cluster, self._scheduler.nominator
+        for raw in self._case.objects:
+            obj: KubeObject = decode_object(raw)
+            if isinstance(obj, Node):
+                cluster.add_node(obj)
+            elif not isinstance(obj, Pod):
+                cluster.listers.put(obj)
+            elif not obj.finished:
+                self._pods[obj.key] = obj
+                if obj.node_name:
+                    cluster.add_pod(obj)
+        self._pods.update({pod.key: pod for pod in self._pending})
+        for pod in list(self._pods.values()):
+            if not pod.node_name:
+                nominator.add(pod)
+
+    # One attempt
+
+    def _attempt(self, entry: Mapping[str, Any], position: int) -> dict[str, Any]:
+        key = entry["retry"] if "retry" in entry else _pod(entry).key
+        result: dict[str, Any] = {"pod": key}
+        if "retry" in entry:
+            result["retry"] = True
+        pod = self._pods.get(key)
+        if pod is None:
+            return {**result, "outcome": "gone"}
+        if pod.node_name:
+            return {**result, "outcome": "bound"}
+        framework = self._scheduler.frameworks.get(pod.scheduler_name)
+        if framework is None:
+            return {**result, "outcome": "ignored"}
+        gate = _gate(framework, pod)
+        if gate is not None:
+            return {**result, "outcome": "gated", "preEnqueue": status_data(gate)}
+        if pod.terminating:
+            return {**result, "outcome": "deleting"}
+        return {**result, **self._decide(framework, pod, position)}
+
+    def _decide(self, framework: Framework, pod: Pod, position: int) -> dict[str, Any]:
+        state = CycleState()
+        search = self._scheduler.searches[framework.profile_name]
+        snapshot = self._scheduler.cluster.snapshot()
+        try:
+            decision = search.schedule_pod(framework, state, pod, snapshot)
+        except NoNodesError as error:
+            self._take_nomination_back(pod)
+            return {"outcome": "error", "error": str(error)}
+        except PluginFailure as error:
+            self._take_nomination_back(pod)
+            return {**self._failed(framework, pod), "outcome": "error", "error": str(error)}
+        answer = self._looked_at(decision, framework, state)
+        if decision.node_name is None:
+            answer |= self._fits_nowhere(decision, framework, state)
+        else:
+            answer |= self._placed(decision, framework, state, position)
+        return answer
+
+    def _looked_at(
+        self, decision: Decision, framework: Framework, state: CycleState
+    ) -> dict[str, Any]:
+        """PreFilter, the nominated node, and the verdict on every node."""
+        pod, outcome, diagnosis = decision.pod, decision.pre_filter, decision.diagnosis
+        answer: dict[str, Any] = {"preFilter": status_data(outcome.status)}
+        if not outcome.status.ok:
+            return answer
+        if outcome.node_names is not None:
+            answer["preFilter"]["nodes"] = sorted(outcome.node_names)
+        snapshot = diagnosis.snapshot
+        if pod.nominated_node_name:
+            node = snapshot.get(pod.nominated_node_name)
+            fits = node is not None and framework.filter_node(state, pod, node, snapshot).ok
+            answer["nominated"] = {"node": pod.nominated_node_name, "fits": fits}
+        if diagnosis.matrix is None:
+            # The nominated node fits, so the engine looked no further; the file has all of them.
+            search = self._scheduler.searches[framework.profile_name]
+            others = search.find_nodes_that_fit(
+                framework, CycleState(), pod.with_status(nominated_node_name=""), snapshot
+            )
+            diagnosis = others.diagnosis
+        answer["filter"] = {node.name: _verdict(diagnosis, node) for node in snapshot}
+        return answer
+
+    def _failed(self, framework: Framework, pod: Pod) -> dict[str, Any]:
+        """Of an attempt that failed: PreFilter and, node by node, what passed and what failed."""
+        state, snapshot = CycleState(), self._scheduler.cluster.snapshot()
+        try:
+            outcome = framework.run_pre_filters(state, pod, snapshot)
+        except PluginFailure as error:
+            return {"preFilter": status_data(error.as_status())}
+        statuses = {}
+        for node in snapshot:
+            try:
+                status = framework.filter_node(state, pod, node, snapshot)
+            except PluginFailure as error:
+                status = error.as_status()
+            statuses[node.name] = status_data(status)
+        return {"preFilter": status_data(outcome.status), "filter": statuses}
+
+    def _placed(
+        self, decision: Decision, framework: Framework, state: CycleState, position: int
+    ) -> dict[str, Any]:
+        assert decision.node_name is not None
+        names = decision.diagnosis.snapshot.columns.names
+        answer: dict[str, Any] = {
+            "outcome": "scheduled",
+            "winners": sorted(names[row] for row in decision.winners),
+            "chosen": decision.node_name,
+        }
+        if decision.scores is not None:
+            answer["scores"] = _scores(decision, names)
+        pod = decision.pod
+        placed = pod.placed_on(decision.node_name).with_status(
+            nominated_node_name="", start_time=_START + timedelta(seconds=position)
+        )
+        self._scheduler.cluster.add_pod(placed)
+        self._scheduler.nominator.delete(pod)
+        self._pods[pod.key] = placed
+        status = framework.run_reserve(state, placed, decision.node_name)
+        if not status.ok:
+            answer["reserve"] = status_data(status)
+        return answer
+
+    def _fits_nowhere(
+        self, decision: Decision, framework: Framework, state: CycleState
+    ) -> dict[str, Any]:
+        diagnosis = decision.diagnosis
+        return {
+            "outcome": "unschedulable",
+            "fitError": diagnosis.fit_error,
+            "unschedulablePlugins": sorted(diagnosis.unschedulable_plugins),
+        }
+
+    def _take_nomination_back(self, pod: Pod) -> None:
+        self._nominate(pod, "")
+
+    def _nominate(self, pod: Pod, node_name: str) -> None:
+        nominated = pod.with_status(nominated_node_name=node_name)
+        self._pods[pod.key] = nominated
+        self._scheduler.nominator.add(nominated, Nomination(node_name))
+
+    def _final(self) -> dict[str, Any]:
+        bound = {pod.key: pod.node_name for pod in self._scheduler.cluster.pods.values()}
+        waiting = [self._pods[pod.key] for pod in self._pending if pod.key in self._pods]
+        nominated = {
+            pod.key: pod.nominated_node_name
+            for pod in self._pods.values()
+            if not pod.node_name and pod.nominated_node_name
+        }
+        return _without_empty(
+            {
+                "bound": bound,
+                "nominated": nominated,
+                "pending": sorted(pod.key for pod in waiting if not pod.node_name),
+                "deleted": sorted(self._deleted),
+            }
+        )
+
+
+def _looking_at_every_node(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
+    """The cases were decided with every node looked at, whatever their configuration says."""
+    return msgspec.structs.replace(
+        config,
+        percentage_of_nodes_to_score=0,
+        profiles=tuple(
+            msgspec.structs.replace(profile, percentage_of_nodes_to_score=None)
+            for profile in config.profiles
+        ),
+    )
+
+
+def _pod(entry: Mapping[str, Any]) -> Pod:
+    pod = decode_object({"apiVersion": "v1", "kind": "Pod", **entry})
+    assert isinstance(pod, Pod)
+    return pod
+
+
+def _gate(framework: Framework, pod: Pod) -> Status | None:
+    from mooring.config.extension_points import ExtensionPoint as Point
+
+    for call in framework.points[Point.PRE_ENQUEUE]:
+        assert call.pre_enqueue is not None
+        status: Status | None = call.pre_enqueue(pod)
+        if status is not None and not status.ok:
+            return status.by(call.name)
+    return None
+
+
+def _verdict(diagnosis: Diagnosis, node: NodeInfo) -> dict[str, Any]:
+    status = status_data(diagnosis.get(node.name))
+    assert diagnosis.matrix is not None
+    if diagnosis.matrix.refused_by[node.row] == NOT_ASKED:
+        status["byPreFilter"] = True
+    return status
+
+
+def _scores(decision: Decision, names: list[str]) -> dict[str, Any]:
+    scores = decision.scores
+    assert scores is not None
+    return {
+        names[row]: {
+            "total": int(scores.total[i]),
+            "plugins": {
+                plugin: int(scores.normalized[k][i]) * scores.weights[k]
+                for k, plugin in enumerate(scores.plugins)
+            },
+            "raw": {plugin: int(scores.raw[k][i]) for k, plugin in enumerate(scores.plugins)},
+        }
+        for i, row in enumerate(np.asarray(scores.rows).tolist())
+    }
+
+
+def status_data(status: Status) -> dict[str, Any]:
+    """A status in the form of the files: reasons sorted, nothing said of a success."""
+    data: dict[str, Any] = {"code": status.code.title}
+    if status.code != Code.SUCCESS:
+        if status.plugin:
+            data["plugin"] = status.plugin
+        if status.all_reasons:
+            data["reasons"] = sorted(status.all_reasons)
+    return data
+
+
+def _without_empty(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if value}
+
+
+__all__ = ["Case", "PostFilterResult", "read_cases", "replay", "status_data"]

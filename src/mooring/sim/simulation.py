@@ -1,0 +1,163 @@
+"""Running a cluster in virtual time: the scheduler, the API in memory, and the driver between them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from mooring.config import default_config
+from mooring.config.types import KubeSchedulerConfiguration
+from mooring.framework.metrics import Metrics
+from mooring.framework.registry import Registry
+from mooring.objects.meta import KubeObject
+from mooring.objects.pod import Pod
+from mooring.plugins.registry import default_registry
+from mooring.queue.scheduling_queue import FLUSH_BACKOFF_EVERY_S, FLUSH_UNSCHEDULABLE_EVERY_S
+from mooring.scheduler.choosing import SeededSpread, TieBreak, first_by_name
+from mooring.scheduler.event_handlers import EventHandlers
+from mooring.scheduler.scheduler import Scheduler, Surroundings
+from mooring.scheduler.scheduling_cycle import Decision
+from mooring.sim.api import SimApi
+from mooring.sim.clock import VirtualClock, VirtualLoop
+
+#: When simulations begin, unless told otherwise: 2026-01-01T00:00:00Z.
+DEFAULT_EPOCH_S = 1_767_225_600.0
+
+
+@dataclass(frozen=True, slots=True)
+class SimOptions:
+    """How to run."""
+
+    config: KubeSchedulerConfiguration | None = None
+    registry: Registry | None = None
+    #: None breaks ties by node name; a number spreads them, the same way each time.
+    seed: int | None = None
+    #: Told of each decision as it is taken.
+    on_decision: Callable[[Decision], None] | None = None
+
+
+class Simulation:
+    """A cluster with its scheduler. Put objects in, run, look."""
+
+    def __init__(self, options: SimOptions | None = None) -> None:
+        """Raises ConfigError if the configuration's plugins cannot be built."""
+        options = options or SimOptions()
+        self.loop = VirtualLoop()
+        self.clock = VirtualClock(self.loop, DEFAULT_EPOCH_S)
+        self.api = SimApi(self.loop, self.clock)
+        self.errors: list[str] = []
+        self.loop.set_exception_handler(self._note_error)
+        tie_break: TieBreak = (
+            first_by_name if options.seed is None else SeededSpread(options.seed)
+        )
+        self.scheduler = Scheduler(
+            options.config or default_config(),
+            Surroundings(
+                clock=self.clock,
+                writer=self.api,
+                spawn=self._spawn,
+                registry=options.registry or default_registry(),
+                metrics=Metrics(),
+                tie_break=tie_break,
+                seed=options.seed or 0,
+                on_decision=options.on_decision,
+                on_ready=self._wake,
+            ),
+        )
+        self.handlers = EventHandlers(self.scheduler)
+        #: Binding cycles and other work under way.
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._pumping = False
+        self._backoff_timer: asyncio.TimerHandle | None = None
+        self._leftover_timer: asyncio.TimerHandle | None = None
+        self.api.watch(self.handlers)
+
+    def load(self, objects: Iterable[KubeObject]) -> None:
+        """Create objects: first whatever pods may refer to, then the pods, each in their order."""
+        known = list(objects)
+        for obj in known:
+            if not isinstance(obj, Pod):
+                self.api.create(obj)
+        for obj in known:
+            if isinstance(obj, Pod) and not obj.finished:
+                self.api.create(obj)
+
+    def run(self, *, until_s: float | None = None) -> None:
+        """Until virtual time `until_s`, or until nothing can change any more without outside help."""
+        if until_s is not None:
+            self.loop.call_at(until_s, self.loop.stop)
+        self._until_s = until_s
+        self._wake()
+        self.loop.run_forever()
+
+    def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        self.scheduler.close()
+        if self._tasks:
+            self.loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))
+        self.loop.close()
+
+    def __enter__(self) -> Simulation:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # The driver
+
+    def _wake(self) -> None:
+        if not self._pumping:
+            self._pumping = True
+            self.loop.call_soon(self._pump)
+
+    def _pump(self) -> None:
+        """One pod a turn, so that watches and bindings go on between two of them."""
+        if self.scheduler.schedule_one():
+            self.loop.call_soon(self._pump)
+            return
+        self._pumping = False
+        self._set_timers()
+
+    def _set_timers(self) -> None:
+        """The queue's flushes, only while there is something that they could flush."""
+        counts = self.scheduler.queue.counts()
+        if counts.backoff and self._backoff_timer is None:
+            self._backoff_timer = self._at_next(FLUSH_BACKOFF_EVERY_S, self._flush_backoff)
+        waiting = counts.unschedulable + counts.gated
+        if waiting and self._leftover_timer is None and self._goes_on():
+            self._leftover_timer = self._at_next(FLUSH_UNSCHEDULABLE_EVERY_S, self._flush_leftover)
+
+    def _goes_on(self) -> bool:
+        """Whether anything but the queue's own patience can still change the cluster.
+
+        Without that, pods that fit nowhere would be tried every few minutes for ever.
+        """
+        return self._until_s is not None or bool(
+            self.api.busy or self._tasks or len(self.scheduler.waiting_pods)
+        )
+
+    def _at_next(self, period_s: int, callback: Callable[[], None]) -> asyncio.TimerHandle:
+        next_s = (int(self.loop.time()) // period_s + 1) * period_s
+        return self.loop.call_at(next_s, callback)
+
+    def _flush_backoff(self) -> None:
+        self._backoff_timer = None
+        self.scheduler.queue.flush_backoff_completed()
+        self._wake()
+
+    def _flush_leftover(self) -> None:
+        self._leftover_timer = None
+        self.scheduler.queue.flush_unschedulable_leftover()
+        self._wake()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _note_error(self, loop: object, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        self.errors.append(f"{context['message']}: {error!r}" if error else context["message"])

@@ -1,0 +1,118 @@
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+
+from mooring.cluster.cache import Cluster
+from mooring.framework.cycle_state import CycleState
+from mooring.objects.storage import ImageVolumeSource, Volume
+from mooring.plugins.image_locality import ImageLocality
+from tests import generate
+from tests.makers import make_container, make_node, make_pod
+from tests.plugins.agreement import assert_scores_agree
+
+MI = 1024 * 1024
+
+
+@dataclass
+class Handle:
+    cluster: Cluster
+
+
+def scorer(cluster):
+    return ImageLocality(None, Handle(cluster))
+
+
+def volume(image):
+    return Volume(name="v", image=ImageVolumeSource(reference=image))
+
+
+@pytest.mark.parametrize(
+    ("images", "total_nodes", "pod", "score"),
+    [
+        pytest.param(
+            {"a:1": (500, 2)}, 4, make_pod(image="a:1"), 23, id="I1: 100 * (250 - 23) / 977"
+        ),
+        pytest.param({"a:1": (1200, 3)}, 3, make_pod(image="a:1"), 100, id="I2: capped"),
+        pytest.param(
+            {"a:1": (40, 1)},
+            2,
+            make_pod(containers=[make_container(image="a:1"), make_container(image="b:1")]),
+            0,
+            id="I3: 20 Mi is too little to count",
+        ),
+        pytest.param(
+            {"i:1": (300, 1), "a:1": (600, 2), "v:1": (150, 3)},
+            3,
+            make_pod(
+                init_containers=[make_container(image="i:1")],
+                image="a:1",
+                volumes=[volume("v:1")],
+            ),
+            31,
+            id="I4: 100 + 400 + 150 Mi for two containers: 62700 / 1977",
+        ),
+        pytest.param({"a:1": (23, 1)}, 1, make_pod(image="a:1"), 0, id="I5: the least that counts"),
+        pytest.param(
+            {"a:1": (250, 1)},
+            1,
+            make_pod(containers=[make_container(image="a:1")] * 2),
+            24,
+            id="used twice counts twice: 100 * (500 - 23) / 1977",
+        ),
+        pytest.param({"b:1": (500, 1)}, 1, make_pod(image="a:1"), 0, id="other images only"),
+    ],
+)
+def test_a_node_is_better_the_more_of_the_images_it_has(images, total_nodes, pod, score):
+    """`images` gives the size in Mi and how many nodes have it; the first node has them all."""
+    cluster = Cluster()
+    for i in range(total_nodes):
+        has = {name: size * MI for name, (size, nodes) in images.items() if i < nodes}
+        cluster.add_node(make_node(f"n{i}", images=has))
+
+    assert scorer(cluster).score(CycleState(), pod, cluster.snapshot().get("n0")) == score
+
+
+@pytest.mark.parametrize(
+    ("image", "listed", "found"),
+    [
+        pytest.param("app", "app:latest", True, id="no tag"),
+        pytest.param("app:v1", "app:v1", True, id="tag"),
+        pytest.param("host:5000/app", "host:5000/app:latest", True, id="the colon is a port's"),
+        pytest.param("app@sha256:00", "app@sha256:00", True, id="digest"),
+        pytest.param("app:v1", "docker.io/library/app:v1", False, id="no registry is filled in"),
+    ],
+)
+def test_an_image_is_found_by_the_name_that_nodes_list(image, listed, found):
+    cluster = Cluster()
+    cluster.add_node(make_node("n", images={listed: 1000 * MI}))
+
+    score = scorer(cluster).score(CycleState(), make_pod(image=image), cluster.snapshot().get("n"))
+    assert score == (100 if found else 0)
+
+
+def test_an_image_is_as_large_as_the_first_node_that_listed_it_says():
+    cluster = Cluster()
+    for i, size in enumerate((1000, 500, 23)):
+        cluster.add_node(make_node(f"n{i}", images={"a:1": size * MI}))
+
+    for node in cluster.snapshot():
+        assert scorer(cluster).score(CycleState(), make_pod(image="a:1"), node) == 100
+
+
+@given(pod=generate.pods(), cluster=generate.clusters())
+def test_all_rows_at_once_say_what_each_node_says(pod, cluster):
+    snapshot = cluster.snapshot()
+
+    assert_scores_agree(scorer(cluster), CycleState(), pod, snapshot)
+
+
+def test_pods_are_alike_that_use_the_same_images_as_often():
+    plugin = scorer(Cluster())
+    a, b = make_container(image="a"), make_container(image="b")
+
+    signature = plugin.sign(make_pod(containers=[a, b]))
+    assert signature == plugin.sign(make_pod(containers=[b], init_containers=[a]))
+    assert signature == plugin.sign(make_pod(containers=[b, make_container(image="a:latest")]))
+    assert signature != plugin.sign(make_pod(containers=[a, b, b]))
+    assert signature != plugin.sign(make_pod(containers=[a], volumes=[volume("b")]))
