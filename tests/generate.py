@@ -6,6 +6,8 @@ meets what is drawn for a node. Malformed selectors are among them: the rules co
 
 from __future__ import annotations
 
+from functools import cache
+
 from hypothesis import strategies as st
 
 from mooring.cluster.cache import Cluster
@@ -47,10 +49,12 @@ FEATURES = (
 MB = 1024 * 1024
 
 
+@cache
 def labels() -> st.SearchStrategy[dict[str, str]]:
     return st.dictionaries(st.sampled_from(LABEL_KEYS), st.sampled_from(LABEL_VALUES))
 
 
+@cache
 def taints() -> st.SearchStrategy[Taint]:
     return st.builds(
         Taint,
@@ -60,6 +64,7 @@ def taints() -> st.SearchStrategy[Taint]:
     )
 
 
+@cache
 def tolerations() -> st.SearchStrategy[Toleration]:
     return st.builds(
         Toleration,
@@ -70,6 +75,7 @@ def tolerations() -> st.SearchStrategy[Toleration]:
     )
 
 
+@cache
 def label_requirements() -> st.SearchStrategy[SelectorRequirement]:
     return st.builds(
         SelectorRequirement,
@@ -84,6 +90,7 @@ def label_requirements() -> st.SearchStrategy[SelectorRequirement]:
     )
 
 
+@cache
 def field_requirements() -> st.SearchStrategy[SelectorRequirement]:
     return st.builds(
         SelectorRequirement,
@@ -93,6 +100,7 @@ def field_requirements() -> st.SearchStrategy[SelectorRequirement]:
     )
 
 
+@cache
 def node_terms() -> st.SearchStrategy[NodeSelectorTerm]:
     return st.builds(
         NodeSelectorTerm,
@@ -101,14 +109,17 @@ def node_terms() -> st.SearchStrategy[NodeSelectorTerm]:
     )
 
 
+@cache
 def node_selectors() -> st.SearchStrategy[NodeSelector]:
     return st.builds(NodeSelector, node_selector_terms=st.lists(node_terms(), max_size=3))
 
 
+@cache
 def preferred_terms() -> st.SearchStrategy[PreferredSchedulingTerm]:
     return st.builds(PreferredSchedulingTerm, weight=st.integers(0, 100), preference=node_terms())
 
 
+@cache
 def node_affinities() -> st.SearchStrategy[NodeAffinity]:
     return st.builds(
         NodeAffinity,
@@ -117,6 +128,7 @@ def node_affinities() -> st.SearchStrategy[NodeAffinity]:
     )
 
 
+@cache
 def host_ports() -> st.SearchStrategy[ContainerPort]:
     return st.builds(
         ContainerPort,
@@ -126,6 +138,7 @@ def host_ports() -> st.SearchStrategy[ContainerPort]:
     )
 
 
+@cache
 def containers() -> st.SearchStrategy[Container]:
     return st.builds(
         Container,

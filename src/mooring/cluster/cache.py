@@ -20,6 +20,7 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.node_tree import NodeTree
 from mooring.cluster.pod_counts import PodCounts
 from mooring.cluster.snapshot import Snapshot
+from mooring.cluster.volume_cache import VolumeCache
 from mooring.errors import InvariantError, MooringError
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
@@ -34,6 +35,8 @@ class Cluster:
 
     def __init__(self) -> None:
         self.listers = Listers()
+        #: One for all profiles, so that none of them takes a volume that another has chosen.
+        self.volumes = VolumeCache(self.listers)
         self.columns = Columns()
         self.pod_counts = PodCounts(self.columns.capacity)
         self.held_terms = HeldTerms(self.columns.capacity)

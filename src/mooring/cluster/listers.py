@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Generic, TypeVar
 
 from mooring.objects import kinds, storage
 from mooring.objects.meta import KubeObject
@@ -16,6 +16,8 @@ class Listers:
 
     def __init__(self) -> None:
         self._by_kind: dict[type[KubeObject], dict[str, KubeObject]] = {}
+        #: Who follows the objects of a kind.
+        self._followers: dict[type[KubeObject], list[Callable[[str], None]]] = {}
         #: Grows with every change, so that what was derived from these objects can be kept.
         self.generation = 0
 
@@ -24,12 +26,17 @@ class Listers:
         known = self._by_kind.setdefault(type(obj), {})
         replaced = known.get(obj.key)
         known[obj.key] = obj
-        self.generation += 1
+        self._changed(obj)
         return replaced
 
     def drop(self, obj: KubeObject) -> KubeObject | None:
-        self.generation += 1
-        return self._by_kind.get(type(obj), {}).pop(obj.key, None)
+        dropped = self._by_kind.get(type(obj), {}).pop(obj.key, None)
+        self._changed(obj)
+        return dropped
+
+    def follow(self, kind: type[KubeObject], changed: Callable[[str], None]) -> None:
+        """Call back with the key of every object of a kind that came, was replaced or went."""
+        self._followers.setdefault(kind, []).append(changed)
 
     def get(self, kind: type[K], key: str) -> K | None:
         """By `namespace/name`, or by the bare name of a kind that has no namespace."""
@@ -46,6 +53,50 @@ class Listers:
         """A namespace without an object has no labels."""
         found = self.get(kinds.Namespace, namespace)
         return found.labels if found is not None else {}
+
+    def _changed(self, obj: KubeObject) -> None:
+        self.generation += 1
+        for changed in self._followers.get(type(obj), ()):
+            changed(obj.key)
+
+
+class Index(Generic[K]):
+    """The objects of one kind by a value that each of them has, kept while they come and go."""
+
+    def __init__(self, listers: Listers, kind: type[K], value_of: Callable[[K], str]) -> None:
+        self._listers = listers
+        self._kind = kind
+        self._value_of = value_of
+        self._values: dict[str, str] = {}
+        self._under: dict[str, dict[str, K]] = {}
+        #: Those of `_under` that somebody asked for, in order of their keys.
+        self._sorted: dict[str, list[K]] = {}
+        for obj in listers.all(kind):
+            self._changed(obj.key)
+        listers.follow(kind, self._changed)
+
+    def under(self, value: str) -> Sequence[K]:
+        """Those that have this value, in order of their keys."""
+        filed = self._under.get(value)
+        if filed is None:
+            return ()
+        found = self._sorted.get(value)
+        if found is None:
+            found = self._sorted[value] = [filed[key] for key in sorted(filed)]
+        return found
+
+    def _changed(self, key: str) -> None:
+        value = self._values.pop(key, None)
+        if value is not None:
+            self._sorted.pop(value, None)
+            del self._under[value][key]
+            if not self._under[value]:
+                del self._under[value]
+        obj = self._listers.get(self._kind, key)
+        if obj is not None:
+            value = self._values[key] = self._value_of(obj)
+            self._sorted.pop(value, None)
+            self._under.setdefault(value, {})[key] = obj
 
 
 #: The kinds kept here, beside which a cluster holds only nodes and pods.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from mooring.config.expansion import ExpandedPlugins, expand_profiles, unknown_plugins
 from mooring.config.types import KubeSchedulerConfiguration, SchedulerProfile
@@ -59,17 +59,32 @@ def _build(
     metrics: Metrics,
 ) -> Framework:
     """Each plugin is made once, for whichever points it runs at."""
-    names = dict.fromkeys(name for order in expanded.order.values() for name in order)
-    calls = {
-        name: Calls(name, registry.build(name, profile.args_of(name), handle), metrics)
-        for name in names
-    }
+    configured = dict.fromkeys(name for order in expanded.order.values() for name in order)
+    calls: dict[str, Calls] = {}
+    for name in configured:
+        plugin = registry.build(name, profile.args_of(name), handle)
+        calls[name] = Calls(_own_name(plugin, name), plugin, metrics)
+    _check_names(calls)
     handle.framework = Framework(
         profile.scheduler_name,
         {point: [calls[name] for name in order] for point, order in expanded.order.items()},
-        expanded.score_weights,
+        {calls[name].name: w for name, w in expanded.score_weights.items() if name in calls},
         waiting_pods=handle.waiting,
         nominator=handle.nominator,
         metrics=metrics,
     )
     return handle.framework
+
+
+def _own_name(plugin: object, configured: str) -> str:
+    """What a plugin calls itself; one that does not goes by the name of its class."""
+    name = getattr(plugin, "name", None)
+    return name if isinstance(name, str) else configured.rpartition(":")[2]
+
+
+def _check_names(calls: Mapping[str, Calls]) -> None:
+    seen: dict[str, str] = {}
+    for configured, call in calls.items():
+        first = seen.setdefault(call.name, configured)
+        if first != configured:
+            raise PluginError(f"{first} and {configured} are both plugins called {call.name!r}")

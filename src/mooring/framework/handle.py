@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from mooring.cluster.cache import Cluster
+from mooring.config.gates import DEFAULT_GATES, FeatureGates
 from mooring.framework.api import ApiWriter
 from mooring.framework.clock import Clock
-from mooring.framework.nominator import Nominator
+from mooring.framework.nominator import Nominator, PodLookup
+from mooring.framework.pods_in_pre_bind import PodInPreBind, PodsInPreBind
 from mooring.framework.runtime import Framework
 from mooring.framework.waiting_pods import WaitingPod, WaitingPods
 from mooring.objects.pod import Pod
@@ -27,8 +29,12 @@ class PluginHandle:
     writer: ApiWriter
     nominator: Nominator
     waiting: WaitingPods
+    pods_in_pre_bind: PodsInPreBind
+    #: A pod as the API server last showed it, by `namespace/name`; None if there is none.
+    observed_pod: PodLookup
     spawn: Spawn
     activate: Callable[[Mapping[str, Pod]], None]
+    gates: FeatureGates = DEFAULT_GATES
     #: The plugins of this profile; set once all of them are built.
     _framework: Framework | None = None
 
@@ -50,3 +56,6 @@ class PluginHandle:
 
     def reject_waiting_pod(self, uid: str) -> bool:
         return self.waiting.reject(uid)
+
+    def pod_in_pre_bind(self, uid: str) -> PodInPreBind | None:
+        return self.pods_in_pre_bind.get(uid)

@@ -7,8 +7,7 @@ extension point, fails the attempt of one pod, and stops there.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from mooring.config.extension_points import ExtensionPoint as Point
@@ -58,7 +57,7 @@ class Calls:
     """One plugin as the runtime calls it; a method it does not have is None."""
 
     def __init__(self, name: str, plugin: object, metrics: Metrics) -> None:
-        #: As the configuration calls it, which is how users know it.
+        #: What it calls itself, which is how users meet it in messages.
         self.name = name
         self.plugin = plugin
         self.metrics = metrics
@@ -85,24 +84,40 @@ class Calls:
         self.sign = _method(plugin, "sign")
         self.close = _method(plugin, "close")
 
-    @contextmanager
-    def guard(self, point: str, doing: str, state: CycleState) -> Iterator[None]:
+    def guard(self, point: str, doing: str, state: CycleState) -> _Guard:
         """Turn what a call raises into a PluginFailure, and time the call if this attempt is."""
-        started = self.metrics.timer() if state.record_plugin_metrics else None
-        code = Code.SUCCESS
-        try:
-            yield
-        except Exception as error:
-            code = Code.ERROR
-            raise self.failed(doing, error) from error
-        finally:
-            if started is not None:
-                self.metrics.plugin_duration(
-                    self.name, point, code.title, self.metrics.timer() - started
-                )
+        return _Guard(self, point, doing, state.record_plugin_metrics)
 
     def failed(self, doing: str, error: BaseException) -> PluginFailure:
         return PluginFailure(self.name, f"{doing.format(name=self.name)}: {describe(error)}")
+
+
+class _Guard:
+    """Around one call. A generator-based context manager would cost three times as much."""
+
+    __slots__ = ("_call", "_doing", "_point", "_started", "_timed")
+
+    def __init__(self, call: Calls, point: str, doing: str, timed: bool) -> None:
+        self._call = call
+        self._point = point
+        self._doing = doing
+        self._timed = timed
+        self._started = 0.0
+
+    def __enter__(self) -> None:
+        if self._timed:
+            self._started = self._call.metrics.timer()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None:
+        if self._timed:
+            metrics = self._call.metrics
+            code = Code.SUCCESS if error is None else Code.ERROR
+            spent_s = metrics.timer() - self._started
+            metrics.plugin_duration(self._call.name, self._point, code.title, spent_s)
+        if isinstance(error, Exception):
+            raise self._call.failed(self._doing, error) from error
 
 
 def unexpected(status: Status) -> MooringError:

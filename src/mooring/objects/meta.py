@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -74,6 +74,14 @@ class KubeObject(
         """`namespace/name`, or the bare name of an object that has no namespace."""
         meta = self.metadata
         return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+
+    def stored_as(self, resource_version: str) -> Self:
+        """This object as the API server hands it out after a write."""
+        metadata = msgspec.structs.replace(self.metadata, resource_version=resource_version)
+        stored = msgspec.structs.replace(self, metadata=metadata)
+        # Nothing that is derived from an object depends on its version.
+        stored.__dict__.update(self.__dict__)
+        return stored
 
     @property
     def terminating(self) -> bool:

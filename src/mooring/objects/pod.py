@@ -255,12 +255,20 @@ class Pod(KubeObject, frozen=True):
 
     def placed_on(self, node_name: str) -> Pod:
         """This pod as it will be once bound there."""
-        return msgspec.structs.replace(
+        placed = msgspec.structs.replace(
             self, spec=msgspec.structs.replace(self.spec, node_name=node_name)
         )
+        # Nothing that is derived from a pod depends on its node.
+        placed.__dict__.update(self.__dict__)
+        return placed
 
     def with_status(self, **changes: object) -> Pod:
-        return msgspec.structs.replace(self, status=msgspec.structs.replace(self.status, **changes))
+        changed = msgspec.structs.replace(
+            self, status=msgspec.structs.replace(self.status, **changes)
+        )
+        kept = (item for item in self.__dict__.items() if not item[0].startswith("held"))
+        changed.__dict__.update(kept)
+        return changed
 
     def condition(self, kind: str) -> PodCondition | None:
         return next((c for c in self.status.conditions if c.type == kind), None)

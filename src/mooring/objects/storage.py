@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import msgspec
 
 from mooring.objects.meta import KubeObject, Part, ResourceList
 from mooring.objects.quantity import Quantity
-from mooring.objects.selectors import LabelSelector, NodeSelector
+from mooring.objects.selectors import LabelSelector, NodeSelector, NodeTerm, compile_node_terms
 
 
 class ClaimVolumeSource(Part, frozen=True):
@@ -150,6 +152,14 @@ class PersistentVolume(KubeObject, frozen=True):
     spec: PersistentVolumeSpec = PersistentVolumeSpec()
     status: PersistentVolumeStatus = PersistentVolumeStatus()
 
+    @cached_property
+    def node_terms(self) -> tuple[NodeTerm, ...] | None:
+        """Any of these will do of a node; None if the volume can be had from all of them."""
+        affinity = self.spec.node_affinity
+        if affinity is None or affinity.required is None:
+            return None
+        return compile_node_terms(affinity.required.node_selector_terms)
+
 
 class TopologySelectorExpression(Part, frozen=True):
     key: str = ""
@@ -187,6 +197,7 @@ class CSINode(KubeObject, frozen=True):
 
 class CSIDriverSpec(Part, frozen=True):
     storage_capacity: bool | None = None
+    prevent_pod_scheduling_if_missing: bool | None = None
 
 
 class CSIDriver(KubeObject, frozen=True):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mooring.cluster.affinity_terms import HeldTerm, TermKind
 from mooring.cluster.columns import ABSENT, Columns, Ints, LabelColumn, Mask, Rows
 from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.pod_counts import PodCounts, PodQuery, by_domain
+from mooring.cluster.pod_counts import PodCounts, PodQuery, by_domain, look_up
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.args import InterPodAffinityArgs
 from mooring.errors import PluginError
@@ -120,7 +120,7 @@ class InterPodAffinity:
         """The same for every row: judge each domain of each key once, then look the rows up."""
         verdicts: NDArray[np.int8] = np.zeros(len(columns.alive[rows]), np.int8)
         for column, judged in _required(state).judge_domains():
-            np.maximum(verdicts, judged[column.codes[rows]], out=verdicts)
+            np.maximum(verdicts, look_up(judged, column.codes[rows]), out=verdicts)
         return by_table(verdicts, _VERDICTS)
 
     def pre_score(
@@ -158,7 +158,7 @@ class InterPodAffinity:
     def score_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> Ints:
         scores = np.zeros(len(columns.alive[rows]), np.int64)
         for column, totals in _weights(state).tables():
-            scores += totals[column.codes[rows]]
+            scores += look_up(totals, column.codes[rows])
         return scores
 
     def normalize_scores(self, state: CycleState, pod: Pod, scores: Ints) -> None:

@@ -20,7 +20,7 @@ from mooring.cluster.columns import ABSENT, Codes, Columns, Ints, LabelColumn, M
 from mooring.cluster.deduced_selectors import DeducedSelectors
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.node_matching import RequiredNodeAffinity
-from mooring.cluster.pod_counts import PodCounts, PodQuery, by_domain, domains_among
+from mooring.cluster.pod_counts import PodCounts, PodQuery, by_domain, domains_among, look_up
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from mooring.errors import PluginError
@@ -132,7 +132,7 @@ class PodTopologySpread:
         # From the last constraint to the first, so that the first one's verdict is what stays.
         verdicts: NDArray[np.int8] | None = None
         for spread in reversed(_hard_state(state).spreads):
-            judged = spread.judge_domains()[spread.column.codes[rows]]
+            judged = look_up(spread.judge_domains(), spread.column.codes[rows])
             verdicts = judged if verdicts is None else np.where(judged, judged, verdicts)
         assert verdicts is not None, "PreFilter skips a pod without hard constraints"
         return by_table(verdicts, _VERDICTS)
@@ -166,15 +166,16 @@ class PodTopologySpread:
         ``100 * (max + min - score) // max`` over the nodes that count, 100 if the maximum is 0.
         """
         ignored = _soft_state(state).ignored
-        highest = int(scores.max(initial=0, where=~ignored))
+        scored = scores if ignored is None else scores[~ignored]
+        highest = int(scored.max(initial=0))
         if highest == 0:
             scores[:] = MAX_SCORE
         else:
-            lowest = int(scores.min(initial=highest, where=~ignored))
-            np.subtract(highest + lowest, scores, out=scores)
+            np.subtract(highest + int(scored.min()), scores, out=scores)
             np.multiply(scores, MAX_SCORE, out=scores)
             np.floor_divide(scores, highest, out=scores)
-        scores[ignored] = 0
+        if ignored is not None:
+            scores[ignored] = 0
 
     def sign(self, pod: Pod) -> Mapping[str, object] | Status:
         """Where pods of one kind go depends on where the others went, so none can be signed."""
@@ -282,9 +283,9 @@ class _Inclusion:
         self._columns = columns
 
     def accepts(self, constraint: Constraint, node: NodeInfo) -> bool:
-        return not (constraint.honors_affinity and not self._affinity.matches(node)) and not (
-            constraint.honors_taints and not self._tolerates(node.taints)
-        )
+        if constraint.honors_affinity and not self._affinity.matches(node):
+            return False
+        return not constraint.honors_taints or self._tolerates(node.taints)
 
     def accepted_rows(self, constraint: Constraint) -> Mask | None:
         """bool[row]: the same for every row; None where every node counts."""
@@ -360,26 +361,26 @@ class _HardState:
     @classmethod
     def count(cls, constraints: Sequence[Constraint], pod: Pod, snapshot: Snapshot) -> _HardState:
         columns = snapshot.columns
+        rows = columns.all_rows
         inclusion = _Inclusion(pod, columns)
         labels = [columns.label(constraint.topology_key) for constraint in constraints]
-        complete = _complete(labels, columns.all_rows)
+        complete = _complete(labels, rows)
         spreads = []
         for constraint, column in zip(constraints, labels, strict=True):
-            codes = column.codes[columns.all_rows]
             accepted = _both(complete, inclusion.accepted_rows(constraint))
-            if accepted is not None:
-                codes = np.where(accepted, codes, ABSENT)
-            domains = len(column.values)
+            codes = _only(accepted, column.codes[rows])
             counts = _counts(snapshot.pod_counts, constraint, pod.namespace)
-            totals = (
-                np.zeros(domains + 1, np.int64)
-                if counts is None
-                else by_domain(codes, counts[columns.all_rows], domains)
-            )
-            exists = domains_among(codes, domains)
+            exists = domains_among(codes, len(column.values))
             exists[-1] = False
-            own = int(constraint.selector.matches(pod.labels))
-            spreads.append(_Spread(constraint, column, totals, exists, own))
+            spreads.append(
+                _Spread(
+                    constraint,
+                    column,
+                    counts=_totals(column, codes, counts, rows),
+                    exists=exists,
+                    own=int(constraint.selector.matches(pod.labels)),
+                )
+            )
         return cls(spreads, inclusion)
 
     def update(self, pod: Pod, other: Pod, node: NodeInfo, delta: int) -> None:
@@ -433,7 +434,7 @@ class _SoftSpread:
         if self.totals is not None:
             by_code = self._scores(self.totals)
             by_code[-1] = 0.0
-            return by_code[codes]
+            return look_up(by_code, codes)
         counts = np.zeros(len(codes), np.int64) if self.counts is None else self.counts[rows]
         return np.where(codes == ABSENT, 0.0, self._scores(counts))
 
@@ -446,8 +447,9 @@ class _SoftState:
     """What PreScore counted, constraint by constraint."""
 
     spreads: list[_SoftSpread]
-    #: bool[feasible row]: nodes that lack a label they need in order to be compared.
-    ignored: Mask
+    #: bool[feasible row]: nodes that lack a label they need to be compared by. None if none do.
+    ignored: Mask | None
+    #: Whether nodes need every label; otherwise a missing one stands for the empty value.
     require_all: bool
 
     @classmethod
@@ -456,32 +458,38 @@ class _SoftState:
         constraints: Sequence[Constraint],
         pod: Pod,
         snapshot: Snapshot,
-        rows: Rows,
+        feasible: Rows,
         *,
         require_all: bool,
     ) -> _SoftState:
         columns = snapshot.columns
+        rows = columns.all_rows
         inclusion = _Inclusion(pod, columns)
         labels = [columns.label(constraint.topology_key) for constraint in constraints]
-        ignored = np.zeros_like(columns.alive[rows])
-        counted = columns.alive[columns.all_rows]
-        if require_all:
-            for column in labels:
-                ignored |= column.codes[rows] == ABSENT
-                counted = counted & (column.codes[columns.all_rows] != ABSENT)
-        candidates = int(np.count_nonzero(~ignored))
+        complete = _complete(labels, rows) if require_all else None
+        ignored = _lacking_any(labels, feasible) if require_all else None
+        candidates = None if ignored is None else ~ignored
+
+        def domains(column: LabelColumn, which: Rows, accepted: Mask | None) -> Codes:
+            codes = column.codes[which]
+            if not require_all:
+                codes = _or_empty_value(column, codes, columns.alive[which])
+            return _only(accepted, codes)
+
         spreads = []
         for constraint, column in zip(constraints, labels, strict=True):
             counts = _counts(snapshot.pod_counts, constraint, pod.namespace)
-            totals: Ints | None = None
-            size = candidates
-            if constraint.topology_key != HOSTNAME:
-                size = _count_domains(column, column.codes[rows][~ignored])
-                accepted = _both(counted, inclusion.accepted_rows(constraint))
-                totals = _domain_totals(column, counts, accepted, columns.all_rows)
-            spreads.append(
-                _SoftSpread(constraint, column, totals, counts, math.log(size + 2), pod.namespace)
-            )
+            if constraint.topology_key == HOSTNAME:
+                totals = None
+                size = len(columns.alive[feasible]) if candidates is None else candidates.sum()
+            else:
+                found = domains_among(domains(column, feasible, candidates), len(column.values))
+                # Without all labels required, nodes that lack this one are in a domain as well.
+                size = np.count_nonzero(found[:-1] if require_all else found)
+                accepted = _both(complete, inclusion.accepted_rows(constraint))
+                totals = _totals(column, domains(column, rows, accepted), counts, rows)
+            weight = math.log(int(size) + 2)
+            spreads.append(_SoftSpread(constraint, column, totals, counts, weight, pod.namespace))
         return cls(spreads, ignored, require_all)
 
     def score(self, node: NodeInfo) -> int:
@@ -492,15 +500,20 @@ class _SoftState:
                 total += spread.score(node)
             elif self.require_all:
                 return 0
-        return int(_round(np.array([total]))[0])
+        return math.floor(total + 0.5)
 
     def score_rows(self, rows: Rows) -> Ints:
-        """int64[row asked for]: the same for many rows. A label that is missing adds 0."""
+        """int64[row asked for]: the same for many rows. A label that is missing adds 0.
+
+        To round half away from zero, adding a half and cutting off is exact here: it could only err
+        between 0 and 0.5, and a score is a sum of integers and of multiples of logarithms above it.
+        """
         first, *others = self.spreads
         total = first.score_rows(rows)
         for spread in others:
             total += spread.score_rows(rows)
-        scores = _round(total)
+        total += 0.5
+        scores = np.floor(total, out=total).astype(np.int64)
         if self.require_all:
             for spread in self.spreads:
                 scores[spread.column.codes[rows] == ABSENT] = 0
@@ -529,6 +542,35 @@ def _complete(labels: Sequence[LabelColumn], rows: Rows) -> Mask | None:
     return complete
 
 
+def _lacking_any(labels: Sequence[LabelColumn], rows: Rows) -> Mask | None:
+    """bool[row asked for]: which rows lack one of the labels; None if none does."""
+    first, *others = (column.codes[rows] == ABSENT for column in labels)
+    for lacking in others:
+        first |= lacking
+    return first if first.any() else None
+
+
+def _or_empty_value(column: LabelColumn, codes: Codes, alive: Mask) -> Codes:
+    """Put nodes without the label into the domain of the empty value, if there is one."""
+    empty = column.code_of("")
+    if empty == ABSENT:
+        return codes
+    return np.where(alive & (codes == ABSENT), np.int32(empty), codes)
+
+
+def _only(accepted: Mask | None, codes: Codes) -> Codes:
+    """The codes of accepted rows; ABSENT for the others."""
+    return codes if accepted is None else np.where(accepted, codes, np.int32(ABSENT))
+
+
+def _totals(column: LabelColumn, codes: Codes, counts: Ints | None, rows: Rows) -> Ints:
+    """int64[domain + 1]: the pods of each domain."""
+    domains = len(column.values)
+    if counts is None:
+        return np.zeros(domains + 1, np.int64)
+    return by_domain(codes, counts[rows], domains)
+
+
 def _both(some: Mask | None, others: Mask | None) -> Mask | None:
     """Where both hold; None stands for everywhere."""
     if some is None or others is None:
@@ -553,39 +595,6 @@ def _count_on(node: NodeInfo, constraint: Constraint, namespace: str) -> int:
         return 0
     query = PodQuery(constraint.selector, frozenset((namespace,)), terminating=False)
     return sum(1 for pod in node.pods.values() if query.picks(pod))
-
-
-def _count_domains(column: LabelColumn, codes: Codes) -> int:
-    """How many domains there are, a missing label being the domain of the empty value."""
-    found = domains_among(codes, len(column.values))
-    empty = column.code_of("")
-    if empty != ABSENT:
-        found[empty] |= found[-1]
-        found[-1] = False
-    return int(np.count_nonzero(found))
-
-
-def _domain_totals(
-    column: LabelColumn, counts: Ints | None, accepted: Mask | None, rows: Rows
-) -> Ints:
-    """int64[domain + 1]: what the accepted rows hold, a missing label being the empty value."""
-    domains = len(column.values)
-    if counts is None:
-        return np.zeros(domains + 1, np.int64)
-    counted = counts[rows] if accepted is None else np.where(accepted, counts[rows], 0)
-    totals = by_domain(column.codes[rows], counted, domains)
-    empty = column.code_of("")
-    if empty != ABSENT:
-        totals[empty] += totals[-1]
-    return totals
-
-
-def _round(values: NDArray[np.float64]) -> Ints:
-    """To the nearest integer, halves away from zero."""
-    sizes = np.abs(values)
-    whole = np.floor(sizes)
-    whole += sizes - whole >= 0.5
-    return np.copysign(whole, values).astype(np.int64)
 
 
 def _has_all(labels: Mapping[str, str], keys: Iterable[str]) -> bool:

@@ -71,7 +71,11 @@ async def _bind(scheduler: Scheduler, attempt: Attempt) -> Status:
         return refusal(status) if status.rejected else status
     # From here on a failure is not undone by any event: the pod is retried after a backoff.
     scheduler.queue.done(pod.uid)
-    status = await framework.run_pre_bind(state, pod, node_name)
+    pre_bind = framework.run_pre_bind(state, pod, node_name)
+    if pre_flight.ok:
+        # There is something to wait for, so somebody more important may come along meanwhile.
+        pre_bind = scheduler.pods_in_pre_bind.run(pod.uid, pre_bind)
+    status = await pre_bind
     if not status.ok:
         return status
     status = await framework.run_bind(state, pod, node_name)

@@ -17,6 +17,7 @@ from typing import cast
 
 from mooring.cluster.cache import CacheError, Cluster
 from mooring.config.extension_points import ExtensionPoint as Point
+from mooring.config.gates import DEFAULT_GATES, FeatureGates
 from mooring.config.types import KubeSchedulerConfiguration
 from mooring.errors import ApiError
 from mooring.framework.api import ApiWriter, Event, PodStatusPatch
@@ -28,6 +29,7 @@ from mooring.framework.interface import CLEAR_NOMINATION, NominatingInfo, QueueS
 from mooring.framework.metrics import Metrics
 from mooring.framework.nominator import Nominator
 from mooring.framework.plugin_calls import PluginFailure
+from mooring.framework.pods_in_pre_bind import PodsInPreBind
 from mooring.framework.registry import Registry
 from mooring.framework.runtime import Framework
 from mooring.framework.status import Code, Status, failure
@@ -56,6 +58,8 @@ class Surroundings:
     metrics: Metrics
     tie_break: TieBreak = first_by_name
     seed: int = 0
+    #: Those that the configuration was loaded with.
+    gates: FeatureGates = DEFAULT_GATES
     #: Told of every attempt's decision before anything is done about it.
     on_decision: Callable[[Decision], None] | None = None
     #: Called when there is something for `schedule_one` to do.
@@ -78,6 +82,7 @@ class Scheduler:
         self.observed_pods: dict[str, Pod] = {}
         self.nominator = Nominator(self.observed_pods.get)
         self.waiting_pods = WaitingPods(around.clock)
+        self.pods_in_pre_bind = PodsInPreBind()
         self.frameworks = build_frameworks(
             config, around.registry, self._make_handle, around.metrics
         )
@@ -243,8 +248,11 @@ class Scheduler:
             writer=self.around.writer,
             nominator=self.nominator,
             waiting=self.waiting_pods,
+            pods_in_pre_bind=self.pods_in_pre_bind,
+            observed_pod=self.observed_pods.get,
             spawn=self.around.spawn,
             activate=self._activate,
+            gates=self.around.gates,
         )
 
     def _activate(self, pods: Mapping[str, Pod]) -> None:

@@ -132,9 +132,7 @@ class SimApi:
             return
         if stored.terminating:
             return
-        metadata = msgspec.structs.replace(
-            stored.metadata, deletion_timestamp=self._timestamp()
-        )
+        metadata = msgspec.structs.replace(stored.metadata, deletion_timestamp=self._timestamp())
         terminating = self.update(msgspec.structs.replace(stored, metadata=metadata))
         grace_s = stored.spec.termination_grace_period_seconds
         self._later(
@@ -183,10 +181,7 @@ class SimApi:
 
     def _store(self, obj: K) -> K:
         self._version += 1
-        metadata = msgspec.structs.replace(
-            obj.metadata, resource_version=str(self._version)
-        )
-        stored = msgspec.structs.replace(obj, metadata=metadata)
+        stored = obj.stored_as(str(self._version))
         self._objects[type(obj), obj.key] = stored
         return stored
 

@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 
 from mooring.cluster.node_info import NodeInfo
+from mooring.config import ExtensionPoint as Point
 from mooring.config import default_config, load_config
 from mooring.config.types import KubeSchedulerConfiguration
 from mooring.errors import InputError
@@ -62,7 +63,9 @@ def read_cases(path: Path) -> Iterator[Case]:
                 try:
                     yield _case(msgspec.json.decode(line))
                 except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as error:
-                    raise InputError([f"{path}: line {number}: not a golden case: {error}"]) from error
+                    raise InputError(
+                        [f"{path}: line {number}: not a golden case: {error}"]
+                    ) from error
     except (OSError, EOFError, gzip.zlib.error) as error:  # type: ignore[attr-defined]
         raise InputError([f"{path}: cannot be read: {error}"]) from error
 
@@ -114,9 +117,7 @@ class _Replay:
         #: Every pod that exists, by `namespace/name`.
         self._pods = self._scheduler.observed_pods
         self._scheduler.nominator.queued_pod = self._pods.get
-        self._pending = [
-            pod for entry in case.pending if "retry" not in entry if (pod := _pod(entry))
-        ]
+        self._pending = [_pod(entry) for entry in case.pending if "retry" not in entry]
         self._deleted: list[str] = []
         self._load()
 
@@ -158,11 +159,11 @@ class _Replay:
         framework = self._scheduler.frameworks.get(pod.scheduler_name)
         if framework is None:
             return {**result, "outcome": "ignored"}
+        if pod.terminating:
+            return {**result, "outcome": "deleting"}
         gate = _gate(framework, pod)
         if gate is not None:
             return {**result, "outcome": "gated", "preEnqueue": status_data(gate)}
-        if pod.terminating:
-            return {**result, "outcome": "deleting"}
         return {**result, **self._decide(framework, pod, position)}
 
     def _decide(self, framework: Framework, pod: Pod, position: int) -> dict[str, Any]:
@@ -235,7 +236,7 @@ class _Replay:
             "winners": sorted(names[row] for row in decision.winners),
             "chosen": decision.node_name,
         }
-        if decision.scores is not None:
+        if decision.scores is not None and framework.points[Point.SCORE]:
             answer["scores"] = _scores(decision, names)
         pod = decision.pod
         placed = pod.placed_on(decision.node_name).with_status(
@@ -275,14 +276,12 @@ class _Replay:
             for pod in self._pods.values()
             if not pod.node_name and pod.nominated_node_name
         }
-        return _without_empty(
-            {
-                "bound": bound,
-                "nominated": nominated,
-                "pending": sorted(pod.key for pod in waiting if not pod.node_name),
-                "deleted": sorted(self._deleted),
-            }
-        )
+        rest = {
+            "nominated": nominated,
+            "pending": sorted(pod.key for pod in waiting if not pod.node_name),
+            "deleted": sorted(self._deleted),
+        }
+        return {"bound": bound} | {key: value for key, value in rest.items() if value}
 
 
 def _looking_at_every_node(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
@@ -304,8 +303,6 @@ def _pod(entry: Mapping[str, Any]) -> Pod:
 
 
 def _gate(framework: Framework, pod: Pod) -> Status | None:
-    from mooring.config.extension_points import ExtensionPoint as Point
-
     for call in framework.points[Point.PRE_ENQUEUE]:
         assert call.pre_enqueue is not None
         status: Status | None = call.pre_enqueue(pod)
@@ -347,10 +344,3 @@ def status_data(status: Status) -> dict[str, Any]:
         if status.all_reasons:
             data["reasons"] = sorted(status.all_reasons)
     return data
-
-
-def _without_empty(data: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in data.items() if value}
-
-
-__all__ = ["Case", "PostFilterResult", "read_cases", "replay", "status_data"]

@@ -49,9 +49,7 @@ class Simulation:
         self.api = SimApi(self.loop, self.clock)
         self.errors: list[str] = []
         self.loop.set_exception_handler(self._note_error)
-        tie_break: TieBreak = (
-            first_by_name if options.seed is None else SeededSpread(options.seed)
-        )
+        tie_break: TieBreak = first_by_name if options.seed is None else SeededSpread(options.seed)
         self.scheduler = Scheduler(
             options.config or default_config(),
             Surroundings(

@@ -1,0 +1,54 @@
+"""What can be had from which nodes: volumes, storage pools, whatever names nodes by their labels.
+
+There may be as many local volumes as nodes, and asking each of them about each node takes minutes
+where it should take no time. So a thing is filed under the label values that it asks for, and a node
+looks only under its own labels. What is found there is still asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Generic, TypeVar
+
+from mooring.cluster.clue_index import Clue, ClueIndex
+from mooring.objects.selectors import Requirement
+
+T = TypeVar("T")
+
+#: Ways to reach a thing: all requirements of one of them must hold. None reaches it from everywhere.
+Ways = Sequence[Sequence[Requirement]] | None
+
+#: The clue that every node gives.
+_ANYWHERE: Clue = ("", "*")
+
+
+class NodeReach(Generic[T]):
+    """Things in an order of preference, and which of them a node reaches, in that order."""
+
+    def __init__(self, things: Iterable[tuple[T, Ways]]) -> None:
+        self._things = list(things)
+        self._index: ClueIndex[int] = ClueIndex()
+        for position, (_, ways) in enumerate(self._things):
+            self._index.file(position, _clues(ways))
+
+    def __len__(self) -> int:
+        return len(self._things)
+
+    def from_node(self, labels: Mapping[str, str]) -> Iterator[T]:
+        found = set(self._index.find((*labels.items(), _ANYWHERE)))
+        for position in sorted(found):
+            thing, ways = self._things[position]
+            if ways is None or any(all(r.matches(labels) for r in way) for way in ways):
+                yield thing
+
+
+def _clues(ways: Ways) -> Iterable[Clue]:
+    """For each way, the values of one label that it asks for; or that of every node."""
+    if ways is None:
+        return (_ANYWHERE,)
+    return [clue for way in ways for clue in _clues_of_way(way)]
+
+
+def _clues_of_way(way: Sequence[Requirement]) -> Iterable[Clue]:
+    values = [[(r.key, value) for value in r.values] for r in way if r.operator == "In"]
+    return min(values, key=len, default=[_ANYWHERE])

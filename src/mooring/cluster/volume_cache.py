@@ -1,0 +1,96 @@
+"""Volumes and claims as they will be: what was observed, and over it what was decided since.
+
+Between the choice of a volume for a claim and the watch that shows the choice as made, other pods must
+see the volume as taken. So a decision is assumed: its object lies over the observed one for as long
+as that one stays the same, by resource version.
+
+    observed (v1) ── assume(v1) ──▶ observed (v1) under assumed (v1)
+         ▲                               │
+         └── restore(v1), or the watch shows another version, or none ──┘
+"""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from mooring.cluster.listers import Index, Listers
+from mooring.errors import MooringError
+from mooring.objects.claims import class_of_volume
+from mooring.objects.meta import KubeObject
+from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
+
+K = TypeVar("K", bound=KubeObject)
+
+
+class AssumeError(MooringError):
+    """A decision about an object that is gone, or that changed since it was looked at."""
+
+
+class AssumeCache(Generic[K]):
+    """The objects of one kind, assumed ones over observed ones."""
+
+    def __init__(self, listers: Listers, kind: type[K], resource: str) -> None:
+        self._listers = listers
+        self._kind = kind
+        self._resource = resource
+        self._assumed: dict[str, K] = {}
+        listers.follow(kind, self._drop_if_outdated)
+
+    def get(self, key: str) -> K | None:
+        observed = self.observed(key)
+        return None if observed is None else self.latest(observed)
+
+    def observed(self, key: str) -> K | None:
+        """As the API server last showed it, whatever was decided since."""
+        return self._listers.get(self._kind, key)
+
+    def latest(self, observed: K) -> K:
+        """What was assumed of it, if anything."""
+        assumed = self._assumed.get(observed.key)
+        return assumed if assumed is not None and _same_version(assumed, observed) else observed
+
+    def assume(self, obj: K) -> None:
+        """Raises AssumeError if this is not a change of the object as it was last observed."""
+        observed = self.observed(obj.key)
+        if observed is None:
+            raise AssumeError(self.not_found(obj.key))
+        if not _same_version(observed, obj):
+            raise AssumeError(
+                f'"{obj.key}" is out of sync (stored: {observed.metadata.resource_version},'
+                f" assume: {obj.metadata.resource_version})"
+            )
+        self._assumed[obj.key] = obj
+
+    def restore(self, obj: K) -> None:
+        """Take an assumption back. Not that of another version: somebody else made it."""
+        assumed = self._assumed.get(obj.key)
+        if assumed is not None and _same_version(assumed, obj):
+            del self._assumed[obj.key]
+
+    def not_found(self, key: str) -> str:
+        """How the reference says that it is not there."""
+        return f'{self._resource} "{key}" not found'
+
+    def _drop_if_outdated(self, key: str) -> None:
+        assumed = self._assumed.get(key)
+        if assumed is not None:
+            observed = self.observed(key)
+            if observed is None or not _same_version(assumed, observed):
+                del self._assumed[key]
+
+
+class VolumeCache:
+    """The volumes and claims of a cluster, with what was decided about them."""
+
+    def __init__(self, listers: Listers) -> None:
+        self.volumes = AssumeCache(listers, PersistentVolume, "persistentvolumes")
+        self.claims = AssumeCache(listers, PersistentVolumeClaim, "persistentvolumeclaims")
+        self._by_class = Index(listers, PersistentVolume, class_of_volume)
+
+    def volumes_of_class(self, name: str) -> list[PersistentVolume]:
+        """In order of their names; nothing that is assumed changes a volume's class."""
+        return [self.volumes.latest(volume) for volume in self._by_class.under(name)]
+
+
+def _same_version(a: KubeObject, b: KubeObject) -> bool:
+    return a.metadata.resource_version == b.metadata.resource_version

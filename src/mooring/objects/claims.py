@@ -1,0 +1,185 @@
+"""Claims and volumes: what a PersistentVolumeClaim, a PersistentVolume or a class says by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from mooring.objects.pod import Pod
+from mooring.objects.quantity import ZERO, Quantity
+from mooring.objects.selectors import compile_requirement
+from mooring.objects.storage import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    TopologySelectorTerm,
+    Volume,
+)
+
+#: Annotations that the PV controller, provisioners and schedulers speak to each other with.
+CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+
+WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
+READ_WRITE_ONCE_POD = "ReadWriteOncePod"
+#: The provisioner of classes whose volumes are made by hand.
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+
+_STORAGE = "storage"
+_FILESYSTEM = "Filesystem"
+
+
+# The texts of lookups that found nothing, as the reference's listers and its assume caches say them.
+
+
+def claim_not_found(name: str) -> str:
+    return f'persistentvolumeclaim "{name}" not found'
+
+
+def volume_not_found(name: str) -> str:
+    return f'persistentvolume "{name}" not found'
+
+
+def class_not_found(name: str) -> str:
+    return f'storageclass.storage.k8s.io "{name}" not found'
+
+
+def no_binding_mode(class_name: str) -> str:
+    return f'VolumeBindingMode not set for StorageClass "{class_name}"'
+
+
+# A pod's volumes
+
+
+def claim_name(pod: Pod, volume: Volume) -> str | None:
+    """The claim that stands behind a pod's volume: one it names, or one that is made for it."""
+    if volume.persistent_volume_claim is not None:
+        return volume.persistent_volume_claim.claim_name
+    if volume.ephemeral is not None:
+        return f"{pod.name}-{volume.name}"
+    return None
+
+
+def named_claims(pod: Pod) -> Iterator[str]:
+    """The claims that the pod names itself, leaving out those of ephemeral volumes."""
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            yield volume.persistent_volume_claim.claim_name
+
+
+def names_claim(pod: Pod, claim: PersistentVolumeClaim) -> bool:
+    return pod.namespace == claim.namespace and claim.name in named_claims(pod)
+
+
+def uses_claim(pod: Pod, claim: PersistentVolumeClaim) -> bool:
+    """As `names_claim`, with the claims of ephemeral volumes."""
+    return pod.namespace == claim.namespace and any(
+        claim_name(pod, volume) == claim.name for volume in pod.spec.volumes
+    )
+
+
+def ownership_problem(pod: Pod, claim: PersistentVolumeClaim) -> str | None:
+    """What is wrong with taking this claim for that of an ephemeral volume of the pod."""
+    owner = claim.metadata.controller
+    if claim.namespace == pod.namespace and owner is not None and owner.uid == pod.uid:
+        return None
+    return f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)"
+
+
+# Claims
+
+
+def class_of_claim(claim: PersistentVolumeClaim) -> str:
+    """The annotation has the first word, even if it is empty."""
+    annotated = claim.metadata.annotations.get(CLASS_ANNOTATION)
+    return annotated if annotated is not None else claim.spec.storage_class_name or ""
+
+
+def fully_bound(claim: PersistentVolumeClaim) -> bool:
+    """The controller has seen the binding through; what the claim's phase says does not matter."""
+    return claim.spec.volume_name != "" and BIND_COMPLETED in claim.metadata.annotations
+
+
+def requested_storage(claim: PersistentVolumeClaim) -> Quantity:
+    """A claim that does not say asks for nothing."""
+    return claim.spec.resources.requests.get(_STORAGE, ZERO)
+
+
+def requests_storage(claim: PersistentVolumeClaim) -> bool:
+    return _STORAGE in claim.spec.resources.requests
+
+
+# Volumes
+
+
+def class_of_volume(volume: PersistentVolume) -> str:
+    annotated = volume.metadata.annotations.get(CLASS_ANNOTATION)
+    return annotated if annotated is not None else volume.spec.storage_class_name
+
+
+def storage_capacity(volume: PersistentVolume) -> Quantity:
+    return volume.spec.capacity.get(_STORAGE, ZERO)
+
+
+def bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """The volume is the claim's: by its reference, which may leave the UID open."""
+    ref = volume.spec.claim_ref
+    return (
+        ref is not None
+        and ref.name == claim.name
+        and ref.namespace == claim.namespace
+        and ref.uid in ("", claim.uid)
+    )
+
+
+def reaches(volume: PersistentVolume, node_labels: Mapping[str, str]) -> bool:
+    """The volume can be had from a node with these labels.
+
+    Terms are asked about a node without a name, so what they say of names is passed over.
+    """
+    terms = volume.node_terms
+    return terms is None or any(term.matches(node_labels, "") for term in terms)
+
+
+def offers_modes(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Every access mode that the claim asks for."""
+    return all(mode in volume.spec.access_modes for mode in claim.spec.access_modes)
+
+
+def same_volume_mode(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    return (volume.spec.volume_mode or _FILESYSTEM) == (claim.spec.volume_mode or _FILESYSTEM)
+
+
+def same_attributes_class(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    return (volume.spec.volume_attributes_class_name or "") == (
+        claim.spec.volume_attributes_class_name or ""
+    )
+
+
+# Classes
+
+
+def waits_for_consumer(storage_class: StorageClass) -> bool:
+    return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+
+
+def provisions(storage_class: StorageClass) -> bool:
+    """The class has someone who makes volumes for it."""
+    return storage_class.provisioner not in ("", NO_PROVISIONER)
+
+
+def allows_topology(storage_class: StorageClass, node_labels: Mapping[str, str]) -> bool:
+    """Volumes of this class may be made for a node with these labels; without terms, for any."""
+    terms = storage_class.allowed_topologies
+    return not terms or any(_topology_matches(term, node_labels) for term in terms)
+
+
+def _topology_matches(term: TopologySelectorTerm, labels: Mapping[str, str]) -> bool:
+    """A term that is empty or malformed matches nothing."""
+    lines = term.match_label_expressions
+    try:
+        requirements = [compile_requirement(line.key, "In", tuple(line.values)) for line in lines]
+    except ValueError:
+        return False
+    return bool(requirements) and all(each.matches(labels) for each in requirements)

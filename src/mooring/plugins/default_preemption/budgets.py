@@ -1,0 +1,84 @@
+"""Disruption budgets: which victims a budget would not let go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from mooring.cluster.listers import Listers
+from mooring.objects.kinds import PodDisruptionBudget
+from mooring.objects.pod import Pod
+from mooring.objects.selectors import Selector, compile_selector
+
+
+class BudgetBook:
+    """The budgets of a cluster, compiled once and again when a listed object changed."""
+
+    def __init__(self, listers: Listers) -> None:
+        self._listers = listers
+        self._generation = -1
+        self._budgets = Budgets(())
+
+    def current(self) -> Budgets:
+        if self._generation != self._listers.generation:
+            self._generation = self._listers.generation
+            self._budgets = Budgets(self._listers.all(PodDisruptionBudget))
+        return self._budgets
+
+
+@dataclass(frozen=True, slots=True)
+class _Budget:
+    selector: Selector
+    allowed: int
+    #: Pods the API server has counted already, though they are not gone yet.
+    disrupted: frozenset[str]
+
+
+class Budgets:
+    """What every budget allows at one moment; each node is counted by itself."""
+
+    def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
+        self._by_namespace: dict[str, list[_Budget]] = {}
+        for budget in budgets:
+            compiled = _compile(budget)
+            if compiled is not None:
+                self._by_namespace.setdefault(budget.namespace, []).append(compiled)
+
+    def split(self, pods: Sequence[Pod]) -> tuple[Sequence[Pod], Sequence[Pod]]:
+        """The pods whose eviction violates a budget, and the others, each in the order given.
+
+        Every pod takes one from each budget that covers it, so the order decides who is too many.
+        """
+        if not self._by_namespace:
+            return (), pods
+        left: dict[int, int] = {}
+        violating, others = [], []
+        for pod in pods:
+            violated = False
+            for budget in self._covering(pod):
+                remaining = left[id(budget)] = left.get(id(budget), budget.allowed) - 1
+                violated = violated or remaining < 0
+            (violating if violated else others).append(pod)
+        return violating, others
+
+    def _covering(self, pod: Pod) -> Iterable[_Budget]:
+        # A selector may well accept a pod without labels; the reference does not ask it.
+        if not pod.labels:
+            return ()
+        return (
+            budget
+            for budget in self._by_namespace.get(pod.namespace, ())
+            if pod.name not in budget.disrupted and budget.selector.matches(pod.labels)
+        )
+
+
+def _compile(budget: PodDisruptionBudget) -> _Budget | None:
+    """None if it covers no pod: without a selector, with an empty one, or with a malformed one."""
+    try:
+        selector = compile_selector(budget.spec.selector)
+    except ValueError:
+        return None
+    if selector.nothing or selector.everything:
+        return None
+    status = budget.status
+    return _Budget(selector, status.disruptions_allowed, frozenset(status.disrupted_pods))

@@ -1,0 +1,180 @@
+"""Trying preemption out: which pods would have to leave a node for another to fit there.
+
+On each node all pods of lower priority are taken away. If the pod fits then, they are put back one by one
+as long as it still does, those that a disruption budget protects first, and the most important
+first among equals. Those that cannot be put back are the victims. All this happens on a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from mooring.cluster.node_info import NodeInfo
+from mooring.cluster.snapshot import Snapshot
+from mooring.config.args import DefaultPreemptionArgs
+from mooring.config.extension_points import ExtensionPoint as Point
+from mooring.errors import MooringError
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.plugin_calls import PluginFailure
+from mooring.framework.runtime import Framework
+from mooring.framework.status import Code, Status, failure, unresolvable
+from mooring.objects.pod import Pod
+from mooring.plugins.default_preemption.budgets import Budgets
+
+#: Users meet this text in Events and in `kubectl describe`, so it is the reference's, verbatim.
+NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
+NO_VICTIM_NEEDED = 'expected at least one victim pod on node "{}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A node where the pod would fit without some of the pods there."""
+
+    node_name: str
+    #: Who would have to leave, from most to least important; at least one.
+    victims: tuple[Pod, ...]
+    #: How many of them a disruption budget does not let go.
+    violations: int
+
+
+#: What a trial comes to: victims that would help, or why none would.
+Outcome = Candidate | Status
+
+
+@dataclass(slots=True)
+class Found:
+    """What the search over the nodes came to."""
+
+    candidates: list[Candidate] = field(default_factory=list)
+    #: Node name → why preemption does not help there.
+    rejected: dict[str, Status] = field(default_factory=dict)
+
+    @property
+    def error(self) -> str:
+        """What went wrong on nodes where something did; "" if nothing did."""
+        failed = (s.message for s in self.rejected.values() if s.code == Code.ERROR)
+        messages = list(dict.fromkeys(failed))
+        return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]" if messages else ""
+
+
+def candidates_wanted(nodes: int, args: DefaultPreemptionArgs) -> int:
+    """How many candidates are enough, where so many nodes could be tried."""
+    share = nodes * args.min_candidate_nodes_percentage // 100
+    return min(nodes, max(share, args.min_candidate_nodes_absolute))
+
+
+def search(outcomes: Iterable[tuple[str, Outcome]], wanted: int) -> Found:
+    """Take outcomes, by node name, until enough candidates are found, one of them without violation.
+
+    As long as all of them violate a budget the search goes on, but remembers no more of them.
+    """
+    found = Found()
+    clean: list[Candidate] = []
+    violating: list[Candidate] = []
+    for node_name, outcome in outcomes:
+        if isinstance(outcome, Status):
+            found.rejected[node_name] = outcome
+            continue
+        kept = violating if outcome.violations else clean
+        if len(kept) < wanted:
+            kept.append(outcome)
+        if clean and len(clean) + len(violating) >= wanted:
+            break
+    found.candidates = clean + violating
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """One pod's preemption tried out, one node at a time."""
+
+    framework: Framework
+    #: A clone: filters may write into it.
+    state: CycleState
+    pod: Pod
+    snapshot: Snapshot
+    budgets: Budgets
+    #: Whether a pod of lower priority on a node may be evicted.
+    is_eligible: Callable[[NodeInfo, Pod], bool]
+    #: Sorts pods from most to least important.
+    by_importance: Callable[[Iterable[Pod]], list[Pod]]
+
+    def on_nodes(self, nodes: Iterable[NodeInfo]) -> Iterator[tuple[str, Outcome]]:
+        return ((node.name, self.on_node(node)) for node in nodes)
+
+    def on_node(self, node: NodeInfo) -> Outcome:
+        potential = self.potential_victims(node)
+        if not potential:
+            return NO_VICTIMS
+        trial = _Trial(self, node.copy(), self._state_for_one_node())
+        try:
+            return trial.select_victims(potential)
+        except PluginFailure as error:
+            return error.as_status()
+
+    def potential_victims(self, node: NodeInfo) -> list[Pod]:
+        priority = self.pod.priority
+        return [
+            pod
+            for pod in node.pods.values()
+            if pod.priority < priority and self.is_eligible(node, pod)
+        ]
+
+    def _state_for_one_node(self) -> CycleState:
+        """Only plugins that hear of pods coming and going keep what is true of one node alone."""
+        told = any(
+            call.add_pod is not None and call.name not in self.state.skip_filter
+            for call in self.framework.points[Point.PRE_FILTER]
+        )
+        return self.state.clone() if told else self.state
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """A copy of a node, and of the state that goes with it, to take pods from and put them back."""
+
+    run: DryRun
+    node: NodeInfo
+    state: CycleState
+
+    def select_victims(self, potential: Sequence[Pod]) -> Outcome:
+        """Raises PluginFailure."""
+        for pod in potential:
+            self._remove(pod)
+        status = self._filter()
+        if not status.ok:
+            return status
+        violating, others = self.run.budgets.split(self.run.by_importance(potential))
+        victims = [pod for pod in violating if not self._reprieve(pod)]
+        violations = len(victims)
+        victims += [pod for pod in others if not self._reprieve(pod)]
+        return outcome(
+            self.node.name,
+            self.run.by_importance(victims) if violating and others else victims,
+            violations,
+        )
+
+    def _reprieve(self, pod: Pod) -> bool:
+        """Whether the pod can stay."""
+        self.node.add_pod(pod)
+        self.run.framework.run_add_pod(self.state, self.run.pod, pod, self.node)
+        fits = self._filter().ok
+        if not fits:
+            self._remove(pod)
+        return fits
+
+    def _remove(self, pod: Pod) -> None:
+        self.node.remove_pod(pod)
+        self.run.framework.run_remove_pod(self.state, self.run.pod, pod, self.node)
+
+    def _filter(self) -> Status:
+        run = self.run
+        return run.framework.filter_node(self.state, run.pod, self.node, run.snapshot)
+
+
+def outcome(node_name: str, victims: Sequence[Pod], violations: int) -> Outcome:
+    """If everybody can stay, the pod should have fitted in the first place."""
+    if not victims:
+        return failure(MooringError(NO_VICTIM_NEEDED.format(node_name)))
+    return Candidate(node_name, tuple(victims), violations)

@@ -1,0 +1,82 @@
+"""Random clusters that are about resources: small numbers, none at all, and some at int64's edge."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from mooring.cluster.cache import Cluster
+from mooring.objects.kinds import DeviceClass, DeviceClassSpec
+from mooring.objects.meta import ObjectMeta
+from mooring.objects.node import Node
+from mooring.objects.pod import Container, Pod
+from tests.makers import make_container, make_node, make_pod
+
+GPU = "example.com/gpu"
+HUGE_PAGES = "hugepages-2Mi"
+ATTACHABLE = "attachable-volumes-csi"
+IMPLICIT = "deviceclass.resource.kubernetes.io/big"
+#: Counted nowhere.
+UNKNOWN = "foo"
+#: The last is on no node.
+NAMES = ("cpu", "memory", "ephemeral-storage", GPU, HUGE_PAGES, IMPLICIT, UNKNOWN, ATTACHABLE)
+
+#: "10E" is 0 as an integer, and a number of twenty digits wraps around to a negative one.
+EXTREME = ("9223372036854775807", "92233720368547759", "10E", "18446744073709551615", "-1", "-3")
+
+
+def amounts() -> st.SearchStrategy[str]:
+    few = st.integers(0, 8).map(str)
+    return few | few | st.integers(0, 2**40).map(str) | st.sampled_from(EXTREME)
+
+
+def resource_lists(*names: str) -> st.SearchStrategy[dict[str, str]]:
+    return st.dictionaries(st.sampled_from(names), amounts())
+
+
+def containers() -> st.SearchStrategy[Container]:
+    return st.builds(make_container, requests=resource_lists(*NAMES))
+
+
+@st.composite
+def pods(draw: st.DrawFn, name: str = "p", node: str | None = None) -> Pod:
+    return make_pod(
+        name,
+        node=node,
+        containers=draw(st.lists(containers(), min_size=1, max_size=2)),
+        pod_level=draw(st.none() | resource_lists("cpu", "memory")),
+    )
+
+
+@st.composite
+def nodes(draw: st.DrawFn, name: str) -> Node:
+    offered = draw(resource_lists(*NAMES[:-1]))
+    return make_node(
+        name,
+        cpu=offered.pop("cpu", None),
+        memory=offered.pop("memory", None),
+        pods=draw(st.sampled_from((None, "0", "1", "2", "110"))),
+        **offered,
+    )
+
+
+def make_device_class(name: str, serves: str | None = None) -> DeviceClass:
+    return DeviceClass(
+        metadata=ObjectMeta(name=name), spec=DeviceClassSpec(extended_resource_name=serves)
+    )
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> Cluster:
+    """Nodes with pods on them, some of which have left, and perhaps device classes."""
+    cluster = Cluster()
+    names = [f"n{i}" for i in range(draw(st.integers(1, 6)))]
+    for name in names:
+        cluster.add_node(draw(nodes(name)))
+        for i in range(draw(st.integers(0, 2))):
+            cluster.add_pod(draw(pods(f"{name}-{i}", node=name)))
+    cluster.snapshot()
+    for name in draw(st.lists(st.sampled_from(names), unique=True, max_size=2)):
+        cluster.remove_node(name)
+    for served in draw(st.lists(st.sampled_from((None, GPU)), max_size=2)):
+        cluster.listers.put(make_device_class("big", served))
+    return cluster
