@@ -7,6 +7,8 @@ import pytest
 from mooring.framework.events import Hint
 from mooring.framework.status import Code, Status, failure
 from mooring.objects.pod import DEFAULT_SCHEDULER
+from mooring.queue.scheduling_queue import SchedulingQueue
+from tests.clock import FakeClock
 from tests.makers import make_pod
 from tests.queue.world import (
     ASSIGNED_POD_DELETE,
@@ -15,6 +17,7 @@ from tests.queue.world import (
     GATES,
     GATES_GONE,
     NODE_ADD,
+    ByPriorityKey,
     Gate,
     HintSpy,
     World,
@@ -212,7 +215,7 @@ def test_a_rejected_pod_that_waits_for_events_is_not_asked_about():
 
 
 def test_an_event_its_gate_did_not_register_leaves_a_gated_pod_alone():
-    """p was rejected by FIT too, which would be glad of the event."""
+    """The pod was rejected by FIT too, which would be glad of the event."""
     hint = HintSpy(Hint.QUEUE)
     gate = Gate()
     world = World(
@@ -314,7 +317,7 @@ def test_a_plugin_that_gates_activates_and_is_asked_again_does_not_confuse_the_q
     assert sorted(q.pod.name for q in world.queue.backoff_pods()) == ["p", "q2"]
 
 
-def test_every_ask_is_timed():
+def test_the_plugins_are_timed_together_and_one_by_one_where_that_is_sampled():
     world = World(pre_enqueue=[("First", Gate()), ("Second", Gate("p"))])
 
     world.add()
@@ -324,3 +327,17 @@ def test_every_ask_is_timed():
         ("Second", "UnschedulableAndUnresolvable"),
     ]
     assert world.metrics.pre_enqueues == {DEFAULT_SCHEDULER: 1}
+
+
+def test_a_queue_that_nobody_measures_gates_all_the_same():
+    gate = Gate("p")
+    queue = SchedulingQueue(
+        clock=FakeClock(),
+        queue_sort=ByPriorityKey(),
+        pre_enqueue={DEFAULT_SCHEDULER: [("G", gate)]},
+    )
+
+    queue.add(make_pod("p"))
+    queue.add(make_pod("q"))
+
+    assert queue.counts() == (1, 0, 0, 1)

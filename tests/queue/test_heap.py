@@ -160,8 +160,9 @@ def test_a_plugin_that_has_only_less_orders_as_one_with_a_sort_key(pods):
 
 @pytest.mark.parametrize("sort", [ByPriority(), ByPriorityKey()], ids=["less", "sort_key"])
 def test_an_entry_that_changes_and_is_put_in_again_leaves_the_heap_in_order(sort):
-    """With `less` alone, an entry's stale place must not start to compare as the changed entry:
-    that would put it between places it was never sorted among."""
+    """A stale place must not start to compare as the changed entry, which it would do if `less`
+    were asked about the entry itself: it was never sorted among its neighbours as that.
+    """
     heap = KeyedHeap(order_by(sort))
     entries = [queued(f"p{number}", number, 0) for number in range(20)]
     for entry in entries:

@@ -236,7 +236,9 @@ def test_for_a_pod_without_pending_plugins_the_first_reason_is_enough():
 
 def test_the_events_of_a_plugin_are_those_of_all_profiles():
     hints = QueueingHints(
-        {"one": [(NODE_ADD, FIT, None)], "two": [(POD_DELETE, FIT, None)]}, QueueMetrics(), [].append
+        {"one": [(NODE_ADD, FIT, None)], "two": [(POD_DELETE, FIT, None)]},
+        QueueMetrics(),
+        [].append,
     )
 
     assert set(hints.events_of(FIT)) == {NODE_ADD, POD_DELETE}

@@ -85,6 +85,9 @@ class Recorder(QueueMetrics):
     def pre_enqueue_duration(self, profile: str, seconds: float) -> None:
         self.pre_enqueues[profile] += 1
 
+    def samples_plugins(self) -> bool:
+        return True
+
     def pre_enqueue_plugin_duration(self, plugin: str, status: str, seconds: float) -> None:
         self.asked.append((plugin, status))
 

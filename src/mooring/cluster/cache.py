@@ -14,6 +14,7 @@ leaves while pods remain is kept, unseen, until the last of them is gone.
 from __future__ import annotations
 
 from mooring.cluster.affinity_terms import HeldTerms
+from mooring.cluster.changes import ChangeLog
 from mooring.cluster.columns import Columns
 from mooring.cluster.listers import Listers
 from mooring.cluster.node_info import NodeInfo
@@ -47,6 +48,9 @@ class Cluster:
         self._assumed: set[str] = set()
         self._tree = NodeTree()
         self._generation = 0
+        #: The rows whose pods changed, and those whose node object did.
+        self.usage_changes = ChangeLog()
+        self.node_changes = ChangeLog()
         #: Names of entries whose row must be written again: for the node, or for its pods only.
         #: Nodes in the order they came, since the first to list an image says how large it is.
         self._stale_nodes: dict[str, None] = {}
@@ -60,11 +64,15 @@ class Cluster:
 
     def update_node(self, node: Node) -> None:
         info = self._info(node.name)
+        if info.node is not None and _alike(info.node, node):
+            # A heartbeat: nothing that placing pods depends on.
+            info.node = node
+            return
         info.set_node(node)
         if self._tree.add(node):
             self._snapshot = None
         self._touch(info)
-        self._stale_nodes[node.name] = None
+        self._note_node(info)
 
     def remove_node(self, name: str) -> None:
         info = self.infos.get(name)
@@ -74,7 +82,7 @@ class Cluster:
         self._tree.remove(name)
         self._snapshot = None
         self._touch(info)
-        self._stale_nodes[name] = None
+        self._note_node(info)
         self._drop_if_empty(info)
 
     # Pods
@@ -221,7 +229,12 @@ class Cluster:
     def _touch(self, info: NodeInfo) -> None:
         self._generation += 1
         info.generation = self._generation
+        self.usage_changes.note(info.row)
         self._stale_usage.add(info.name)
+
+    def _note_node(self, info: NodeInfo) -> None:
+        self._stale_nodes[info.name] = None
+        self.node_changes.note(info.row)
 
     def _drop_if_empty(self, info: NodeInfo) -> None:
         if info.node is None and not info.pods:
@@ -229,6 +242,18 @@ class Cluster:
             self.columns.write_usage(info)
             self.columns.free_slot(info.row)
             del self.infos[info.name]
+
+
+def _alike(a: Node, b: Node) -> bool:
+    """Whether two versions of a node are the same to every rule."""
+    return (
+        a.metadata.labels == b.metadata.labels
+        and a.metadata.annotations == b.metadata.annotations
+        and a.spec == b.spec
+        and a.status.allocatable == b.status.allocatable
+        and a.status.declared_features == b.status.declared_features
+        and a.status.images == b.status.images
+    )
 
 
 def _label(pod: Pod) -> str:

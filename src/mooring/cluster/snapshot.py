@@ -65,6 +65,11 @@ class Snapshot:
         return np.fromiter((row_of[name] for name in self.order), np.intp, len(self.order))
 
     @cached_property
+    def name_keys(self) -> NDArray[np.int64]:
+        """int64[row]: the larger, the earlier the name; below 2**24."""
+        return (1 << 24) - 1 - self.name_ranks.astype(np.int64)
+
+    @cached_property
     def name_ranks(self) -> NDArray[np.intp]:
         """intp[row]: the place of each node's name among all names, sorted."""
         ranks = np.zeros(self.columns.size, np.intp)

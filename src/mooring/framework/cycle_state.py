@@ -57,6 +57,14 @@ class CycleState:
     def pods_to_activate(self) -> dict[str, Pod]:
         return cast("dict[str, Pod]", self._values[PODS_TO_ACTIVATE])
 
+    def adopt(self, other: CycleState) -> None:
+        """Take over what another attempt at an equal pod left; its values are shared."""
+        activate = self._values[PODS_TO_ACTIVATE]
+        self._values.update(other._values)
+        self._values[PODS_TO_ACTIVATE] = activate
+        self.skip_filter = other.skip_filter
+        self.skip_score = other.skip_score
+
     def clone(self) -> CycleState:
         other = CycleState(record_plugin_metrics=self.record_plugin_metrics)
         other._values = {

@@ -26,7 +26,7 @@ from mooring.objects.pod import Pod
 PASSED = -1
 NOT_ASKED = -2
 
-_DOING = 'running "{name}" filter plugin'
+DOING = 'running "{name}" filter plugin'
 _FILTER_CODES = (Code.SUCCESS, Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING)
 
 
@@ -103,6 +103,25 @@ def run_filters(
     return matrix
 
 
+def passes(
+    call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows, asked: Mask
+) -> Mask:
+    """bool[row asked for]: which of these rows one plugin lets pass. Raises PluginFailure.
+
+    Those that are not in `asked` need no answer.
+    """
+    if call.filter_rows is not None:
+        ok: Mask = _all_rows(call, state, pod, snapshot, rows).codes == 0
+        return ok
+    ok = np.zeros(len(asked), np.bool_)
+    numbers = np.arange(snapshot.columns.size)[rows]
+    with call.guard("Filter", DOING, state):
+        for index in np.flatnonzero(asked).tolist():
+            node = snapshot.at(int(numbers[index]))
+            ok[index] = _ask(call, state, pod, node, snapshot).ok
+    return ok
+
+
 def filter_node(
     calls: Sequence[Calls], state: CycleState, pod: Pod, node: NodeInfo, snapshot: Snapshot
 ) -> Status:
@@ -114,7 +133,7 @@ def filter_node(
         try:
             status = _ask(call, state, pod, node, snapshot)
         except Exception as error:
-            raise call.failed(_DOING, error) from error
+            raise call.failed(DOING, error) from error
         if not status.ok:
             return status.by(call.name)
     return SUCCESS
@@ -124,7 +143,7 @@ def _all_rows(
     call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows
 ) -> RowVerdicts:
     assert call.filter_rows is not None
-    with call.guard("Filter", _DOING, state):
+    with call.guard("Filter", DOING, state):
         verdicts: RowVerdicts = call.filter_rows(state, pod, snapshot.columns, rows)
         return verdicts
 
@@ -136,7 +155,7 @@ def _row_by_row(
     codes: Ints = np.zeros(len(open_rows), np.int64)
     statuses: list[Status] = [SUCCESS]
     code_of: dict[Status, int] = {}
-    with call.guard("Filter", _DOING, state):
+    with call.guard("Filter", DOING, state):
         for row in np.flatnonzero(open_rows).tolist():
             status = _ask(call, state, pod, snapshot.at(row), snapshot)
             if not status.ok:

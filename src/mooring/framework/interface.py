@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, Protocol, runtime_checkable
 
 from mooring.cluster.cache import Cluster
@@ -37,6 +38,23 @@ from mooring.objects.pod import Pod
 
 MIN_SCORE = 0
 MAX_SCORE = 100
+
+
+class Depends(IntEnum):
+    """What a plugin's Filter and Score of a pod on a node depend on, beside the pod.
+
+    The narrower, the longer its answers can be kept (`framework.ranking`). A plugin that says nothing
+    is taken to depend on the whole cluster: always right, only slower.
+    """
+
+    #: The node object alone.
+    NODE = 1
+    #: The node object and the pods on it.
+    USAGE = 2
+    #: All node objects, but no pods.
+    NODES = 3
+    #: Anything.
+    CLUSTER = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +226,13 @@ class BindPlugin(Protocol):
 @runtime_checkable
 class PostBindPlugin(Protocol):
     def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> Awaitable[None] | None: ...
+
+
+@runtime_checkable
+class DependsPlugin(Protocol):
+    def depends_on(self, pod: Pod) -> Depends:
+        """For a pod like this one; needs `sign`, unless it is CLUSTER."""
+        ...
 
 
 @runtime_checkable

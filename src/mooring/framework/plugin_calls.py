@@ -82,6 +82,7 @@ class Calls:
         self.post_bind = _method(plugin, "post_bind")
         self.events_to_register = _method(plugin, "events_to_register")
         self.sign = _method(plugin, "sign")
+        self.depends_on = _method(plugin, "depends_on")
         self.close = _method(plugin, "close")
 
     def guard(self, point: str, doing: str, state: CycleState) -> _Guard:

@@ -108,7 +108,7 @@ class Framework:
         narrowed_by: list[str] = []
         rejection: Status | None = None
         for call in self.points[Point.PRE_FILTER]:
-            result = self._pre_filter(call, state, pod, snapshot)
+            result = self.pre_filter(call, state, pod, snapshot)
             if isinstance(result, PreFilterResult):
                 narrowed_by.append(call.name)
                 names = result.node_names if names is None else names & result.node_names
@@ -134,9 +134,10 @@ class Framework:
         state.skip_filter = frozenset(skipped)
         return PreFilterOutcome(rejection or SUCCESS, names, frozenset(narrowed_by))
 
-    def _pre_filter(
+    def pre_filter(
         self, call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot
     ) -> PreFilterResult | Status:
+        """One plugin's PreFilter. Raises PluginFailure."""
         assert call.pre_filter is not None
         with call.guard("PreFilter", 'running PreFilter plugin "{name}"', state):
             result: PreFilterResult | Status = call.pre_filter(state, pod, snapshot) or SUCCESS
@@ -155,13 +156,24 @@ class Framework:
         """
         calls = self.points[Point.FILTER]
         matrix = filtering.run_filters(calls, state, pod, snapshot, looked_at)
+        if self.nominator.has_any:
+            refused = self.rows_refused_for_nominated(state, pod, snapshot, looked_at)
+            for row, status in refused.items():
+                matrix.refuse(row, status)
+        return matrix
+
+    def rows_refused_for_nominated(
+        self, state: CycleState, pod: Pod, snapshot: Snapshot, looked_at: Mask
+    ) -> dict[int, Status]:
+        """The rows on which the pod does not fit beside the pods nominated to them."""
+        refused = {}
         for name in self.nominator.nodes():
             node = snapshot.get(name)
             if node is not None and looked_at[node.row]:
                 status = self._filter_with_nominated(state, pod, node, snapshot)
                 if status is not None and not status.ok:
-                    matrix.refuse(node.row, status)
-        return matrix
+                    refused[node.row] = status
+        return refused
 
     def filter_node(
         self, state: CycleState, pod: Pod, node: NodeInfo, snapshot: Snapshot
@@ -238,9 +250,22 @@ class Framework:
         self, state: CycleState, pod: Pod, snapshot: Snapshot, feasible: NDArray[np.intp]
     ) -> None:
         """Raises PluginFailure."""
+        state.skip_score = self.pre_scores(
+            self.points[Point.PRE_SCORE], state, pod, snapshot, feasible
+        )
+
+    def pre_scores(
+        self,
+        calls: Iterable[Calls],
+        state: CycleState,
+        pod: Pod,
+        snapshot: Snapshot,
+        feasible: NDArray[np.intp],
+    ) -> frozenset[str]:
+        """Run some plugins' PreScore; which of them have nothing to score. Raises PluginFailure."""
         rows = scoring.compact_rows(feasible, snapshot)
         skipped: set[str] = set()
-        for call in self.points[Point.PRE_SCORE]:
+        for call in calls:
             assert call.pre_score is not None
             with call.guard("PreScore", 'running PreScore plugin "{name}"', state):
                 status: Status = call.pre_score(state, pod, snapshot, rows) or SUCCESS
@@ -248,7 +273,7 @@ class Framework:
                     skipped.add(call.name)
                 elif not status.ok:
                     raise unexpected(status)
-        state.skip_score = frozenset(skipped)
+        return frozenset(skipped)
 
     def run_scores(
         self, state: CycleState, pod: Pod, snapshot: Snapshot, feasible: NDArray[np.intp]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from mooring.framework.plugin_calls import Calls, PluginFailure, unexpected
 from mooring.framework.status import SUCCESS, Status
 from mooring.objects.pod import Pod
 
-_SCORING = 'running Score plugins: plugin "{name}" failed with'
+SCORING = 'running Score plugins: plugin "{name}" failed with'
 _NORMALIZING = 'running Normalize on Score plugins: plugin "{name}" failed with'
 
 
@@ -45,22 +46,35 @@ def run_scores(
     feasible: NDArray[np.intp],
 ) -> ScoreMatrix:
     """Score the feasible rows. Raises PluginFailure if a plugin fails or leaves the range."""
-    rows = compact_rows(feasible, snapshot)
     total: Ints = np.zeros(len(feasible), np.int64)
     matrix = ScoreMatrix(feasible, [], [], [], [], total)
     for call in calls:
         if call.name in state.skip_score:
             continue
-        raw = _score(call, state, pod, snapshot, rows, feasible)
-        normalized = _normalize(call, state, pod, raw)
-        _check_range(call.name, normalized)
+        scores = score_plugin(call, state, pod, snapshot, feasible)
         weight = weights[call.name]
-        total += normalized if weight == 1 else normalized * weight
+        total += scores.normalized if weight == 1 else scores.normalized * weight
         matrix.plugins.append(call.name)
         matrix.weights.append(weight)
-        matrix.raw.append(raw)
-        matrix.normalized.append(normalized)
+        matrix.raw.append(scores.raw)
+        matrix.normalized.append(scores.normalized)
     return matrix
+
+
+class PluginScores(NamedTuple):
+    """One plugin's scores of the feasible nodes, int64[feasible]."""
+
+    raw: Ints
+    normalized: Ints
+
+
+def score_plugin(
+    call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot, feasible: NDArray[np.intp]
+) -> PluginScores:
+    raw = raw_scores(call, state, pod, snapshot, compact_rows(feasible, snapshot))
+    normalized = normalize(call, state, pod, raw)
+    check_range(call.name, int(normalized.min()), int(normalized.max()))
+    return PluginScores(raw, normalized)
 
 
 def compact_rows(feasible: NDArray[np.intp], snapshot: Snapshot) -> Rows:
@@ -69,28 +83,20 @@ def compact_rows(feasible: NDArray[np.intp], snapshot: Snapshot) -> Rows:
     return every if len(feasible) == every.stop else feasible
 
 
-def _score(
-    call: Calls,
-    state: CycleState,
-    pod: Pod,
-    snapshot: Snapshot,
-    rows: Rows,
-    feasible: NDArray[np.intp],
-) -> Ints:
-    with call.guard("Score", _SCORING, state):
+def raw_scores(call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows) -> Ints:
+    with call.guard("Score", SCORING, state):
         if call.score_rows is not None:
             scores: Ints = call.score_rows(state, pod, snapshot.columns, rows)
             return scores
         assert call.score is not None
         score = call.score
+        numbers = np.arange(snapshot.columns.size)[rows].tolist()
         return np.fromiter(
-            (score(state, pod, snapshot.at(row)) for row in feasible.tolist()),
-            np.int64,
-            len(feasible),
+            (score(state, pod, snapshot.at(row)) for row in numbers), np.int64, len(numbers)
         )
 
 
-def _normalize(call: Calls, state: CycleState, pod: Pod, raw: Ints) -> Ints:
+def normalize(call: Calls, state: CycleState, pod: Pod, raw: Ints) -> Ints:
     if call.normalize_scores is None:
         return raw
     normalized = raw.copy()
@@ -101,8 +107,7 @@ def _normalize(call: Calls, state: CycleState, pod: Pod, raw: Ints) -> Ints:
     return normalized
 
 
-def _check_range(name: str, scores: Ints) -> None:
-    lowest, highest = int(scores.min()), int(scores.max())
+def check_range(name: str, lowest: int, highest: int) -> None:
     if lowest < MIN_SCORE or highest > MAX_SCORE:
         wrong = lowest if lowest < MIN_SCORE else highest
         raise PluginFailure(

@@ -108,6 +108,17 @@ def migrated_on(plugin: InTreePlugin, csi_node: CSINode | None) -> bool:
     return plugin.name in csi_node.metadata.annotations.get(MIGRATED_PLUGINS, "").split(",")
 
 
+def seen_from(volume: PersistentVolume, csi_node: CSINode | None) -> PersistentVolume:
+    """The volume in the form that matters on a node. Raises TranslationError."""
+    plugin = plugin_of(volume.spec)
+    if plugin is None or not migrated_on(plugin, csi_node):
+        return volume
+    try:
+        return translate_volume(volume)
+    except TranslationError as error:
+        raise TranslationError(f"could not translate pv: {error}") from error
+
+
 def translate_inline(volume: Volume) -> CSIVolumeSource:
     """The CSI form of a pod's own volume. Raises TranslationError."""
     plugin = plugin_of(volume)

@@ -49,8 +49,17 @@ class ReplicaSet(KubeObject, frozen=True):
     spec: ReplicaSetSpec = ReplicaSetSpec()
 
 
+class StatefulSetOrdinals(Part, frozen=True):
+    start: int = 0
+
+
+class StatefulSetSpec(ReplicaSetSpec, frozen=True):
+    ordinals: StatefulSetOrdinals = StatefulSetOrdinals()
+    volume_claim_templates: list[storage.ClaimTemplate] = []
+
+
 class StatefulSet(KubeObject, frozen=True):
-    spec: ReplicaSetSpec = ReplicaSetSpec()
+    spec: StatefulSetSpec = StatefulSetSpec()
 
 
 class Deployment(KubeObject, frozen=True):
@@ -66,12 +75,32 @@ class JobSpec(Part, frozen=True):
     completions: int | None = None
     completion_mode: str | None = None
     suspend: bool = False
+    manual_selector: bool = False
     selector: LabelSelector | None = None
     template: PodTemplate | None = None
 
 
+class JobCondition(Part, frozen=True):
+    type: str = ""
+    status: str = ""
+
+
+class JobStatus(Part, frozen=True):
+    succeeded: int = 0
+    #: Of an indexed Job, as `1-3,7`.
+    completed_indexes: str = ""
+    conditions: list[JobCondition] = []
+
+
 class Job(KubeObject, frozen=True):
     spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
+
+    @property
+    def finished(self) -> bool:
+        return any(
+            c.type in ("Complete", "Failed") and c.status == "True" for c in self.status.conditions
+        )
 
 
 class JobTemplate(Part, frozen=True):
@@ -90,6 +119,9 @@ class CronJob(KubeObject, frozen=True):
 
 class PodDisruptionBudgetSpec(Part, frozen=True):
     selector: LabelSelector | None = None
+    #: A number of pods, or a percentage as `30%`.
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
 
 
 class PodDisruptionBudgetStatus(Part, frozen=True):

@@ -96,6 +96,9 @@ def decode_hook(kind: type, value: object) -> Any:
 
 
 def encode_hook(value: object) -> Any:
+    """Tell msgspec how to write it again."""
+    if isinstance(value, Quantity):
+        return str(value)
     raise NotImplementedError(f"no encoder for {type(value).__name__}")
 
 

@@ -1,9 +1,9 @@
 """Resource quantities (`100m`, `1.5Gi`, `12e6`) with the API's exact arithmetic.
 
 A quantity is an integer times a power of ten. The API server holds small ones in an int64 and the
-others in a big decimal, and the two convert to int64 differently when they do not fit: the small
-form yields 0, the big form keeps the low 64 bits. `wide` remembers which form a value would have,
-because both answers can be seen in scheduling decisions.
+others in a big decimal, and the two turn into an int64 differently when they do not fit: the big form
+keeps the low 64 bits; the small form does so for a few powers of ten and yields 0 for all others.
+`wide` remembers which form a value would have, because these answers can be seen in decisions.
 """
 
 from __future__ import annotations
@@ -21,15 +21,18 @@ WRONG_FORMAT = (
 WRONG_SUFFIX = "unable to parse quantity's suffix"
 WRONG_NUMBER = "unable to parse numeric part of quantity"
 
-_PARTS = re.compile(r"([+-]?)([0-9]*)(?:(\.)([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)", re.ASCII)
+_PARTS = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)", re.ASCII)
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)", re.ASCII)
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _FINEST = -9
+_MILLI = -3
 _INT64_DIGITS = 18
-#: Beyond 10**64 every nonzero quantity overflows int64 alike, so larger exponents change nothing.
-_LARGEST = 64
+#: The powers of ten by which the small form multiplies in one step, keeping what overflow leaves.
+_ONE_STEP = frozenset((1, 2, 3, 6, 9))
 _LONGEST_TEXT = 1024
+#: Exponents beyond this change nothing that can be told apart in 64 bits.
+_LARGEST_EXPONENT = 4096
 
 
 class Quantity:
@@ -62,7 +65,17 @@ class Quantity:
     @property
     def milli_value(self) -> int:
         """The number of thousandths, rounded away from zero, as int64."""
-        return self._scaled(-3)
+        return self._scaled(_MILLI)
+
+    @property
+    def negative(self) -> bool:
+        return self.unscaled < 0
+
+    def fits(self, scale: int = 0) -> bool:
+        """Whether the number of units of `10**scale` can be told in 64 bits."""
+        if self.scale <= scale:
+            return bool(abs(self.unscaled) <= MAX_INT64 * 10 ** (scale - self.scale))
+        return abs(self._at(scale)) <= MAX_INT64
 
     def plus(self, other: Quantity) -> Quantity:
         if not self.wide and not other.wide:
@@ -71,30 +84,58 @@ class Quantity:
             if self.unscaled == 0:
                 return other
         scale = min(self.scale, other.scale)
-        total = self._at(scale) + other._at(scale)
-        wide = self.wide or other.wide or not MIN_INT64 <= total <= MAX_INT64
-        return Quantity(total, scale, wide)
+        mine, others = self._at(scale), other._at(scale)
+        small = not self.wide and not other.wide and all(map(_is_int64, (mine, others)))
+        return Quantity(mine + others, scale, not (small and _is_int64(mine + others)))
 
     def exceeds(self, other: Quantity) -> bool:
         scale = min(self.scale, other.scale)
         return self._at(scale) > other._at(scale)
 
+    def rounded_up(self, scale: int = _MILLI) -> Quantity:
+        """This quantity without anything finer than `10**scale`, rounded away from zero."""
+        if self.scale >= scale:
+            return Quantity(self._at(scale), scale, True) if self.wide else self
+        return Quantity(
+            _away_from_zero(self.unscaled, 10 ** (scale - self.scale)), scale, self.wide
+        )
+
     def _at(self, scale: int) -> int:
         return int(self.unscaled * 10 ** (self.scale - scale))
 
     def _scaled(self, scale: int) -> int:
-        if self.scale >= scale:
-            exact = self._at(scale)
-        else:
-            exact = _away_from_zero(self.unscaled, 10 ** (scale - self.scale))
-        if MIN_INT64 <= exact <= MAX_INT64:
+        return self._scaled_wide(scale) if self.wide else self._scaled_small(scale)
+
+    def _scaled_small(self, scale: int) -> int:
+        if self.scale < scale:
+            return _away_from_zero(self.unscaled, 10 ** (scale - self.scale))
+        exact = self._at(scale)
+        if _is_int64(exact):
             return exact
-        return wrap_int64(exact) if self.wide else 0
+        return wrap_int64(exact) if self.scale - scale in _ONE_STEP else 0
+
+    def _scaled_wide(self, scale: int) -> int:
+        """The reference rounds the big form towards plus infinity, or worse for negative numbers."""
+        if self.scale > scale:
+            # A double beyond int64 becomes the lowest int64 when converted.
+            factor = (
+                10 ** (self.scale - scale) if self.scale - scale <= _INT64_DIGITS else MIN_INT64
+            )
+            return wrap_int64(wrap_int64(self.unscaled) * factor)
+        divisor = int(10 ** (scale - self.scale))
+        if self.unscaled < MAX_INT64 and divisor <= 10**_INT64_DIGITS:
+            low = wrap_int64(self.unscaled)
+            quotient = abs(low) // divisor * (1 if low >= 0 else -1)
+            return quotient + (1 if low % divisor else 0)
+        quotient, remainder = divmod(self.unscaled, divisor)
+        return wrap_int64(wrap_int64(quotient) + (1 if remainder else 0))
 
     def __str__(self) -> str:
         """The shortest decimal spelling; for people, not for round trips of the original text."""
         digits, scale = self.unscaled, self.scale
-        while digits and digits % 10 == 0:
+        if digits == 0:
+            return "0"
+        while digits % 10 == 0:
             digits, scale = digits // 10, scale + 1
         while scale % 3:
             digits, scale = digits * 10, scale - 1
@@ -127,26 +168,30 @@ def _parse(text: str) -> Quantity | str:
         return WRONG_FORMAT
     if len(text) > _LONGEST_TEXT:
         return WRONG_NUMBER
-    sign, digits, point, fraction, suffix = parts.groups()
+    sign, digits, fraction, suffix = parts.groups()
     whole, decimals = digits.lstrip("0"), fraction or ""
     factor = _suffix_factor(suffix)
     if factor is None:
         return WRONG_SUFFIX
     base, exponent = factor
-    if not digits and not decimals and (point or suffix):
-        return WRONG_NUMBER
     unscaled = int(whole + decimals or "0") * (-1 if sign == "-" else 1)
-    places = len(decimals)
     if base == 10:
-        quantity = Quantity(unscaled, exponent - places)
-        fits = max(len(whole), 1) + places <= _INT64_DIGITS and exponent - places >= _FINEST
-        return quantity if fits else _rounded_to_nanos(quantity)
-    quantity = Quantity(unscaled * 2**exponent, -places)
-    # The API's own estimate of what is safe in 64 bits; exact values on both sides of it agree.
-    fits = not decimals and 15 - max(len(whole), 1) - int(exponent * 3 / 10) - 1 >= 0
-    if fits and abs(quantity.unscaled) <= MAX_INT64:
+        quantity = Quantity(unscaled, exponent - len(decimals))
+        small = (
+            max(len(whole), 1) + len(decimals) <= _INT64_DIGITS
+            and exponent - len(decimals) >= _FINEST
+        )
+    else:
+        quantity = Quantity(unscaled * 2**exponent, -len(decimals))
+        # The API's own estimate of what is safe in 64 bits; exact values on both sides of it agree.
+        small = not decimals and 15 - max(len(whole), 1) - int(exponent * 3 / 10) - 1 >= 0
+    if small and _is_int64(quantity.unscaled):
         return quantity
-    return _capped(_rounded_to_nanos(quantity))
+    if not digits and not decimals and suffix:
+        # The small form takes a suffix alone (`m`, `.k`) for zero; the big form wants a digit.
+        return WRONG_NUMBER
+    wide = _wide(quantity)
+    return _capped(wide) if base == 2 else wide
 
 
 def _suffix_factor(suffix: str) -> tuple[int, int] | None:
@@ -157,15 +202,14 @@ def _suffix_factor(suffix: str) -> tuple[int, int] | None:
     exponent = _EXPONENT.fullmatch(suffix)
     if exponent is None or len(exponent[1]) > _INT64_DIGITS:
         return None
-    return 10, max(-_LONGEST_TEXT, min(int(exponent[1]), _LARGEST))
+    return 10, max(-_LARGEST_EXPONENT, min(int(exponent[1]), _LARGEST_EXPONENT))
 
 
-def _rounded_to_nanos(quantity: Quantity) -> Quantity:
-    """The big-decimal form, in which nothing finer than a nano is kept."""
-    if quantity.scale >= _FINEST:
-        return Quantity(quantity.unscaled, quantity.scale, True)
-    finer = 10 ** min(_FINEST - quantity.scale, _LONGEST_TEXT)
-    return Quantity(_away_from_zero(quantity.unscaled, finer), _FINEST, True)
+def _wide(quantity: Quantity) -> Quantity:
+    """The big-decimal form, which counts in nanos and keeps nothing finer."""
+    if quantity.unscaled == 0:
+        return Quantity(0, max(quantity.scale, _FINEST), True)
+    return Quantity(quantity.unscaled, quantity.scale, True).rounded_up(_FINEST)
 
 
 def _capped(quantity: Quantity) -> Quantity:
@@ -174,6 +218,10 @@ def _capped(quantity: Quantity) -> Quantity:
         return limit
     lowest = Quantity(-MAX_INT64, 0, True)
     return lowest if lowest.exceeds(quantity) else quantity
+
+
+def _is_int64(number: int) -> bool:
+    return MIN_INT64 <= number <= MAX_INT64
 
 
 def _away_from_zero(number: int, divisor: int) -> int:

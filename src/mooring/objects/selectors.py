@@ -21,6 +21,7 @@ _DNS_SUBDOMAIN = re.compile(
     r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII
 )
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_LONGEST_INTEGER = len(str(MAX_INT64))
 _LONGEST_NAME = 63
 _LONGEST_PREFIX = 253
 
@@ -210,7 +211,7 @@ def _compile_field(line: SelectorRequirement) -> Requirement:
 
 def parse_int64(text: str) -> int | None:
     """An optional sign and ASCII digits within int64; nothing else that Python would take."""
-    if not _INTEGER.fullmatch(text) or len(text) > 32:
+    if not _INTEGER.fullmatch(text) or len(text.lstrip("+-0")) > _LONGEST_INTEGER:
         return None
     number = int(text)
     return number if MIN_INT64 <= number <= MAX_INT64 else None

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import msgspec
 
-from mooring.objects.meta import KubeObject, Part, ResourceList
+from mooring.objects.meta import KubeObject, ObjectMeta, Part, ResourceList
 from mooring.objects.quantity import Quantity
 from mooring.objects.selectors import LabelSelector, NodeSelector, NodeTerm, compile_node_terms
 
@@ -18,10 +18,6 @@ class ClaimVolumeSource(Part, frozen=True):
 
 class ImageVolumeSource(Part, frozen=True):
     reference: str = ""
-
-
-class EphemeralVolumeSource(Part, frozen=True):
-    pass
 
 
 class GCEPersistentDisk(Part, frozen=True):
@@ -89,15 +85,6 @@ class VolumeSources(Part, frozen=True):
     csi: CSIVolumeSource | None = None
 
 
-class Volume(VolumeSources, frozen=True):
-    """A volume as a pod names it."""
-
-    name: str = ""
-    persistent_volume_claim: ClaimVolumeSource | None = None
-    ephemeral: EphemeralVolumeSource | None = None
-    image: ImageVolumeSource | None = None
-
-
 class VolumeResources(Part, frozen=True):
     requests: ResourceList = {}
 
@@ -110,6 +97,26 @@ class PersistentVolumeClaimSpec(Part, frozen=True):
     storage_class_name: str | None = None
     volume_mode: str | None = None
     volume_attributes_class_name: str | None = None
+
+
+class ClaimTemplate(Part, frozen=True):
+    """A claim to be made: for a pod of its own, or for each pod of a StatefulSet."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+
+
+class EphemeralVolumeSource(Part, frozen=True):
+    volume_claim_template: ClaimTemplate | None = None
+
+
+class Volume(VolumeSources, frozen=True):
+    """A volume as a pod names it."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimVolumeSource | None = None
+    ephemeral: EphemeralVolumeSource | None = None
+    image: ImageVolumeSource | None = None
 
 
 class PersistentVolumeClaimStatus(Part, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from mooring.framework.events import ClusterEvent
 from mooring.framework.status import SUCCESS, Code, Status, failure
@@ -39,9 +39,12 @@ class Gates:
         """
         profile = queued.pod.scheduler_name
         started = self._metrics.timer()
-        for plugin, pre_enqueue in self._plugins(profile, first=queued.gating_plugin):
-            status = self._ask(plugin, pre_enqueue, queued.pod)
-            if not status.ok:
+        ask = self._ask_timed if self._metrics.samples_plugins() else self._ask
+        plugins = self._pre_enqueue.get(profile, ())
+        if queued.gated:
+            plugins = sorted(plugins, key=lambda entry: entry[0] != queued.gating_plugin)
+        for plugin, pre_enqueue in plugins:
+            if not ask(plugin, pre_enqueue, queued.pod).ok:
                 self._gate(queued, plugin)
                 break
         else:
@@ -49,14 +52,15 @@ class Gates:
             queued.gating_plugin_events = ()
         self._metrics.pre_enqueue_duration(profile, self._metrics.timer() - started)
 
-    def _plugins(self, profile: str, *, first: str) -> Iterator[tuple[str, PreEnqueue]]:
-        plugins = self._pre_enqueue.get(profile, ())
-        if first:
-            yield from (entry for entry in plugins if entry[0] == first)
-        yield from (entry for entry in plugins if entry[0] != first)
+    def _ask_timed(self, plugin: str, pre_enqueue: PreEnqueue, pod: Pod) -> Status:
+        started = self._metrics.timer()
+        status = self._ask(plugin, pre_enqueue, pod)
+        self._metrics.pre_enqueue_plugin_duration(
+            plugin, status.code.title, self._metrics.timer() - started
+        )
+        return status
 
     def _ask(self, plugin: str, pre_enqueue: PreEnqueue, pod: Pod) -> Status:
-        started = self._metrics.timer()
         try:
             status = pre_enqueue(pod) or SUCCESS
         except Exception as error:
@@ -66,9 +70,6 @@ class Gates:
             self._report(
                 f"PreEnqueue plugin {plugin} failed on pod {pod.key}, which is held back: {reason}"
             )
-        self._metrics.pre_enqueue_plugin_duration(
-            plugin, status.code.title, self._metrics.timer() - started
-        )
         return status
 
     def _gate(self, queued: QueuedPodInfo, plugin: str) -> None:

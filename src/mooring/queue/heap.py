@@ -7,7 +7,6 @@ than `heapq`. Of items that are equal in order, the one that came first goes fir
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
@@ -134,21 +133,22 @@ def order_by(queue_sort: QueueSortPlugin) -> Callable[[QueuedPod], Orderable]:
 
 
 class _ByLess:
-    """A pod's order where all there is to know it by is `less`.
+    """A pod's order where all there is to know it by is `less`: what that may look at, as it was.
 
-    It looks at a copy: the entry may change while stale places of it are still in the heap, and a
-    heap whose places change their order is none.
+    Were it the entry itself, it would change with it while stale places of it are still in the
+    heap, and a heap whose places change their order is none.
     """
 
-    __slots__ = ("_less", "_queued")
+    __slots__ = ("_less", "pod", "timestamp")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, less: Callable[[QueuedPod, QueuedPod], bool], queued: QueuedPod) -> None:
         self._less = less
-        self._queued = copy.copy(queued)
+        self.pod = queued.pod
+        self.timestamp = queued.timestamp
 
     def __lt__(self, other: _ByLess) -> bool:
-        return self._less(self._queued, other._queued)
+        return self._less(self, other)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, _ByLess):

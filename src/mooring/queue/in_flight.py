@@ -11,10 +11,10 @@ pods have gone that left before it.
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict, deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from mooring.errors import InvariantError
 from mooring.framework.events import ClusterEvent
@@ -23,8 +23,7 @@ from mooring.objects.pod import Pod
 from mooring.queue.metrics import POD_POPPED, QueueMetrics
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedEvent:
+class RecordedEvent(NamedTuple):
     """Something that happened, with the object before and after it."""
 
     event: ClusterEvent
@@ -84,12 +83,9 @@ class InFlight:
             return
         unheard = self._first + len(self._events)
         oldest = next(iter(self._pods.values()))[1] if self._pods else unheard
-        forgotten: Counter[str] = Counter()
         while self._first < oldest:
-            forgotten[self._events.popleft().event.label] += 1
+            self._metrics.inflight_events(self._events.popleft().event.label, -1)
             self._first += 1
-        for label, count in forgotten.items():
-            self._metrics.inflight_events(label, -count)
         self._metrics.inflight_events(POD_POPPED, -1)
 
     def clear(self) -> None:

@@ -44,5 +44,9 @@ class QueueMetrics:
     def pre_enqueue_duration(self, profile: str, seconds: float) -> None:
         """All PreEnqueue plugins were asked, up to the first that refused."""
 
+    def samples_plugins(self) -> bool:
+        """Whether PreEnqueue plugins are to be timed one by one, for the pod they are asked of now."""
+        return False
+
     def pre_enqueue_plugin_duration(self, plugin: str, status: str, seconds: float) -> None:
-        """One PreEnqueue plugin was asked. Keeping only some of these is up to the recorder."""
+        """One PreEnqueue plugin was asked about a pod that is sampled."""

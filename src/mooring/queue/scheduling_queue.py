@@ -1,29 +1,29 @@
 """The scheduling queue: which pod is tried next, and where a pod waits until then.
 
-The life of a pod in the queue (▣ is PreEnqueue; a pod that it refuses goes to unschedulable, gated):
+The life of a pod in the queue; ▣ is PreEnqueue, from which a pod goes to unschedulable if refused:
 
-                           ┌────────────────────────────────────────────┐
-       add ──▣────────────▶│                   active                   │── pop ──┐
-                           └────────────────────────────────────────────┘         │
-                               ▲                 ▲                ▲               │
-                               │                 │ backoff over   │               │
-                               │                 │ (each second), │               │
-                               │                 │ or activate    │               │
-                               │            ┌─────────┐           │               ▼
-        an event that a hint   │       ┌───▶│ backoff │── pop, if none ──▶ in flight ──▶ done:
-        says may help, a       │       │    └─────────┘   is active and     │  │     placed, or gone
-        change of the pod,     ▣       ▣         ▲        no error put      │  │
-        activate, 5 minutes    │       │         │        it there          │  │
-                               │       │         └─────▣────────────────────┘  │ failed; nothing
-                           ┌───────────────┐      failed; something helps, or  │ that happened
-                           │ unschedulable │      no plugin rejected it (if    │ since its pop
-                           └───────────────┘      a pending plugin's event: to │ helps
-                                   ▲              active at once)              │
-                                   └───────────────────────────────────────────┘
+             ┌────────────────────────────────────────────────────────────────────┐
+    add ──▣─▶│                               active                               │
+             └────────────────────────────────────────────────────────────────────┘
+                 ▲                          ▲                      ▲         │ pop
+                 │                          │ backoff over         │         ▼
+                 ▣                          │ (each second),       │   ┌───────────┐   done:
+                 │                          │ or activate          │   │ in flight │─▶ placed,
+                 │ an event that a hint     │                      │   └───────────┘   or gone
+                 │ says may help;      ┌─────────┐  pop, if none   │     ▲  │  │
+                 │ the pod changed; ──▣▶ backoff │──is active, no──┼─────┘  │  │
+                 │ activate;           └─────────┘  error put it   │        │  │
+                 │ 5 minutes                ▲       there          ▣        │  │ failed, and
+                 │                          │                      │        │  │ nothing helps that
+                 │                          └───────▣──────────────┴────────┘  │ happened since pop
+                 │                            failed, and something helps,     │
+         ┌───────────────┐                    or no plugin rejected it         │
+         │ unschedulable │◀────────────────────────────────────────────────────┘
+         └───────────────┘
 
-A pod that is to be tried again goes to backoff while its backoff lasts, and else to active at once.
-Pods are known by `namespace/name` while they wait, and by UID while they are in flight or
-nominated, as in the reference.
+A pod that is to be tried again goes to backoff while its backoff lasts, and to active if that is
+over, if the event is one that a pending plugin waits for, or if it is activated. Pods are known by
+`namespace/name` while they wait, and by UID in flight and when nominated, as in the reference.
 
 Nothing here blocks or runs by itself: `pop` returns None when there is nothing to try, and the
 driver calls `flush_backoff_completed` on each whole second and `flush_unschedulable_leftover` every

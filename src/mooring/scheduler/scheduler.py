@@ -18,7 +18,7 @@ from typing import cast
 from mooring.cluster.cache import CacheError, Cluster
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.config.gates import DEFAULT_GATES, FeatureGates
-from mooring.config.types import KubeSchedulerConfiguration
+from mooring.config.types import KubeSchedulerConfiguration, SchedulerProfile
 from mooring.errors import ApiError
 from mooring.framework.api import ApiWriter, Event, PodStatusPatch
 from mooring.framework.build import build_frameworks
@@ -30,6 +30,7 @@ from mooring.framework.metrics import Metrics
 from mooring.framework.nominator import Nominator
 from mooring.framework.plugin_calls import PluginFailure
 from mooring.framework.pods_in_pre_bind import PodsInPreBind
+from mooring.framework.ranking import Rankings
 from mooring.framework.registry import Registry
 from mooring.framework.runtime import Framework
 from mooring.framework.status import Code, Status, failure
@@ -57,6 +58,8 @@ class Surroundings:
     registry: Registry
     metrics: Metrics
     tie_break: TieBreak = first_by_name
+    #: Whether work done for a pod is kept for its twins; the choices are the same either way.
+    keep_rankings: bool = True
     seed: int = 0
     #: Those that the configuration was loaded with.
     gates: FeatureGates = DEFAULT_GATES
@@ -87,8 +90,7 @@ class Scheduler:
             config, around.registry, self._make_handle, around.metrics
         )
         self.searches = {
-            profile.scheduler_name: NodeSearch(around.tie_break, config.percentage_for(profile))
-            for profile in config.profiles
+            profile.scheduler_name: self._make_search(profile) for profile in config.profiles
         }
         self.queue = self._make_queue()
         self._sampling = random.Random(around.seed)
@@ -255,6 +257,16 @@ class Scheduler:
             gates=self.around.gates,
         )
 
+    def _make_search(self, profile: SchedulerProfile) -> NodeSearch:
+        # A ranking breaks ties by name; any other way has to see all of the best.
+        keeps = self.around.keep_rankings and self.around.tie_break is first_by_name
+        framework = self.frameworks[profile.scheduler_name]
+        return NodeSearch(
+            self.around.tie_break,
+            Rankings(framework, self.cluster) if keeps else None,
+            self.config.percentage_for(profile),
+        )
+
     def _activate(self, pods: Mapping[str, Pod]) -> None:
         self.queue.activate(pods)
 
@@ -294,5 +306,5 @@ def run_post_filter(
     if not framework.points[Point.POST_FILTER]:
         return CLEAR_NOMINATION, ""
     result, status = framework.run_post_filters(state, decision.pod, decision.diagnosis)
+    decision.post_filter = result
     return (result.nomination if result is not None else None), status.message
-

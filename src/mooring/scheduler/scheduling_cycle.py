@@ -17,9 +17,11 @@ from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.errors import MooringError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.filtering import FilterMatrix
+from mooring.framework.interface import PostFilterResult
+from mooring.framework.ranking import Rankings
 from mooring.framework.runtime import Framework, PreFilterOutcome
 from mooring.framework.scoring import ScoreMatrix
-from mooring.framework.status import Code, Status
+from mooring.framework.status import SUCCESS, Code, Status
 from mooring.objects.pod import Pod
 from mooring.scheduler.choosing import TieBreak
 from mooring.scheduler.diagnosis import Diagnosis
@@ -35,6 +37,9 @@ class NoNodesError(MooringError):
         super().__init__("no nodes available to schedule pods")
 
 
+_PASSED = PreFilterOutcome(SUCCESS)
+
+
 def _no_rows() -> NDArray[np.intp]:
     return np.empty(0, np.intp)
 
@@ -48,13 +53,17 @@ class Decision:
     diagnosis: Diagnosis
     #: The node taken; None if none fits.
     node_name: str | None = None
-    #: intp[...]: the feasible rows, and the best of them.
+    #: How many nodes are feasible.
+    feasible_count: int = 0
+    #: intp[...]: the feasible rows, and the best of them; empty if a kept ranking decided.
     feasible: NDArray[np.intp] = field(default_factory=_no_rows)
     winners: NDArray[np.intp] = field(default_factory=_no_rows)
-    #: None where there was nothing to compare: one feasible node, or none.
+    #: None where there was nothing to compare (one feasible node, or none), or a kept ranking decided.
     scores: ScoreMatrix | None = None
     #: How many nodes were looked at.
     evaluated: int = 0
+    #: What PostFilter did for a pod that fits nowhere; None until then, or if it did nothing.
+    post_filter: PostFilterResult | None = None
 
 
 @dataclass(slots=True)
@@ -62,6 +71,8 @@ class NodeSearch:
     """How a profile looks for nodes; remembers where the next search starts."""
 
     tie_break: TieBreak
+    #: None evaluates every pod in full.
+    rankings: Rankings | None = None
     #: 0 looks at every node: a pass over all costs less than the reference's sample.
     percentage_of_nodes: int = 0
     next_start: int = 0
@@ -72,8 +83,12 @@ class NodeSearch:
         """Raises NoNodesError, or PluginFailure if a plugin fails."""
         if not len(snapshot):
             raise NoNodesError
+        kept = self._from_ranking(state, pod, snapshot)
+        if kept is not None:
+            return kept
         decision = self.find_nodes_that_fit(framework, state, pod, snapshot)
         feasible = decision.feasible
+        decision.feasible_count = len(feasible)
         if not len(feasible):
             return decision
         if len(feasible) == 1:
@@ -84,6 +99,22 @@ class NodeSearch:
         row = self.tie_break(decision.winners, snapshot)
         decision.node_name = snapshot.columns.names[row]
         return decision
+
+    def _from_ranking(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> Decision | None:
+        """The same choice as by evaluating in full, if it can be had for less."""
+        if self.rankings is None or pod.nominated_node_name or self.percentage_of_nodes:
+            return None
+        choice = self.rankings.choose(state, pod, snapshot)
+        if choice is None:
+            return None
+        return Decision(
+            pod,
+            _PASSED,
+            Diagnosis(snapshot),
+            node_name=snapshot.columns.names[choice.row],
+            feasible_count=choice.feasible,
+            evaluated=len(snapshot),
+        )
 
     def find_nodes_that_fit(
         self, framework: Framework, state: CycleState, pod: Pod, snapshot: Snapshot

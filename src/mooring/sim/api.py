@@ -8,6 +8,7 @@ order and only after the write has returned, as by a watch.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -25,6 +26,7 @@ from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
 #: How long a pod runs, in seconds of virtual time; then it succeeds and frees its node.
 RUN_SECONDS = "mooring.dev/run-seconds"
 
+_SECONDS = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?", re.ASCII)
 _DEFAULT_GRACE_S = 30
 
 K = TypeVar("K", bound=KubeObject)
@@ -216,9 +218,16 @@ class SimApi:
 
 
 def run_seconds(pod: Pod) -> float | None:
-    """How long the pod says it runs; None if it does not, and so never ends."""
+    """How long the pod says it runs; None if it does not, and so never ends. Raises ValueError."""
     text = pod.metadata.annotations.get(RUN_SECONDS)
-    return None if text is None else float(text)
+    if text is None:
+        return None
+    if not _SECONDS.fullmatch(text):
+        raise ValueError(
+            f"metadata.annotations[{RUN_SECONDS}]: {text!r} is not a number of seconds;"
+            ' write one such as "90" or "0.5"'
+        )
+    return float(text)
 
 
 def _with_condition(pod: Pod, condition: PodCondition) -> list[PodCondition]:

@@ -34,7 +34,9 @@ from mooring.objects.manifests import decode_object
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.plugins.default_preemption import PreemptionDetail
 from mooring.plugins.registry import default_registry
+from mooring.plugins.volume_binding import VolumeBinding
 from mooring.scheduler.diagnosis import Diagnosis
 from mooring.scheduler.scheduler import Scheduler, Surroundings
 from mooring.scheduler.scheduling_cycle import Decision, NoNodesError
@@ -112,6 +114,8 @@ class _Replay:
                 spawn=_discard,
                 registry=default_registry(),
                 metrics=Metrics(),
+                # The files tell every verdict and score, and a kept ranking only the winner.
+                keep_rankings=False,
             ),
         )
         #: Every pod that exists, by `namespace/name`.
@@ -245,6 +249,8 @@ class _Replay:
         self._scheduler.cluster.add_pod(placed)
         self._scheduler.nominator.delete(pod)
         self._pods[pod.key] = placed
+        if (volumes := _volumes(framework, state, decision.node_name)) is not None:
+            answer["volumes"] = volumes
         status = framework.run_reserve(state, placed, decision.node_name)
         if not status.ok:
             answer["reserve"] = status_data(status)
@@ -254,11 +260,36 @@ class _Replay:
         self, decision: Decision, framework: Framework, state: CycleState
     ) -> dict[str, Any]:
         diagnosis = decision.diagnosis
-        return {
+        answer: dict[str, Any] = {
             "outcome": "unschedulable",
             "fitError": diagnosis.fit_error,
             "unschedulablePlugins": sorted(diagnosis.unschedulable_plugins),
+            "message": diagnosis.fit_error,
         }
+        if framework.points[Point.POST_FILTER]:
+            result, status = framework.run_post_filters(state, decision.pod, diagnosis)
+            diagnosis.post_filter_message = status.message
+            answer["postFilter"] = _post_filter(result, status)
+            answer["message"] = diagnosis.message
+            self._carry_out(decision.pod, result)
+        else:
+            self._take_nomination_back(decision.pod)
+        return answer
+
+    def _carry_out(self, pod: Pod, result: PostFilterResult | None) -> None:
+        """Evict the victims and move the nominations, all at once."""
+        if result is None or result.nomination is None:
+            return
+        node_name = result.nomination.node_name
+        if isinstance(result.detail, PreemptionDetail) and node_name:
+            for victim in result.detail.victims:
+                self._scheduler.cluster.remove_pod(victim)
+                del self._pods[victim.key]
+                self._deleted.append(victim.key)
+            for other in self._scheduler.nominator.nominated_pods_for_node(node_name):
+                if other.priority < pod.priority:
+                    self._take_nomination_back(other)
+        self._nominate(pod, node_name)
 
     def _take_nomination_back(self, pod: Pod) -> None:
         self._nominate(pod, "")
@@ -270,15 +301,15 @@ class _Replay:
 
     def _final(self) -> dict[str, Any]:
         bound = {pod.key: pod.node_name for pod in self._scheduler.cluster.pods.values()}
-        waiting = [self._pods[pod.key] for pod in self._pending if pod.key in self._pods]
+        waiting = [pod for pod in self._pods.values() if not pod.node_name]
         nominated = {
             pod.key: pod.nominated_node_name
-            for pod in self._pods.values()
-            if not pod.node_name and pod.nominated_node_name
+            for pod in waiting
+            if pod.nominated_node_name
         }
         rest = {
             "nominated": nominated,
-            "pending": sorted(pod.key for pod in waiting if not pod.node_name),
+            "pending": sorted(pod.key for pod in waiting),
             "deleted": sorted(self._deleted),
         }
         return {"bound": bound} | {key: value for key, value in rest.items() if value}
@@ -317,6 +348,46 @@ def _verdict(diagnosis: Diagnosis, node: NodeInfo) -> dict[str, Any]:
     if diagnosis.matrix.refused_by[node.row] == NOT_ASKED:
         status["byPreFilter"] = True
     return status
+
+
+def _post_filter(result: PostFilterResult | None, status: Status) -> dict[str, Any]:
+    data: dict[str, Any] = {"code": status.code.title}
+    if not status.ok:
+        data |= {"plugin": status.plugin, "message": status.message}
+    if result is None:
+        return data
+    if result.nomination is not None:
+        data["nominatedNode"] = result.nomination.node_name
+    detail = result.detail
+    if isinstance(detail, PreemptionDetail):
+        if detail.candidates:
+            data["victims"] = sorted(victim.key for victim in detail.victims)
+            data["candidates"] = {
+                name: {
+                    "victims": [victim.key for victim in candidate.victims],
+                    "pdbViolations": candidate.violations,
+                }
+                for name, candidate in detail.candidates.items()
+            }
+            data["tied"] = list(detail.tied)
+        if detail.rejected:
+            data["rejected"] = {
+                name: status_data(status) for name, status in detail.rejected.items()
+            }
+    return data
+
+
+def _volumes(framework: Framework, state: CycleState, node_name: str) -> dict[str, Any] | None:
+    binding = framework.plugins.get("VolumeBinding")
+    if binding is None or not isinstance(binding.plugin, VolumeBinding):
+        return None
+    decided = binding.plugin.pod_volumes(state, node_name)
+    data: dict[str, Any] = {}
+    if decided is not None and decided.static:
+        data["static"] = {claim.key: volume.name for claim, volume in decided.static}
+    if decided is not None and decided.provisions:
+        data["provision"] = sorted(claim.key for claim in decided.provisions)
+    return data or None
 
 
 def _scores(decision: Decision, names: list[str]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from mooring.config import default_config
 from mooring.config.types import KubeSchedulerConfiguration
+from mooring.errors import InputError
 from mooring.framework.metrics import Metrics
 from mooring.framework.registry import Registry
 from mooring.objects.meta import KubeObject
@@ -19,8 +20,9 @@ from mooring.scheduler.choosing import SeededSpread, TieBreak, first_by_name
 from mooring.scheduler.event_handlers import EventHandlers
 from mooring.scheduler.scheduler import Scheduler, Surroundings
 from mooring.scheduler.scheduling_cycle import Decision
-from mooring.sim.api import SimApi
+from mooring.sim.api import SimApi, run_seconds
 from mooring.sim.clock import VirtualClock, VirtualLoop
+from mooring.sim.story import Story
 
 #: When simulations begin, unless told otherwise: 2026-01-01T00:00:00Z.
 DEFAULT_EPOCH_S = 1_767_225_600.0
@@ -36,6 +38,8 @@ class SimOptions:
     seed: int | None = None
     #: Told of each decision as it is taken.
     on_decision: Callable[[Decision], None] | None = None
+    #: Whether the story keeps every single thing that happens; its sums are kept in any case.
+    timeline: bool = False
 
 
 class Simulation:
@@ -44,9 +48,11 @@ class Simulation:
     def __init__(self, options: SimOptions | None = None) -> None:
         """Raises ConfigError if the configuration's plugins cannot be built."""
         options = options or SimOptions()
+        self._on_decision = options.on_decision
         self.loop = VirtualLoop()
         self.clock = VirtualClock(self.loop, DEFAULT_EPOCH_S)
         self.api = SimApi(self.loop, self.clock)
+        self.story = Story(self.clock, self.api, keeps_timeline=options.timeline)
         self.errors: list[str] = []
         self.loop.set_exception_handler(self._note_error)
         tie_break: TieBreak = first_by_name if options.seed is None else SeededSpread(options.seed)
@@ -54,27 +60,35 @@ class Simulation:
             options.config or default_config(),
             Surroundings(
                 clock=self.clock,
-                writer=self.api,
+                writer=self.story,
                 spawn=self._spawn,
                 registry=options.registry or default_registry(),
                 metrics=Metrics(),
                 tie_break=tie_break,
                 seed=options.seed or 0,
-                on_decision=options.on_decision,
+                on_decision=self._decided,
                 on_ready=self._wake,
             ),
         )
         self.handlers = EventHandlers(self.scheduler)
         #: Binding cycles and other work under way.
         self._tasks: set[asyncio.Task[None]] = set()
+        #: When the run was asked to end; None runs until nothing can change.
+        self.until_s: float | None = None
         self._pumping = False
         self._backoff_timer: asyncio.TimerHandle | None = None
         self._leftover_timer: asyncio.TimerHandle | None = None
         self.api.watch(self.handlers)
+        self.story.follow(self.scheduler)
+        self.api.watch(self.story)
 
     def load(self, objects: Iterable[KubeObject]) -> None:
-        """Create objects: first whatever pods may refer to, then the pods, each in their order."""
+        """Create objects: first whatever pods may refer to, then the pods, each in their order.
+
+        Raises InputError if a pod's run time is not one.
+        """
         known = list(objects)
+        _check_run_times(known)
         for obj in known:
             if not isinstance(obj, Pod):
                 self.api.create(obj)
@@ -86,7 +100,7 @@ class Simulation:
         """Until virtual time `until_s`, or until nothing can change any more without outside help."""
         if until_s is not None:
             self.loop.call_at(until_s, self.loop.stop)
-        self._until_s = until_s
+        self.until_s = until_s
         self._wake()
         self.loop.run_forever()
 
@@ -103,6 +117,11 @@ class Simulation:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _decided(self, decision: Decision) -> None:
+        self.story.decided(decision)
+        if self._on_decision is not None:
+            self._on_decision(decision)
 
     # The driver
 
@@ -133,7 +152,7 @@ class Simulation:
 
         Without that, pods that fit nowhere would be tried every few minutes for ever.
         """
-        return self._until_s is not None or bool(
+        return self.until_s is not None or bool(
             self.api.busy or self._tasks or len(self.scheduler.waiting_pods)
         )
 
@@ -159,3 +178,15 @@ class Simulation:
     def _note_error(self, loop: object, context: dict[str, Any]) -> None:
         error = context.get("exception")
         self.errors.append(f"{context['message']}: {error!r}" if error else context["message"])
+
+
+def _check_run_times(objects: Iterable[KubeObject]) -> None:
+    problems: list[str] = []
+    for obj in objects:
+        if isinstance(obj, Pod):
+            try:
+                run_seconds(obj)
+            except ValueError as error:
+                problems.append(f"pod {obj.key}: {error}")
+    if problems:
+        raise InputError(problems)

@@ -52,7 +52,8 @@ class Budgets:
         if not self._by_namespace:
             return (), pods
         left: dict[int, int] = {}
-        violating, others = [], []
+        violating: list[Pod] = []
+        others: list[Pod] = []
         for pod in pods:
             violated = False
             for budget in self._covering(pod):

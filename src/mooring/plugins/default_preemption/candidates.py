@@ -95,8 +95,8 @@ class DryRun:
     pod: Pod
     snapshot: Snapshot
     budgets: Budgets
-    #: Whether a pod of lower priority on a node may be evicted.
-    is_eligible: Callable[[NodeInfo, Pod], bool]
+    #: Whether a pod of lower priority on a node may be evicted; None if any may.
+    is_eligible: Callable[[NodeInfo, Pod], bool] | None
     #: Sorts pods from most to least important.
     by_importance: Callable[[Iterable[Pod]], list[Pod]]
 
@@ -114,12 +114,9 @@ class DryRun:
             return error.as_status()
 
     def potential_victims(self, node: NodeInfo) -> list[Pod]:
-        priority = self.pod.priority
-        return [
-            pod
-            for pod in node.pods.values()
-            if pod.priority < priority and self.is_eligible(node, pod)
-        ]
+        priority, is_eligible = self.pod.priority, self.is_eligible
+        lower = [pod for pod in node.pods.values() if pod.priority < priority]
+        return lower if is_eligible is None else [pod for pod in lower if is_eligible(node, pod)]
 
     def _state_for_one_node(self) -> CycleState:
         """Only plugins that hear of pods coming and going keep what is true of one node alone."""
@@ -169,8 +166,12 @@ class _Trial:
         self.run.framework.run_remove_pod(self.state, self.run.pod, pod, self.node)
 
     def _filter(self) -> Status:
+        """A filter that fails refuses the node, like any other that does not pass it."""
         run = self.run
-        return run.framework.filter_node(self.state, run.pod, self.node, run.snapshot)
+        try:
+            return run.framework.filter_node(self.state, run.pod, self.node, run.snapshot)
+        except PluginFailure as error:
+            return error.as_status()
 
 
 def outcome(node_name: str, victims: Sequence[Pod], violations: int) -> Outcome:

@@ -39,6 +39,4 @@ def _cost(candidate: Candidate, now: datetime) -> tuple[int, int, int, int, floa
 def _earliest_start(victims: Iterable[Pod], now: datetime) -> datetime:
     """Of the victims of the highest priority; one that has not started would start now."""
     highest = max(victim.priority for victim in victims)
-    return min(
-        victim.status.start_time or now for victim in victims if victim.priority == highest
-    )
+    return min(victim.status.start_time or now for victim in victims if victim.priority == highest)

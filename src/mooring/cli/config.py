@@ -1,0 +1,183 @@
+"""`mooring config`: is this configuration valid, and what does it come to?"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from mooring.cli import output
+from mooring.cli.inputs import in_file, read_bytes, shown
+from mooring.cli.main import NO, print_problems
+from mooring.config import (
+    ExpandedPlugins,
+    ExtensionPoint,
+    KubeSchedulerConfiguration,
+    default_config,
+    load_config,
+    write_config,
+)
+from mooring.errors import ConfigError
+from mooring.framework.build import expand
+from mooring.plugins.registry import default_registry
+from mooring.sim.simulation import SimOptions, Simulation
+
+#: In the order in which a pod meets them.
+_POINTS = (
+    ExtensionPoint.PRE_ENQUEUE,
+    ExtensionPoint.QUEUE_SORT,
+    ExtensionPoint.PRE_FILTER,
+    ExtensionPoint.FILTER,
+    ExtensionPoint.POST_FILTER,
+    ExtensionPoint.PRE_SCORE,
+    ExtensionPoint.SCORE,
+    ExtensionPoint.RESERVE,
+    ExtensionPoint.PERMIT,
+    ExtensionPoint.PRE_BIND,
+    ExtensionPoint.BIND,
+    ExtensionPoint.POST_BIND,
+    ExtensionPoint.PLACEMENT_GENERATE,
+    ExtensionPoint.PLACEMENT_SCORE,
+)
+
+
+@click.group()
+def config() -> None:
+    """Check a scheduler configuration, or see what it comes to."""
+
+
+@config.command()
+@click.argument("file", metavar="FILE")
+def check(file: str) -> None:
+    """Say whether a KubeSchedulerConfiguration can be used.
+
+    Every problem found gets a line with the path of its field. FILE may be - for standard input.
+
+    Exits 0 if it is valid, 1 if it is not, 2 if the file cannot be read.
+
+    \b
+    Examples:
+      mooring config check scheduler.yaml
+      kubectl get cm scheduler -o jsonpath='{.data.config}' | mooring config check -
+    """
+    text = read_bytes(file)
+    try:
+        # Plugins have the last word on their arguments, so they are built as they would be to run.
+        Simulation(SimOptions(config=load_config(text))).close()
+    except ConfigError as error:
+        print_problems(in_file(file, error).problems)
+        sys.exit(NO)
+    output.write(f"{shown(file)}: valid\n")
+
+
+@config.command()
+@click.argument("file", metavar="[FILE]", required=False)
+@click.option(
+    "-o",
+    "--output",
+    "form",
+    type=click.Choice(["table", "yaml", "json"]),
+    default="table",
+    show_default=True,
+    help="yaml is the configuration alone, ready to be used; json has it and the plugins.",
+)
+def view(file: str | None, form: str) -> None:
+    """Show a configuration with every default filled in, and the plugins that it makes run.
+
+    Without FILE, the default configuration; - is standard input. The table has, for each profile and
+    extension point, the plugins in the order in which they run, with the weights of their scores.
+
+    Exits 0, or 2 if there is nothing to show because the file cannot be read or is not valid.
+
+    \b
+    Examples:
+      mooring config view
+      mooring config view scheduler.yaml
+      mooring config view -o yaml > scheduler.yaml
+    """
+    resolved = _resolve(file)
+    registry = default_registry()
+    try:
+        profiles = expand(resolved, registry)
+    except ConfigError as error:
+        raise in_file(file, error) if file is not None else error from None
+    match form:
+        case "yaml":
+            output.write_yaml(write_config(resolved))
+        case "json":
+            output.write_json(
+                {
+                    "configuration": write_config(resolved),
+                    "plugins": {name: _data(plugins) for name, plugins in profiles.items()},
+                    "notBuiltYet": _idle(resolved, registry.seats),
+                }
+            )
+        case _:
+            output.write(output.to_yaml(write_config(resolved)))
+            _write_tables(profiles, _idle(resolved, registry.seats))
+
+
+def _resolve(file: str | None) -> KubeSchedulerConfiguration:
+    if file is None:
+        return default_config()
+    try:
+        return load_config(read_bytes(file))
+    except ConfigError as error:
+        raise in_file(file, error) from error
+
+
+def _idle(resolved: KubeSchedulerConfiguration, seats: frozenset[str]) -> list[str]:
+    """The plugins that are enabled, and that mooring does not have yet."""
+    enabled = {name for profile in resolved.profiles for name in profile.plugins.enabled_names}
+    return sorted(enabled & seats)
+
+
+def _data(plugins: ExpandedPlugins) -> dict[str, Any]:
+    return {
+        point.value: [
+            {"name": name} | ({"weight": weights[name]} if weights else {})
+            for name in plugins.order[point]
+        ]
+        for point in _POINTS
+        if (weights := _weights(plugins, point)) is not None
+    }
+
+
+def _weights(plugins: ExpandedPlugins, point: ExtensionPoint) -> dict[str, int]:
+    """Empty where nothing is scored."""
+    match point:
+        case ExtensionPoint.SCORE:
+            return dict(plugins.score_weights)
+        case ExtensionPoint.PLACEMENT_SCORE:
+            return dict(plugins.placement_score_weights)
+        case _:
+            return {}
+
+
+def _write_tables(profiles: dict[str, ExpandedPlugins], idle: list[str]) -> None:
+    page = output.Page()
+    for name, plugins in profiles.items():
+        page.heading(f"PROFILE {name}")
+        page.table(
+            (
+                output.Column("EXTENSION POINT"),
+                output.Column("PLUGIN"),
+                output.Column("WEIGHT", right=True),
+            ),
+            _rows(plugins),
+        )
+    if idle:
+        page.line()
+        page.line(f"not built yet, and without effect: {', '.join(idle)}", "yellow")
+    page.write()
+
+
+def _rows(plugins: ExpandedPlugins) -> list[tuple[str, str, str]]:
+    rows: list[tuple[str, str, str]] = []
+    for point in _POINTS:
+        weights = _weights(plugins, point)
+        for i, name in enumerate(plugins.order[point]):
+            weight = str(weights[name]) if name in weights else ""
+            rows.append((point.value if i == 0 else "", name, weight))
+    return rows

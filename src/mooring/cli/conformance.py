@@ -1,0 +1,125 @@
+"""`mooring conformance`: does mooring decide as kube-scheduler does?"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from mooring.cli import output
+from mooring.cli.main import CANNOT_ANSWER, NO, print_problems
+from mooring.cli.output import counted
+from mooring.cli.progress import Progress
+from mooring.errors import InputError, MooringError
+from mooring.sim.conformance import Difference, FileReport, check_file
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@click.option(
+    "--show",
+    type=click.IntRange(min=0),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="How many of the answers that differ to show in full, for each file.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "form",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="json has every difference.",
+)
+def conformance(files: tuple[str, ...], show: int, form: str) -> None:
+    """Compare mooring's decisions with those of kube-scheduler.
+
+    FILE is a golden file: cases with the decisions that kube-scheduler took on them. Each case goes
+    through the real engine, with ties broken by name, and everything that the file holds is
+    compared: PreFilter and Filter verdicts for every node, scores, winners, victims and messages.
+    Only the text of errors is not: the format has it for information.
+
+    Exits 0 if all decisions are the same, 1 if any differs, 2 if a file cannot be read.
+
+    \b
+    Examples:
+      mooring conformance tests/golden/*.jsonl.gz
+      mooring conformance taints.jsonl.gz --show 10
+      mooring conformance taints.jsonl.gz -o json | jq '.files[].differences[0]'
+    """
+    reports: list[FileReport] = []
+    unreadable: list[str] = []
+    for file in files:
+        try:
+            reports.append(_check(file))
+        except InputError as error:
+            unreadable += error.problems
+        except MooringError as error:
+            unreadable.append(f"{file}: {error}")
+        else:
+            if form == "table":
+                _write_report(reports[-1], show)
+    if form == "json":
+        output.write_json({"files": [_data(report) for report in reports], "errors": unreadable})
+    print_problems(unreadable)
+    if unreadable:
+        sys.exit(CANNOT_ANSWER)
+    sys.exit(NO if any(report.passed < report.total for report in reports) else 0)
+
+
+def _check(file: str) -> FileReport:
+    with Progress(Path(file).name) as progress:
+        return check_file(Path(file), progress=progress.update)
+
+
+def _write_report(report: FileReport, show: int) -> None:
+    page = output.Page()
+    all_pass = report.passed == report.total
+    page.line(f"{report.area} {report.passed}/{report.total}", "green" if all_pass else "red")
+    answers = [list(found) for _, found in groupby(report.differences, _which_answer)]
+    for differences in answers[:show]:
+        _add_answer(page, differences)
+    if len(answers) > show:
+        page.line(
+            f"  … and {counted(len(answers) - show, 'more answer')} that differ;"
+            f" --show {len(answers)} or --output json has all",
+            "dim",
+        )
+    page.write()
+
+
+def _which_answer(difference: Difference) -> tuple[str, int]:
+    return difference.case, difference.position
+
+
+def _add_answer(page: output.Page, differences: list[Difference]) -> None:
+    """One attempt of one case, or the state at its end."""
+    first = differences[0]
+    which = f"attempt {first.position + 1}, pod {first.pod}" if first.pod else "state at the end"
+    page.line(f"  {first.case}: {which}", "bold")
+    for difference in differences:
+        page.line(f"    {difference.field}")
+        page.line(f"      expected  {_shown(difference.expected)}", "green")
+        page.line(f"      got       {_shown(difference.got)}", "red")
+
+
+def _shown(value: Any) -> str:
+    return "nothing" if value is None else msgspec.json.encode(value).decode()
+
+
+def _data(report: FileReport) -> dict[str, Any]:
+    return {
+        "area": report.area,
+        "path": str(report.path),
+        "total": report.total,
+        "passed": report.passed,
+        "attempts": report.attempts,
+        "differences": [asdict(difference) for difference in report.differences],
+    }

@@ -1,0 +1,262 @@
+"""A simulation's report for people: tables that say the most important thing last, where it is seen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from mooring.cli.output import Cell, Column, Page, counted
+from mooring.config import Duration
+from mooring.sim.report import NodeUsage, Pending, SimulationReport, Usage
+from mooring.sim.story import Happening, What
+
+DEFAULT_ROWS = 40
+
+_STYLES = {
+    What.BOUND: "green",
+    What.FINISHED: "green",
+    What.FAILED: "yellow",
+    What.GATED: "yellow",
+    What.IGNORED: "yellow",
+    What.PREEMPTED: "red",
+    What.DELETED: "red",
+    What.QUEUED: "dim",
+}
+_BINARY = ((2**50, "Pi"), (2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"), (1, ""))
+#: From here on a node counts as full, and is coloured so.
+_FULL_PERCENT = 90.0
+
+
+def write_tables(report: SimulationReport, *, rows: int = DEFAULT_ROWS) -> None:
+    """At most `rows` rows of each table; 0 writes all."""
+    page = Page()
+    add_tables(page, report, rows=rows or None)
+    page.write()
+
+
+def add_tables(page: Page, report: SimulationReport, *, rows: int | None) -> None:
+    if report.timeline is not None:
+        _timeline(page, report.timeline)
+    if report.placements:
+        _placements(page, report, rows)
+    if report.preemptions:
+        _preemptions(page, report, rows)
+    if report.volumes:
+        _volumes(page, report, rows)
+    if report.utilisation:
+        _nodes(page, report, rows)
+    if report.pending:
+        _pending(page, report.pending, rows)
+    page.line()
+    page.line(summary(report), "bold green" if report.all_placed else "bold yellow")
+
+
+def summary(report: SimulationReport) -> str:
+    """The answer in one line."""
+    placed = f"{len(report.placements):,} placed"
+    if report.already_placed:
+        placed += f" beside {report.already_placed:,} that had a node"
+    parts = [placed, f"{len(report.pending):,} pending"]
+    if report.finished:
+        parts.append(f"{len(report.finished):,} finished")
+    evicted = sum(len(each.victims) for each in report.preemptions)
+    if evicted:
+        parts.append(f"{evicted:,} preempted")
+    where = counted(report.nodes, "node")
+    return f"{', '.join(parts)}; on {where}, in {when(report.elapsed_s)} of virtual time"
+
+
+def when(at_s: float) -> str:
+    """`1m30s`; to the millisecond, as nobody waits for less."""
+    return str(Duration(round(at_s * 1000) * 1_000_000))
+
+
+# The tables, in their order
+
+
+def _timeline(page: Page, timeline: Sequence[Happening]) -> None:
+    page.heading("TIMELINE")
+    page.table(
+        (
+            Column("TIME", right=True),
+            Column("EVENT"),
+            Column("POD"),
+            Column("NODE"),
+            Column("DETAILS", wraps=True),
+        ),
+        (
+            (when(h.at_s), Cell(h.what, _STYLES.get(h.what, "")), h.pod, h.node, h.message)
+            for h in timeline
+        ),
+    )
+
+
+def _placements(page: Page, report: SimulationReport, rows: int | None) -> None:
+    page.heading("PLACEMENTS")
+    columns = [Column("POD"), Column("NODE"), Column("WHEN", right=True)]
+    ended = any(placed.ended_at_s is not None for placed in report.placements)
+    if ended:
+        columns.append(Column("THEN"))
+    shown = report.placements[:rows]
+    page.table(
+        columns,
+        (
+            (placed.pod, placed.node, when(placed.at_s))
+            + ((_ending(placed.state, placed.ended_at_s),) if ended else ())
+            for placed in shown
+        ),
+    )
+    _more(page, len(report.placements) - len(shown), "pod")
+
+
+def _ending(state: str, at_s: float | None) -> str:
+    return "" if at_s is None else f"{state} at {when(at_s)}"
+
+
+def _preemptions(page: Page, report: SimulationReport, rows: int | None) -> None:
+    page.heading("PREEMPTIONS")
+    shown = report.preemptions[:rows]
+    page.table(
+        (
+            Column("WHEN", right=True),
+            Column("PREEMPTOR"),
+            Column("EVICTED"),
+            Column("NODE"),
+            Column("WHY THIS NODE", wraps=True),
+        ),
+        (
+            (
+                when(each.at_s),
+                f"{each.preemptor} ({each.priority})",
+                "\n".join(f"{victim.pod} ({victim.priority})" for victim in each.victims),
+                each.node,
+                each.why,
+            )
+            for each in shown
+        ),
+    )
+    _more(page, len(report.preemptions) - len(shown), "preemption")
+
+
+def _volumes(page: Page, report: SimulationReport, rows: int | None) -> None:
+    page.heading("VOLUMES BOUND")
+    shown = report.volumes[:rows]
+    page.table(
+        (
+            Column("CLAIM"),
+            Column("VOLUME"),
+            Column("CLASS"),
+            Column("CAPACITY", right=True),
+            Column("WHEN", right=True),
+        ),
+        (
+            (bound.claim, bound.volume, bound.storage_class, bound.capacity, when(bound.at_s))
+            for bound in shown
+        ),
+    )
+    _more(page, len(report.volumes) - len(shown), "volume")
+
+
+def _nodes(page: Page, report: SimulationReport, rows: int | None) -> None:
+    nodes = report.utilisation
+    if rows is not None and len(nodes) > rows:
+        page.heading("NODES, fullest first")
+        nodes = tuple(sorted(nodes, key=lambda each: -each.fullest_percent)[:rows])
+    else:
+        page.heading("NODES")
+    _usage_table(page, (*nodes, NodeUsage("all nodes", report.totals)))
+    _more(page, report.nodes - len(nodes), "node")
+
+
+def _usage_table(page: Page, nodes: Sequence[NodeUsage]) -> None:
+    """Requested of allocatable and the share of it; the share alone where there is no room for more."""
+    in_full = [[amounts(usage) for usage in each.usages] for each in nodes]
+    titles = [usage.resource.upper() for usage in nodes[0].usages]
+    widths = [max(map(len, (titles[i], *(row[i] for row in in_full)))) for i in range(len(titles))]
+    widest_name = max(len(each.node) for each in nodes)
+    fits = widest_name + sum(width + 9 for width in widths) <= page.width
+    columns = [Column("NODE")]
+    for title in titles:
+        columns += (
+            [Column(title, right=True), Column("", right=True)]
+            if fits
+            else [Column(title, right=True)]
+        )
+    page.table(columns, (_usage_row(each, in_full=fits) for each in nodes))
+
+
+def _usage_row(each: NodeUsage, *, in_full: bool) -> Iterable[str | Cell]:
+    total = "bold" if each.node == "all nodes" else ""
+    cells: list[str | Cell] = [Cell(each.node, total)]
+    for usage in each.usages:
+        if in_full:
+            cells.append(Cell(amounts(usage), total))
+        cells.append(_percent(usage))
+    return cells
+
+
+def _percent(usage: Usage) -> Cell:
+    percent = usage.percent
+    if percent is None:
+        return Cell("-", "dim")
+    style = "red" if percent > 100 else "yellow" if percent >= _FULL_PERCENT else ""
+    return Cell(f"{percent:.0f}%", style or ("dim" if not percent else ""))
+
+
+def _pending(page: Page, pending: Sequence[Pending], rows: int | None) -> None:
+    page.heading("PENDING")
+    if rows is not None and len(pending) > rows:
+        _pending_by_reason(page, pending, rows)
+        return
+    page.table(
+        (Column("POD"), Column("TRIED", right=True), Column("WHY", wraps=True)),
+        ((each.pod, f"{each.attempts}×", Cell(each.message, "yellow")) for each in pending),
+    )
+
+
+def _pending_by_reason(page: Page, pending: Sequence[Pending], rows: int) -> None:
+    """Pods by the thousand wait for few reasons."""
+    examples: dict[str, str] = {}
+    for each in pending:
+        examples.setdefault(each.message, each.pod)
+    reasons = Counter(each.message for each in pending).most_common()
+    page.table(
+        (Column("PODS", right=True), Column("SUCH AS"), Column("WHY", wraps=True)),
+        (
+            (f"{count:,}", examples[message], Cell(message, "yellow"))
+            for message, count in reasons[:rows]
+        ),
+    )
+    _more(page, len(reasons) - len(reasons[:rows]), "reason")
+    page.line("--output json has every pod", "dim")
+
+
+def _more(page: Page, left_out: int, what: str) -> None:
+    if left_out > 0:
+        page.line(
+            f"… and {counted(left_out, f'more {what}')}; --rows 0 or --output json has all", "dim"
+        )
+
+
+# Amounts
+
+
+def amounts(usage: Usage) -> str:
+    """`1.5/4`, `3.2/8Gi`, `12/110`: requested of allocatable, in the unit that suits the larger."""
+    match usage.unit:
+        case "millicores":
+            return f"{_cores(usage.requested)}/{_cores(usage.allocatable)}"
+        case "bytes":
+            largest = max(usage.requested, usage.allocatable)
+            size, suffix = next((s, name) for s, name in _BINARY if largest >= s or s == 1)
+            return f"{_short(usage.requested / size)}/{_short(usage.allocatable / size)}{suffix}"
+        case _:
+            return f"{usage.requested:,}/{usage.allocatable:,}"
+
+
+def _cores(milli: int) -> str:
+    return f"{milli / 1000:,.3f}".rstrip("0").rstrip(".")
+
+
+def _short(number: float) -> str:
+    return f"{number:,.1f}".removesuffix(".0")

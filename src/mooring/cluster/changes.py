@@ -1,0 +1,38 @@
+"""Which rows changed, in the order they did, so that what was derived from them can be kept.
+
+Whoever keeps something remembers a position in the log and later asks which rows changed since. The log is
+cut from time to time; a position that was cut off means that everything may have changed.
+"""
+
+from __future__ import annotations
+
+_LONGEST = 65_536
+
+
+class ChangeLog:
+    """The rows whose pods changed, or whose node changed."""
+
+    def __init__(self) -> None:
+        self._rows: list[int] = []
+        self._cut = 0
+
+    @property
+    def position(self) -> int:
+        """Where the log ends now."""
+        return self._cut + len(self._rows)
+
+    def note(self, row: int) -> None:
+        self._rows.append(row)
+        if len(self._rows) > _LONGEST:
+            half = _LONGEST // 2
+            del self._rows[:half]
+            self._cut += half
+
+    def since(self, position: int) -> list[int] | None:
+        """The rows noted since then, each once; None if the log does not reach back that far."""
+        if position < self._cut:
+            return None
+        start = position - self._cut
+        if start == len(self._rows):
+            return []
+        return list(dict.fromkeys(self._rows[start:]))

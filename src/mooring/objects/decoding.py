@@ -1,0 +1,190 @@
+"""From plain values or JSON text to typed objects, and what is wrong with those that do not decode."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from mooring.objects.kinds import KINDS
+from mooring.objects.meta import KubeObject, decode_hook
+
+#: How many wrong fields of one object are told apart before giving up on it.
+_MOST_PROBLEMS = 20
+
+_PATH = re.compile(r"(?s)(.*) - at (`key` in )?`\$(.*)`")
+_STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]|(\[\.\.\.\])")
+_EXPECTED = re.compile(r"Expected `(.+?)`, got `(.+?)`")
+
+_WORDS = {
+    "str": "a string",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+    "null": "nothing",
+    "datetime": "a time",
+}
+
+_ADVICE = (
+    ("quantit", "; write it as 500m, 2 or 1.5Gi"),
+    ("RFC3339", "; write it as 2026-01-31T12:00:00Z"),
+)
+
+
+def decode_object(raw: Mapping[str, Any]) -> KubeObject:
+    """One object as it stands: nothing is defaulted or checked beyond its types.
+
+    Raises ValueError, which begins with the path of the field that is wrong.
+    """
+    kind = kind_of(raw.get("apiVersion"), raw.get("kind"))
+    if kind is None:
+        raise ValueError(f"kind: mooring does not read {raw.get('kind')!r}")
+    try:
+        return convert(raw, kind)
+    except msgspec.ValidationError:
+        path, problem = next(type_problems(raw, kind))
+        raise ValueError(f"{path}: {problem}" if path else problem) from None
+
+
+def kind_of(api_version: object, kind: object) -> type[KubeObject] | None:
+    """The type for a kind, whatever the version; None for one that mooring does not read."""
+    if not isinstance(api_version, str) or not isinstance(kind, str):
+        return None
+    return KINDS.get((group_of(api_version), kind))
+
+
+def group_of(api_version: str) -> str:
+    group, slash, _ = api_version.rpartition("/")
+    return group if slash else ""
+
+
+def convert(raw: Mapping[str, Any], kind: type[KubeObject]) -> KubeObject:
+    """Raises msgspec.ValidationError."""
+    return msgspec.convert(raw, kind, dec_hook=decode_hook)
+
+
+def decode_json(text: msgspec.Raw | bytes, kind: type[KubeObject]) -> KubeObject:
+    """Raises msgspec.ValidationError, also for a null where only a value will do."""
+    return _decoder(kind).decode(text)
+
+
+@cache
+def _decoder(kind: type[KubeObject]) -> msgspec.json.Decoder[KubeObject]:
+    return msgspec.json.Decoder(kind, dec_hook=decode_hook)
+
+
+def identified(obj: KubeObject, api_version: str, kind: str) -> KubeObject:
+    """An item of a typed list does not say what it is: its list does."""
+    if obj.kind and obj.api_version:
+        return obj
+    return replace(obj, api_version=obj.api_version or api_version, kind=obj.kind or kind)
+
+
+def without_nulls(value: Any) -> Any:
+    """What the API makes of a value: a key with null is as good as absent."""
+    if isinstance(value, dict):
+        return {k: without_nulls(v) for k, v in value.items() if v is not None}
+    if isinstance(value, list):
+        return [without_nulls(each) for each in value]
+    return value
+
+
+def type_problems(raw: Mapping[str, Any], kind: type[KubeObject]) -> Iterator[tuple[str, str]]:
+    """Every field of the wrong type: its path, and what is wrong with it.
+
+    The decoder stops at the first, so each one found is taken out and the rest is decoded again.
+    """
+    rest = copy.deepcopy(dict(raw))
+    for _ in range(_MOST_PROBLEMS):
+        try:
+            convert(rest, kind)
+        except msgspec.ValidationError as error:
+            problem, steps = _problem_and_steps(error)
+            steps = _with_key(rest, kind, steps)
+            yield _spelled(steps), _in_words(problem)
+            if not _taken_out(rest, steps):
+                return
+        else:
+            return
+
+
+def _problem_and_steps(error: msgspec.ValidationError) -> tuple[str, list[str | int]]:
+    found = _PATH.fullmatch(str(error))
+    if found is None:
+        return str(error), []
+    problem, _, path = found.groups()
+    steps: list[str | int] = []
+    for name, index, anything in _STEP.findall(path):
+        steps.append(int(index) if index else anything or name)
+    return problem, steps
+
+
+def _with_key(raw: Any, kind: type[KubeObject], steps: list[str | int]) -> list[str | int]:
+    """The decoder does not say which key of a map it choked on: try them one by one."""
+    if "[...]" not in steps:
+        return steps
+    at = steps.index("[...]")
+    holder = _at(raw, steps[:at])
+    if not isinstance(holder, dict):
+        return steps[:at]
+    entries = dict(holder)
+    culprit = None
+    for key, value in entries.items():
+        holder.clear()
+        holder[key] = value
+        try:
+            convert(raw, kind)
+        except msgspec.ValidationError as error:
+            if _problem_and_steps(error)[1][: at + 1] == steps[: at + 1]:
+                culprit = key
+                break
+    holder.clear()
+    holder.update(entries)
+    return steps[:at] if culprit is None else [*steps[:at], culprit, *steps[at + 1 :]]
+
+
+def _at(value: Any, steps: list[str | int]) -> Any:
+    for step in steps:
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
+
+
+def _taken_out(raw: dict[str, Any], steps: list[str | int]) -> bool:
+    while steps and isinstance(steps[-1], int):
+        # Without an entry, those behind it would be counted wrongly: the list goes as a whole.
+        steps = steps[:-1]
+    holder = _at(raw, steps[:-1]) if steps else None
+    return isinstance(holder, dict) and holder.pop(steps[-1], None) is not None
+
+
+def _spelled(steps: list[str | int]) -> str:
+    """`spec.containers[0].resources.requests[cpu]`."""
+    path = ""
+    for step in steps:
+        if isinstance(step, int):
+            path += f"[{step}]"
+        elif re.fullmatch(r"\w+", step):
+            path += f".{step}"
+        else:
+            path += f"[{step}]"
+    return path.lstrip(".")
+
+
+def _in_words(problem: str) -> str:
+    expected = _EXPECTED.fullmatch(problem)
+    if expected is None:
+        return next((problem + advice for start, advice in _ADVICE if start in problem), problem)
+    wanted = [_WORDS.get(word, word) for word in expected[1].split(" | ") if word != "null"]
+    got = _WORDS.get(expected[2], expected[2])
+    advice = "; put it in quotes" if "str" in expected[1] and got != "a mapping" else ""
+    return f"must be {' or '.join(wanted)}, not {got}{advice}"

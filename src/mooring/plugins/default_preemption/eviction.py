@@ -1,0 +1,182 @@
+"""Sending victims away, beside the scheduling cycle, while their preemptor waits.
+
+A victim that is not bound yet is stopped in memory: one that waits on Permit, or is in PreBind, returns
+to the queue. Any other is marked with a condition that says why, and deleted through the API.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mooring.errors import ApiError, NotFound
+from mooring.framework.api import Event, PodStatusPatch
+from mooring.framework.handle import PluginHandle
+from mooring.objects.pod import Pod, PodCondition
+
+_LOG = logging.getLogger(__name__)
+
+DISRUPTION_TARGET = "DisruptionTarget"
+PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
+
+#: Users meet these texts in Events and in `kubectl describe`, so they are the reference's, verbatim.
+_CONDITION_MESSAGE = "{}: preempting to accommodate a higher priority pod"
+_NOTE = "Preempted by pod {} on node {}"
+_IN_MEMORY = " (in kube-scheduler memory)."
+
+
+def terminating_by_preemption(pod: Pod) -> bool:
+    condition = pod.condition(DISRUPTION_TARGET)
+    return (
+        pod.terminating
+        and condition is not None
+        and condition.status == "True"
+        and condition.reason == PREEMPTION_BY_SCHEDULER
+    )
+
+
+@dataclass(slots=True, eq=False)
+class _Eviction:
+    """The victims of one preemptor."""
+
+    preemptor: Pod
+    node_name: str
+    #: From most to least important; at least one.
+    victims: list[Pod]
+    #: The last of them, from when it is its turn.
+    last: Pod | None = None
+    work: Coroutine[Any, Any, None] | None = None
+
+
+class Evictions:
+    """The evictions under way, by UID of the preemptor."""
+
+    def __init__(self, handle: PluginHandle, plugin: str) -> None:
+        self._handle = handle
+        self._plugin = plugin
+        self._under_way: dict[str, _Eviction] = {}
+
+    def start(self, preemptor: Pod, node_name: str, victims: Sequence[Pod]) -> None:
+        """Return at once; nothing is done about victims that are on their way out already."""
+        staying = [victim for victim in victims if not victim.terminating]
+        if not staying:
+            return
+        eviction = _Eviction(preemptor, node_name, staying)
+        eviction.work = self._run(eviction)
+        self._under_way[preemptor.uid] = eviction
+        self._handle.spawn(eviction.work)
+
+    def holds_back(self, preemptor: Pod) -> bool:
+        """Whether the preemptor has to wait for its victims to be on their way.
+
+        The last victim's departure may be heard of before the call that asked for it returns; the
+        preemptor must not miss it, so it is not held back once that victim is seen leaving.
+        """
+        eviction = self._under_way.get(preemptor.uid)
+        if eviction is None or _dropped(eviction):
+            return False
+        if eviction.last is None:
+            return True
+        observed = self._handle.observed_pod(eviction.last.key)
+        return observed is not None and not observed.terminating
+
+    async def _run(self, eviction: _Eviction) -> None:
+        preemptor = eviction.preemptor
+        succeeded = False
+        try:
+            succeeded = await self._carry_out(eviction)
+        except Exception:
+            _LOG.exception("evicting pods for %s", preemptor.key)
+        finally:
+            if self._under_way.get(preemptor.uid) is eviction:
+                del self._under_way[preemptor.uid]
+        if not succeeded:
+            # No event may come that would have the pod tried again.
+            self._handle.activate({preemptor.key: preemptor})
+
+    async def _carry_out(self, eviction: _Eviction) -> bool:
+        """Whether all went well. All victims but the last leave side by side."""
+        cleared = await self._clear_nominations(eviction)
+        *others, last = eviction.victims
+        evicted = await asyncio.gather(*(self._evict(eviction, victim) for victim in others))
+        if not all(evicted):
+            return False
+        eviction.last = last
+        return await self._evict(eviction, last) and cleared
+
+    async def _clear_nominations(self, eviction: _Eviction) -> bool:
+        """Pods of lower priority that counted on the node should look for another soon."""
+        cleared = True
+        for pod in self._handle.nominator.nominated_pods_for_node(eviction.node_name):
+            if pod.priority < eviction.preemptor.priority and pod.nominated_node_name:
+                try:
+                    await self._handle.writer.patch_pod_status(
+                        pod, PodStatusPatch(nominated_node_name="")
+                    )
+                except ApiError as error:
+                    _LOG.warning("clearing the nomination of %s: %s", pod.key, error)
+                    cleared = False
+        return cleared
+
+    async def _evict(self, eviction: _Eviction, victim: Pod) -> bool:
+        note = _NOTE.format(eviction.preemptor.uid, eviction.node_name)
+        if self._stop_in_memory(victim):
+            note += _IN_MEMORY
+        else:
+            try:
+                await self._delete(victim, eviction.preemptor)
+            except NotFound:
+                return True
+            except ApiError as error:
+                _LOG.warning("preempting %s: %s", victim.key, error)
+                return False
+        self._handle.writer.record_event(
+            Event(
+                regarding=victim,
+                type="Normal",
+                reason="Preempted",
+                action="Preempting",
+                note=note,
+                reporting_controller=self._handle.profile_name,
+                related=eviction.preemptor,
+            )
+        )
+        return True
+
+    def _stop_in_memory(self, victim: Pod) -> bool:
+        waiting = self._handle.waiting_pod(victim.uid)
+        if waiting is not None:
+            return waiting.preempt(self._plugin, "preempted")
+        in_pre_bind = self._handle.pod_in_pre_bind(victim.uid)
+        return in_pre_bind is not None and in_pre_bind.cancel(f"preempted by {self._plugin}")
+
+    async def _delete(self, victim: Pod, preemptor: Pod) -> None:
+        condition = PodCondition(
+            type=DISRUPTION_TARGET,
+            status="True",
+            reason=PREEMPTION_BY_SCHEDULER,
+            message=_CONDITION_MESSAGE.format(preemptor.scheduler_name),
+            observed_generation=victim.metadata.generation,
+        )
+        if not _says(victim, condition):
+            await self._handle.writer.patch_pod_status(victim, PodStatusPatch(condition))
+        await self._handle.writer.delete_pod(victim)
+
+
+def _dropped(eviction: _Eviction) -> bool:
+    """A driver may close work instead of running it, as a replay does that evicts by itself."""
+    work = eviction.work
+    return work is not None and inspect.getcoroutinestate(work) == inspect.CORO_CLOSED
+
+
+def _says(pod: Pod, condition: PodCondition) -> bool:
+    known = pod.condition(condition.type)
+    return known is not None and (known.status, known.reason, known.message) == (
+        condition.status,
+        condition.reason,
+        condition.message,
+    )

@@ -1,0 +1,246 @@
+"""Preemption tried out on many nodes at once: pods are taken from columns instead of from nodes.
+
+A filter that sees the pods of a node only through its columns cannot tell a node from a row in which
+they were changed. So the first of the filters judge all nodes without their pods of lower priority in one
+pass; where all filters are of this kind, pods are also put back on all nodes at once, the most
+important of each node first. What columns cannot show is tried node by node: nodes with
+nominated pods, host ports that come and go, and whatever other filters say.
+
+Measured beside the other form (`benchmarks/preemption.py`), this takes a tenth of the time or less.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster.columns import Columns, Mask
+from mooring.cluster.node_info import NodeInfo
+from mooring.config.extension_points import ExtensionPoint as Point
+from mooring.framework.plugin_calls import Calls
+from mooring.framework.status import Status
+from mooring.objects.pod import Pod
+from mooring.plugins.default_preemption.candidates import NO_VICTIMS, DryRun, Outcome, outcome
+from mooring.plugins.default_preemption.lower_priority import LowerPriority
+
+_LOG = logging.getLogger(__name__)
+
+RowIndex = NDArray[np.intp]
+
+#: Built-in filters that see a node's pods only through the columns of requests, pods and ports.
+READ_USAGE = frozenset(("NodePorts", "NodeResourcesFit"))
+#: Built-in filters that do not look at a node's pods at all.
+READ_NODE = frozenset(
+    (
+        "NodeAffinity",
+        "NodeDeclaredFeatures",
+        "NodeName",
+        "NodeUnschedulable",
+        "TaintToleration",
+    )
+)
+
+#: Fewer nodes than this at a time are not worth the arrays.
+_SMALLEST_PART = 64
+
+
+@dataclass(slots=True)
+class ManyNodes:
+    """One pod's preemption tried out, part by part of the nodes."""
+
+    run: DryRun
+    lower: LowerPriority
+    #: How many nodes to try at a time: the search may end after any of them.
+    part_size: int
+    _filters: _Filters = field(init=False)
+    #: The columns, less the pods that are taken away.
+    _without: Columns = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.part_size = max(self.part_size, _SMALLEST_PART)
+        self._filters = _Filters.of(self.run)
+        self._without = _changeable(self.run.snapshot.columns)
+
+    def on_nodes(self, nodes: Sequence[NodeInfo]) -> Iterator[tuple[str, Outcome]]:
+        """As `DryRun.on_nodes`, with the same answers."""
+        for start in range(0, len(nodes), self.part_size):
+            part = nodes[start : start + self.part_size]
+            try:
+                outcomes = self._try(part)
+            except Exception:
+                # Node by node, it becomes clear where a filter fails and what follows from it.
+                _LOG.exception("trying preemption on many nodes at once")
+                yield from self.run.on_nodes(part)
+            else:
+                yield from ((node.name, outcomes[node.row]) for node in part)
+
+    def _try(self, nodes: Sequence[NodeInfo]) -> dict[int, Outcome]:
+        """The outcome by row."""
+        rows = np.fromiter((node.row for node in nodes), np.intp, len(nodes))
+        self.lower.refresh(self.run.snapshot, rows)
+        inhabited = self.lower.pod_count[rows] > 0
+        outcomes: dict[int, Outcome] = dict.fromkeys(rows[~inhabited].tolist(), NO_VICTIMS)
+        rows = rows[inhabited]
+        alone = self._to_be_tried_alone(rows)
+        self._try_alone(self.run, rows[alone], outcomes)
+        together = rows[~alone]
+        if not len(together):
+            return outcomes
+        self._take_away(together)
+        together = self._filters.refuse(self._without, together, outcomes)
+        if self._filters.complete:
+            self._put_back(together, outcomes)
+        else:
+            self._try_alone(self._filters.run_of_the_rest(), together, outcomes)
+        return outcomes
+
+    def _try_alone(self, run: DryRun, rows: RowIndex, outcomes: dict[int, Outcome]) -> None:
+        for row in rows.tolist():
+            outcomes[row] = run.on_node(run.snapshot.at(row))
+
+    def _to_be_tried_alone(self, rows: RowIndex) -> Mask:
+        """bool[row asked for]: nodes whose nominated pods or host ports have to be looked at."""
+        run = self.run
+        pod, nominator = run.pod, run.framework.nominator
+        row_of = run.snapshot.columns.row_of
+        held = [
+            row_of[name]
+            for name in nominator.nodes()
+            if name in row_of
+            and any(
+                other.priority >= pod.priority and other.uid != pod.uid
+                for other in nominator.nominated_pods_for_node(name)
+            )
+        ]
+        alone: Mask = np.isin(rows, held)
+        return alone | self.lower.holds_ports[rows] if pod.host_ports else alone
+
+    def _take_away(self, rows: RowIndex) -> None:
+        self._without.requested[:, rows] -= self.lower.requested[:, rows]
+        self._without.pod_count[rows] -= self.lower.pod_count[rows]
+
+    def _put_back(self, rows: RowIndex, outcomes: dict[int, Outcome]) -> None:
+        """One pod on every node, then the next, as long as any node has one left."""
+        queues = {row: self._in_order(row) for row in rows.tolist()}
+        for turn, pods in enumerate(zip_longest(*(queue.pods for queue in queues.values()))):
+            returning = [
+                (row, pod) for row, pod in zip(queues, pods, strict=True) if pod is not None
+            ]
+            for row, pod in self._unfit(returning):
+                queues[row].victims.append(pod)
+                queues[row].violations += turn < queues[row].protected
+        for row, queue in queues.items():
+            outcomes[row] = queue.outcome(self.run, self._without.names[row])
+
+    def _in_order(self, row: int) -> _Queue:
+        run = self.run
+        node = run.snapshot.at(row)
+        violating, others = run.budgets.split(run.by_importance(run.potential_victims(node)))
+        return _Queue([*violating, *others], len(violating))
+
+    def _unfit(self, returning: Sequence[tuple[int, Pod]]) -> Iterable[tuple[int, Pod]]:
+        """Put a pod back on each of these rows, where it leaves room enough; those it does not."""
+        without = self._without
+        rows = np.fromiter((row for row, _ in returning), np.intp, len(returning))
+        requested = np.zeros((len(without.requested), len(rows)), np.int64)
+        for name, index in without.resources.items():
+            requested[index] = [pod.held.get(name, 0) for _, pod in returning]
+        without.requested[:, rows] += requested
+        without.pod_count[rows] += 1
+        unfit = ~self._filters.accept(without, rows)
+        without.requested[:, rows[unfit]] -= requested[:, unfit]
+        without.pod_count[rows[unfit]] -= 1
+        return (returning[i] for i in np.flatnonzero(unfit).tolist())
+
+
+@dataclass(slots=True)
+class _Queue:
+    """The pods to put back on a node."""
+
+    #: In the order of their turns: first those that a budget protects.
+    pods: list[Pod]
+    protected: int
+    #: Those for whom there was no room, and how many of them a budget protects.
+    victims: list[Pod] = field(default_factory=list)
+    violations: int = 0
+
+    def outcome(self, run: DryRun, node_name: str) -> Outcome:
+        mixed = 0 < self.protected < len(self.pods)
+        victims = run.by_importance(self.victims) if mixed else self.victims
+        return outcome(node_name, victims, self.violations)
+
+
+@dataclass(frozen=True, slots=True)
+class _Filters:
+    """The first of the filters that are asked about this pod: as many as can be shown columns."""
+
+    run: DryRun
+    calls: tuple[Calls, ...]
+    #: Whether these are all of them.
+    complete: bool
+
+    @classmethod
+    def of(cls, run: DryRun) -> _Filters:
+        asked = [
+            call
+            for call in run.framework.points[Point.FILTER]
+            if call.name not in run.state.skip_filter
+        ]
+        first: list[Calls] = []
+        for call in asked:
+            if not _reads_columns(call):
+                break
+            first.append(call)
+        return cls(run, tuple(first), len(first) == len(asked))
+
+    def refuse(self, columns: Columns, rows: RowIndex, outcomes: dict[int, Outcome]) -> RowIndex:
+        """Note why rows are refused, and return the others."""
+        for call in self.calls:
+            assert call.filter_rows is not None
+            verdicts = call.filter_rows(self.run.state, self.run.pod, columns, rows)
+            refused = verdicts.codes != 0
+            statuses: dict[int, Status] = {}
+            for i in np.flatnonzero(refused).tolist():
+                code = int(verdicts.codes[i])
+                if code not in statuses:
+                    statuses[code] = verdicts.decode(code).by(call.name)
+                outcomes[int(rows[i])] = statuses[code]
+            rows = rows[~refused]
+        return rows
+
+    def run_of_the_rest(self) -> DryRun:
+        """For nodes that were not refused: what does not depend on pods is not asked again."""
+        passed = frozenset(call.name for call in self.calls) & READ_NODE
+        state = self.run.state.clone()
+        state.skip_filter |= passed
+        return replace(self.run, state=state)
+
+    def accept(self, columns: Columns, rows: RowIndex) -> Mask:
+        """bool[row asked for]: of rows that none refused before, where pods were put back since."""
+        accepted = np.ones(len(rows), np.bool_)
+        for call in self.calls:
+            if call.name in READ_USAGE:
+                assert call.filter_rows is not None
+                verdicts = call.filter_rows(self.run.state, self.run.pod, columns, rows)
+                accepted &= verdicts.codes == 0
+        return accepted
+
+
+def _reads_columns(call: Calls) -> bool:
+    """Only of the built-in plugin is it known; another of its name may read what it likes."""
+    built_in = type(call.plugin).__module__.startswith("mooring.plugins.")
+    return built_in and call.name in READ_USAGE | READ_NODE
+
+
+def _changeable(columns: Columns) -> Columns:
+    """The same columns, with requests and pods of its own."""
+    other = copy.copy(columns)
+    other.requested = columns.requested.copy()
+    other.pod_count = columns.pod_count.copy()
+    return other

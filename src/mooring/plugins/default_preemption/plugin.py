@@ -1,0 +1,276 @@
+"""The plugin: who may preempt, where it would help, which node it is, and off with the victims."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cmp_to_key, partial
+
+from mooring.cluster.node_info import NodeInfo
+from mooring.cluster.snapshot import Snapshot
+from mooring.config.args import DefaultPreemptionArgs
+from mooring.errors import MooringError
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.handle import PluginHandle
+from mooring.framework.interface import (
+    CLEAR_NOMINATION,
+    NodeStatuses,
+    Nomination,
+    PostFilterResult,
+)
+from mooring.framework.status import SUCCESS, Code, Status, unresolvable, unschedulable
+from mooring.objects.meta import KubeObject
+from mooring.objects.pod import Pod
+from mooring.plugins.default_preemption.budgets import BudgetBook
+from mooring.plugins.default_preemption.candidates import (
+    Candidate,
+    DryRun,
+    Found,
+    Outcome,
+    candidates_wanted,
+    search,
+)
+from mooring.plugins.default_preemption.choice import best
+from mooring.plugins.default_preemption.eviction import Evictions, terminating_by_preemption
+from mooring.plugins.default_preemption.lower_priority import LowerPriorities
+from mooring.plugins.default_preemption.many_nodes import ManyNodes
+
+#: Users meet these texts in Events and in `kubectl describe`, so they are the reference's, verbatim.
+PREFIX = "preemption: {}"
+NEVER = unschedulable("not eligible due to preemptionPolicy=Never.")
+VICTIMS_TERMINATING = unschedulable("not eligible due to a terminating pod on the nominated node.")
+NO_NODES = Status(Code.ERROR, ("no nodes available",))
+NO_CANDIDATE = unschedulable("no candidate node for preemption")
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+WAITING = unresolvable("waiting for the preemption for this pod to be finished")
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionDetail:
+    """How preemption was decided on, for explanations."""
+
+    #: Node name → what it would take there, for the nodes where it would help.
+    candidates: Mapping[str, Candidate]
+    #: Node name → why it would not help there, for the other nodes that were tried.
+    rejected: Mapping[str, Status]
+    #: The equally good nodes by name, the one taken first.
+    tied: tuple[str, ...] = ()
+    #: Who has to leave, from most to least important.
+    victims: tuple[Pod, ...] = ()
+    #: "" if preemption does not help anywhere.
+    nominated_node: str = ""
+
+
+class DefaultPreemption:
+    name = "DefaultPreemption"
+
+    def __init__(self, args: DefaultPreemptionArgs | None, handle: PluginHandle) -> None:
+        self._args = args or DefaultPreemptionArgs()
+        self._handle = handle
+        self._budgets = BudgetBook(handle.cluster.listers)
+        self._lower_priorities = LowerPriorities()
+        self._evictions = Evictions(handle, self.name)
+
+    # To be overridden
+
+    def is_eligible_pod(self, node: NodeInfo, victim: Pod, preemptor: Pod) -> bool:
+        """Whether a pod of lower priority may be evicted for this one."""
+        return True
+
+    def more_important_pod(self, a: Pod, b: Pod) -> bool:
+        """Whether the first pod is to be spared rather than the second."""
+        now = self._now()
+        return _importance(a, now) < _importance(b, now)
+
+    def narrow_candidates(
+        self, pod: Pod, candidates: Mapping[str, Candidate]
+    ) -> Mapping[str, Candidate]:
+        """The candidates that others agree to, by node name; here extenders have their say.
+
+        They may leave nodes out and change the victims. Raises MooringError to fail the attempt.
+        """
+        return candidates
+
+    def offset(self, nodes: int) -> int:
+        """Where among so many nodes the search begins: the reference begins anywhere."""
+        return 0
+
+    # Extension points
+
+    def post_filter(
+        self, state: CycleState, pod: Pod, statuses: NodeStatuses
+    ) -> tuple[PostFilterResult | None, Status]:
+        result, status = self.decide(state, pod, statuses)
+        if result is not None and isinstance(result.detail, PreemptionDetail) and status.ok:
+            detail = result.detail
+            self._evictions.start(self._latest(pod) or pod, detail.nominated_node, detail.victims)
+        return result, status
+
+    def decide(
+        self, state: CycleState, pod: Pod, statuses: NodeStatuses
+    ) -> tuple[PostFilterResult | None, Status]:
+        """What `post_filter` does, without doing it."""
+        result, status = self._preempt(state, pod, statuses)
+        if status.message:
+            status = Status(status.code, (PREFIX.format(status.message),))
+        return result, status
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        return WAITING if self._evictions.holds_back(pod) else SUCCESS
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        """The filters that refused the pod know better when to try it again; here it is only said
+        that a pod which is held back may be let in.
+        """
+        return (EventWithHint(ClusterEvent(Resource.POD, Action.DELETE), _never_helps),)
+
+    # The steps
+
+    def _preempt(
+        self, state: CycleState, pod: Pod, statuses: NodeStatuses
+    ) -> tuple[PostFilterResult | None, Status]:
+        latest = self._latest(pod)
+        if latest is None:
+            return None, Status(Code.ERROR, (f'pod "{pod.name}" not found',))
+        pod, snapshot = latest, self._handle.cluster.snapshot()
+        ineligible = self._ineligible(pod, statuses, snapshot)
+        if ineligible is not None:
+            return None, ineligible
+        if not len(snapshot):
+            return None, NO_NODES
+        found = self._find_candidates(state, pod, statuses, snapshot)
+        if not found.candidates:
+            return _no_help(found, len(snapshot))
+        try:
+            candidates = self.narrow_candidates(
+                pod, {candidate.node_name: candidate for candidate in found.candidates}
+            )
+        except MooringError as error:
+            return None, Status(Code.ERROR, (str(error),))
+        tied = best(candidates.values(), self._now())
+        if not tied:
+            return None, NO_CANDIDATE
+        return _take(tied, candidates, found), SUCCESS
+
+    def _latest(self, pod: Pod) -> Pod | None:
+        return self._handle.observed_pod(pod.key)
+
+    def _ineligible(self, pod: Pod, statuses: NodeStatuses, snapshot: Snapshot) -> Status | None:
+        """Why the pod may not preempt; None if it may."""
+        if pod.spec.preemption_policy == "Never":
+            return NEVER
+        name = pod.nominated_node_name
+        node = snapshot.get(name) if name else None
+        if node is None or statuses.get(name).code == Code.UNRESOLVABLE:
+            return None
+        waits = any(
+            victim.priority < pod.priority
+            and self.is_eligible_pod(node, victim, pod)
+            and terminating_by_preemption(victim)
+            for victim in node.pods.values()
+        )
+        return VICTIMS_TERMINATING if waits else None
+
+    def _find_candidates(
+        self, state: CycleState, pod: Pod, statuses: NodeStatuses, snapshot: Snapshot
+    ) -> Found:
+        nodes = statuses.nodes_with(Code.UNSCHEDULABLE)
+        if not nodes:
+            return Found()
+        wanted = candidates_wanted(len(nodes), self._args)
+        start = self.offset(len(nodes))
+        dry_run = self._dry_run(state, pod, snapshot)
+        return search(self._try(dry_run, [*nodes[start:], *nodes[:start]], wanted), wanted)
+
+    def _dry_run(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> DryRun:
+        return DryRun(
+            framework=self._handle.framework,
+            state=state.clone(),
+            pod=pod,
+            snapshot=snapshot,
+            budgets=self._budgets.current(),
+            is_eligible=(
+                (lambda node, victim: self.is_eligible_pod(node, victim, pod))
+                if self._is_overridden("is_eligible_pod")
+                else None
+            ),
+            by_importance=self._by_importance(),
+        )
+
+    def _try(
+        self, dry_run: DryRun, nodes: Sequence[NodeInfo], wanted: int
+    ) -> Iterator[tuple[str, Outcome]]:
+        if dry_run.is_eligible is not None:
+            # What pods of lower priority hold is not what can be freed.
+            return dry_run.on_nodes(nodes)
+        lower = self._lower_priorities.than(dry_run.pod.priority, dry_run.snapshot.columns)
+        return ManyNodes(dry_run, lower, wanted).on_nodes(nodes)
+
+    def _by_importance(self) -> Callable[[Iterable[Pod]], list[Pod]]:
+        """How to sort pods from most to least important; those that are equally so stay in order."""
+        if self._is_overridden("more_important_pod"):
+            return partial(sorted, key=cmp_to_key(self._compare))
+        now = self._now()
+        return partial(sorted, key=lambda pod: _importance(pod, now))
+
+    def _compare(self, a: Pod, b: Pod) -> int:
+        return int(self.more_important_pod(b, a)) - int(self.more_important_pod(a, b))
+
+    def _is_overridden(self, hook: str) -> bool:
+        method = getattr(self, hook)
+        return getattr(method, "__func__", None) is not getattr(DefaultPreemption, hook)
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._handle.clock.now(), UTC)
+
+
+def _importance(pod: Pod, now: datetime) -> tuple[int, datetime]:
+    """Less is more important: a higher priority, then an earlier start."""
+    return -pod.priority, pod.status.start_time or now
+
+
+def _no_help(found: Found, nodes: int) -> tuple[PostFilterResult | None, Status]:
+    if found.error:
+        return None, Status(Code.ERROR, (found.error,))
+    detail = PreemptionDetail(candidates={}, rejected=found.rejected)
+    return (
+        PostFilterResult(CLEAR_NOMINATION, detail),
+        unschedulable(_fit_error(found.rejected, nodes)),
+    )
+
+
+def _fit_error(rejected: Mapping[str, Status], nodes: int) -> str:
+    """Why not even preemption helps, with how many nodes give each reason."""
+    # Thousands of nodes share a few statuses, and a status takes long to hash.
+    statuses = {id(status): status for status in rejected.values()}
+    reasons: Counter[str] = Counter()
+    for number, count in Counter(map(id, rejected.values())).items():
+        for reason in statuses[number].all_reasons:
+            reasons[reason] += count
+    if len(rejected) < nodes:
+        reasons[NOT_HELPFUL] += nodes - len(rejected)
+    entries = sorted(f"{count} {reason}" for reason, count in reasons.items())
+    return f"0/{nodes} nodes are available: {', '.join(entries)}."
+
+
+def _take(
+    tied: Sequence[Candidate], candidates: Mapping[str, Candidate], found: Found
+) -> PostFilterResult:
+    taken = tied[0]
+    return PostFilterResult(
+        Nomination(taken.node_name),
+        PreemptionDetail(
+            candidates=candidates,
+            rejected=found.rejected,
+            tied=tuple(candidate.node_name for candidate in tied),
+            victims=taken.victims,
+            nominated_node=taken.node_name,
+        ),
+    )
+
+
+def _never_helps(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    return Hint.SKIP

@@ -1,0 +1,327 @@
+"""NodeVolumeLimits: a node is given no more volumes of a driver than the driver can attach there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from mooring.cluster.listers import Index
+from mooring.cluster.node_info import NodeInfo
+from mooring.cluster.snapshot import Snapshot
+from mooring.errors import MooringError
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.interface import Handle
+from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
+from mooring.framework.volume_signature import sign_volumes
+from mooring.objects.claims import (
+    claim_name,
+    claim_not_found,
+    class_of_claim,
+    ownership_problem,
+    uses_claim,
+)
+from mooring.objects.csi_translation import (
+    IN_TREE_PLUGINS,
+    TranslationError,
+    plugin_of,
+    translate_inline,
+    translate_volume,
+)
+from mooring.objects.meta import KubeObject
+from mooring.objects.pod import Pod
+from mooring.objects.storage import (
+    CSIDriver,
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    Volume,
+    VolumeAttachment,
+)
+
+#: Removing pods would help.
+TOO_MANY = unschedulable("node(s) exceed max volume count")
+DRIVER_MISSING = "{} CSI driver is not installed on the node"
+NAMELESS_CLAIM = "PersistentVolumeClaim had no name"
+
+_PRE_FILTER = "PreFilterNodeVolumeLimits"
+
+
+class Attachable(NamedTuple):
+    """A volume as its driver knows it."""
+
+    driver: str
+    handle: str
+    #: In place of a handle that is not given out yet: the claim that the volume will be for.
+    claim_key: str = ""
+
+
+class _NoClaim(MooringError):
+    """A pod's claim is not there."""
+
+
+class _BadVolume(MooringError):
+    """A pod whose volumes make no sense: the attempt fails."""
+
+
+@dataclass(slots=True)
+class _NewVolumes:
+    """What a pod would attach, found once for nodes with a CSINode and once for those without."""
+
+    by_migration: dict[bool, tuple[Attachable, ...]] = field(default_factory=dict)
+
+
+class NodeVolumeLimits:
+    name = "NodeVolumeLimits"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        self._cluster = handle.cluster
+        self._listers = listers = handle.cluster.listers
+        self._scaling = handle.gates.enabled("VolumeLimitScaling")
+        self._attachments = Index(listers, VolumeAttachment, lambda it: it.spec.node_name)
+        #: Of each node: its generation, and which of its pods have volumes that may count.
+        self._attaching: dict[str, tuple[int, list[Pod]]] = {}
+
+    def pre_filter(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> Status:
+        if not any(_may_count(pod, volume) for volume in pod.spec.volumes):
+            return SKIP
+        state.write(_PRE_FILTER, _NewVolumes())
+        return SUCCESS
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        csi_node = self._listers.get(CSINode, node.name)
+        try:
+            wanted = self._wanted(state, pod, csi_node)
+        except _NoClaim as error:
+            return unresolvable(str(error))
+        if not wanted:
+            return SUCCESS
+        if self._scaling and (driver := self._missing_driver(wanted, csi_node)):
+            return unschedulable(DRIVER_MISSING.format(driver))
+        limits = _limits(csi_node)
+        if not limits:
+            return SUCCESS
+        return self._judge(wanted, node, csi_node, limits)
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return (
+            EventWithHint(ClusterEvent(Resource.CSI_NODE, Action.ADD)),
+            EventWithHint(ClusterEvent(Resource.CSI_NODE, Action.UPDATE), _after_csi_node_update),
+            EventWithHint(ClusterEvent(Resource.POD, Action.DELETE), _after_pod_is_gone),
+            EventWithHint(
+                ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD), _after_claim_is_added
+            ),
+            EventWithHint(
+                ClusterEvent(Resource.VOLUME_ATTACHMENT, Action.DELETE), _after_detachment
+            ),
+        )
+
+    def sign(self, pod: Pod) -> Mapping[str, object] | Status:
+        return sign_volumes(pod)
+
+    def _wanted(
+        self, state: CycleState, pod: Pod, csi_node: CSINode | None
+    ) -> tuple[Attachable, ...]:
+        """The same for all nodes, but that only a CSINode lets in-tree volumes count."""
+        known = state.read(_PRE_FILTER, _NewVolumes) or _NewVolumes()
+        migrated = csi_node is not None
+        wanted = known.by_migration.get(migrated)
+        if wanted is None:
+            found = dict.fromkeys(self._attachables(pod, csi_node, strict=True))
+            wanted = known.by_migration[migrated] = tuple(found)
+        return wanted
+
+    def _judge(
+        self,
+        wanted: Iterable[Attachable],
+        node: NodeInfo,
+        csi_node: CSINode | None,
+        limits: Mapping[str, int],
+    ) -> Status:
+        used = {
+            attachable
+            for pod in self._pods_with_volumes(node)
+            for attachable in self._attachables(pod, csi_node, strict=False)
+        }
+        # A volume that is attached but not used by any pod here counts as attached; if the incoming
+        # pod wants that very one, it counts once more, as in the reference.
+        attached = used.union(self._attached(node.name))
+        counts = Counter(attachable.driver for attachable in attached)
+        new_counts = Counter(each.driver for each in wanted if each not in used)
+        for driver, count in new_counts.items():
+            if driver in limits and counts[driver] + count > limits[driver]:
+                return TOO_MANY
+        return SUCCESS
+
+    def _pods_with_volumes(self, node: NodeInfo) -> Iterable[Pod]:
+        """Most pods have none that count, and a node's pods change less often than it is asked of."""
+        if self._cluster.infos.get(node.name) is not node:
+            # A copy of a node: its pods change while its generation stays.
+            return node.pods.values()
+        known = self._attaching.get(node.name)
+        if known is None or known[0] != node.generation:
+            if len(self._attaching) > 2 * len(self._cluster.infos):
+                self._attaching.clear()  # nodes that left
+            pods = [
+                pod
+                for pod in node.pods.values()
+                if any(_may_count(pod, volume) for volume in pod.spec.volumes)
+            ]
+            known = self._attaching[node.name] = (node.generation, pods)
+        return known[1]
+
+    def _attached(self, node_name: str) -> Iterator[Attachable]:
+        """The CSI volumes of VolumeAttachments, whether or not any pod uses them."""
+        for attachment in self._attachments.under(node_name):
+            attacher, volume_name = attachment.spec.attacher, _volume_name(attachment)
+            if attacher and volume_name is not None:
+                volume = self._listers.get(PersistentVolume, volume_name)
+                if volume is not None and volume.spec.csi is not None:
+                    yield Attachable(attacher, volume.spec.csi.volume_handle)
+
+    def _attachables(
+        self, pod: Pod, csi_node: CSINode | None, *, strict: bool
+    ) -> Iterator[Attachable]:
+        """What a pod attaches to a node; without `strict`, claims that are not there do not count.
+
+        Raises _NoClaim, or _BadVolume for what cannot be counted at all.
+        """
+        for volume in pod.spec.volumes:
+            name = claim_name(pod, volume)
+            if name is None:
+                attachable = _inline(volume, csi_node)
+            elif not name:
+                raise _BadVolume(NAMELESS_CLAIM)
+            else:
+                claim = self._listers.get(PersistentVolumeClaim, f"{pod.namespace}/{name}")
+                if claim is None:
+                    if strict:
+                        where = f"looking up PVC {pod.namespace}/{name}"
+                        raise _NoClaim(f"{where}: {claim_not_found(name)}")
+                    continue
+                if volume.ephemeral is not None and (problem := ownership_problem(pod, claim)):
+                    raise _BadVolume(problem)
+                attachable = self._behind(claim, csi_node)
+            if attachable is not None:
+                yield attachable
+
+    def _behind(self, claim: PersistentVolumeClaim, csi_node: CSINode | None) -> Attachable | None:
+        """The volume of a claim; of a claim without one, what its class will provide."""
+        name = claim.spec.volume_name
+        volume = self._listers.get(PersistentVolume, name) if name else None
+        if volume is None:
+            return self._to_come(claim, csi_node)
+        source = volume.spec.csi
+        if source is None:
+            plugin = plugin_of(volume.spec)
+            if plugin is None or not plugin.migrated or csi_node is None:
+                return None
+            try:
+                source = translate_volume(volume).spec.csi
+            except TranslationError:
+                return None
+        if source is None or not source.driver or not source.volume_handle:
+            return None
+        return Attachable(source.driver, source.volume_handle)
+
+    def _to_come(self, claim: PersistentVolumeClaim, csi_node: CSINode | None) -> Attachable | None:
+        storage_class = self._listers.get(StorageClass, class_of_claim(claim))
+        if storage_class is None:
+            return None
+        driver = storage_class.provisioner
+        plugin = IN_TREE_PLUGINS.get(driver)
+        if plugin is not None:
+            if not plugin.migrated or csi_node is None:
+                return None
+            driver = plugin.driver
+        return Attachable(driver, "", claim.key) if driver else None
+
+    def _missing_driver(self, wanted: Iterable[Attachable], csi_node: CSINode | None) -> str | None:
+        """A driver that asks not to be relied on where it is not installed, and is not here."""
+        installed = {driver.name for driver in csi_node.spec.drivers} if csi_node else set()
+        for name in (attachable.driver for attachable in wanted):
+            driver = self._listers.get(CSIDriver, name)
+            if driver is not None and driver.spec.prevent_pod_scheduling_if_missing:
+                if name not in installed:
+                    return name
+        return None
+
+
+def _may_count(pod: Pod, volume: Volume) -> bool:
+    return claim_name(pod, volume) is not None or plugin_of(volume) is not None
+
+
+def _limits(csi_node: CSINode | None) -> dict[str, int]:
+    """How many volumes of each driver the node takes; a driver that does not say is not here."""
+    if csi_node is None:
+        return {}
+    return {
+        driver.name: driver.allocatable.count
+        for driver in csi_node.spec.drivers
+        if driver.allocatable is not None and driver.allocatable.count is not None
+    }
+
+
+def _volume_name(attachment: VolumeAttachment) -> str | None:
+    return attachment.spec.source.persistent_volume_name
+
+
+def _inline(volume: Volume, csi_node: CSINode | None) -> Attachable | None:
+    """An in-tree volume of the pod itself; a CSI volume of its own is never counted."""
+    plugin = plugin_of(volume)
+    if plugin is None or not plugin.migrated or csi_node is None:
+        return None
+    return Attachable(plugin.driver, _translated(volume))
+
+
+def _translated(volume: Volume) -> str:
+    try:
+        return translate_inline(volume).volume_handle
+    except TranslationError as error:
+        text = f"converting volume({volume.name}) from inline to csi: {error}"
+        raise _BadVolume(text) from error
+
+
+def _after_csi_node_update(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    """A limit that rose. A driver without one counts as limited to none, so that a limit which is
+    lifted altogether is no rise, as in the reference.
+    """
+    assert isinstance(old, CSINode)
+    assert isinstance(new, CSINode)
+    before = _limits(old)
+    rose = any(limit > before.get(driver, 0) for driver, limit in _limits(new).items())
+    return Hint.QUEUE if rose else Hint.SKIP
+
+
+def _after_pod_is_gone(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    assert isinstance(old, Pod)
+    if not old.node_name and not old.nominated_node_name:
+        return Hint.SKIP
+    counted = any(_may_count(old, volume) for volume in old.spec.volumes)
+    return Hint.QUEUE if counted else Hint.SKIP
+
+
+def _after_claim_is_added(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    assert isinstance(new, PersistentVolumeClaim)
+    return Hint.QUEUE if uses_claim(pod, new) else Hint.SKIP
+
+
+def _after_detachment(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    """A volume of a driver that the pod may need; claims are not looked up, so any may.
+
+    Ephemeral volumes are left out, as in the reference. Raises where it cannot tell, which the queue
+    takes for a reason to try.
+    """
+    assert isinstance(old, VolumeAttachment)
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            return Hint.QUEUE
+        plugin = plugin_of(volume)
+        if plugin is not None:
+            _translated(volume)
+            if plugin.driver == old.spec.attacher:
+                return Hint.QUEUE
+    return Hint.SKIP

@@ -1,0 +1,88 @@
+"""What may make a pod schedulable that VolumeBinding refused."""
+
+from __future__ import annotations
+
+from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.objects.claims import uses_claim
+from mooring.objects.csi_translation import MIGRATED_PLUGINS
+from mooring.objects.meta import KubeObject
+from mooring.objects.pod import Pod
+from mooring.objects.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+from mooring.plugins.volume_binding.provisioning import volume_limit
+
+
+def after_class_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    """Of an existing class only the topologies can change, of what matters here."""
+    assert isinstance(old, StorageClass | None)
+    assert isinstance(new, StorageClass)
+    if old is not None and old.allowed_topologies == new.allowed_topologies:
+        return Hint.SKIP
+    return Hint.QUEUE
+
+
+def after_claim_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    assert isinstance(new, PersistentVolumeClaim)
+    return Hint.QUEUE if uses_claim(pod, new) else Hint.SKIP
+
+
+def after_csi_node_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    """What a node hands over to CSI decides which form of a volume its labels are compared with."""
+    assert isinstance(old, CSINode | None)
+    assert isinstance(new, CSINode)
+    if old is not None and _migrated_plugins(old) == _migrated_plugins(new):
+        return Hint.SKIP
+    return Hint.QUEUE
+
+
+def after_driver_update(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    """A driver that no longer keeps track of its storage.
+
+    The reference looks for the driver among the pod's own volumes, which it never refuses for lack
+    of storage; pods with claims of that driver are not woken.
+    """
+    assert isinstance(old, CSIDriver)
+    assert isinstance(new, CSIDriver)
+    if not old.spec.storage_capacity or new.spec.storage_capacity:
+        return Hint.SKIP
+    uses_driver = any(
+        volume.csi is not None and volume.csi.driver == new.name for volume in pod.spec.volumes
+    )
+    return Hint.QUEUE if uses_driver else Hint.SKIP
+
+
+def after_capacity_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    """Room for larger volumes, in whichever class."""
+    assert isinstance(old, CSIStorageCapacity | None)
+    assert isinstance(new, CSIStorageCapacity)
+    if old is None:
+        return Hint.QUEUE
+    before, after = volume_limit(old), volume_limit(new)
+    grew = after is not None and (before is None or after.value > before.value)
+    return Hint.QUEUE if grew else Hint.SKIP
+
+
+def _migrated_plugins(csi_node: CSINode) -> str:
+    return csi_node.metadata.annotations.get(MIGRATED_PLUGINS, "")
+
+
+_ADD_OR_UPDATE = Action.ADD | Action.UPDATE
+
+EVENTS = (
+    EventWithHint(ClusterEvent(Resource.STORAGE_CLASS, _ADD_OR_UPDATE), after_class_change),
+    EventWithHint(
+        ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, _ADD_OR_UPDATE), after_claim_change
+    ),
+    EventWithHint(ClusterEvent(Resource.PERSISTENT_VOLUME, _ADD_OR_UPDATE)),
+    EventWithHint(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)),
+    EventWithHint(ClusterEvent(Resource.CSI_NODE, _ADD_OR_UPDATE), after_csi_node_change),
+    EventWithHint(ClusterEvent(Resource.CSI_DRIVER, Action.UPDATE), after_driver_update),
+    EventWithHint(
+        ClusterEvent(Resource.CSI_STORAGE_CAPACITY, _ADD_OR_UPDATE), after_capacity_change
+    ),
+)

@@ -1,0 +1,93 @@
+"""Which volume a claim would be bound to on a node: its own, or the smallest that will do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import cmp_to_key
+from typing import Any
+
+from mooring.cluster.node_reach import NodeReach, Ways
+from mooring.errors import MooringError
+from mooring.objects.claims import (
+    bound_to,
+    offers_modes,
+    reaches,
+    requested_storage,
+    same_attributes_class,
+    same_volume_mode,
+    storage_capacity,
+)
+from mooring.objects.quantity import Quantity
+from mooring.objects.selectors import compile_selector
+from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
+
+#: Quantities in order, exactly.
+by_quantity: Callable[[Quantity], Any] = cmp_to_key(lambda a, b: a.exceeds(b) - b.exceeds(a))
+
+
+class Candidates:
+    """The volumes that one claim could be bound to, on whichever node."""
+
+    def __init__(self, claim: PersistentVolumeClaim, volumes: Sequence[PersistentVolume]) -> None:
+        """Of all volumes of the claim's class, in order of their names.
+
+        Raises MooringError if the claim's selector cannot be read.
+        """
+        usable = [volume for volume in volumes if _is_usable(volume, claim)]
+        selects = _selector(claim)
+        free = [volume for volume in usable if _is_free(volume, claim) and selects(volume)]
+        # The sort keeps volumes of one size in the order of their names.
+        free.sort(key=lambda volume: by_quantity(storage_capacity(volume)))
+        #: Volumes that somebody has set aside for this claim.
+        self._own = [volume for volume in usable if bound_to(volume, claim)]
+        #: All others, the smallest first.
+        self._free = NodeReach((volume, _ways(volume)) for volume in free)
+
+    def best(
+        self, node_labels: Mapping[str, str], chosen: AbstractSet[str]
+    ) -> PersistentVolume | None:
+        """For a node with these labels, leaving alone the volumes that are `chosen` already.
+
+        If a volume was set aside for the claim no other will do, and where that one cannot be had,
+        none.
+        """
+        for volume in self._own:
+            if volume.name not in chosen:
+                return volume if reaches(volume, node_labels) else None
+        found = self._free.from_node(node_labels)
+        return next((volume for volume in found if volume.name not in chosen), None)
+
+
+def _is_usable(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    return (
+        (volume.spec.claim_ref is None or bound_to(volume, claim))
+        and not requested_storage(claim).exceeds(storage_capacity(volume))
+        and same_volume_mode(volume, claim)
+        and same_attributes_class(volume, claim)
+        and not volume.terminating
+    )
+
+
+def _is_free(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    return (
+        volume.spec.claim_ref is None
+        and volume.status.phase == "Available"
+        and offers_modes(volume, claim)
+    )
+
+
+def _selector(claim: PersistentVolumeClaim) -> Callable[[PersistentVolume], bool]:
+    if claim.spec.selector is None:
+        return lambda volume: True
+    try:
+        selector = compile_selector(claim.spec.selector)
+    except ValueError as error:
+        doing = "error creating internal label selector for claim"
+        raise MooringError(f"{doing}: {claim.key}: {error}") from error
+    return lambda volume: selector.matches(volume.labels)
+
+
+def _ways(volume: PersistentVolume) -> Ways:
+    terms = volume.node_terms
+    return None if terms is None else [term.requirements for term in terms]

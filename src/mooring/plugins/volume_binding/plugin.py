@@ -1,0 +1,166 @@
+"""The plugin: claims looked up, nodes judged, volumes chosen, reserved and bound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mooring.cluster.columns import Ints, Rows
+from mooring.cluster.node_info import NodeInfo
+from mooring.cluster.snapshot import Snapshot
+from mooring.config.args import VolumeBindingArgs
+from mooring.errors import PluginError
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import EventWithHint
+from mooring.framework.interface import Handle, PreFlight
+from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable
+from mooring.framework.volume_signature import sign_volumes
+from mooring.objects.claims import claim_name, claim_not_found, ownership_problem
+from mooring.objects.pod import Pod
+from mooring.objects.storage import PersistentVolumeClaim, Volume
+from mooring.plugins.resource_scoring import curve_of
+from mooring.plugins.volume_binding import hints, reservation
+from mooring.plugins.volume_binding.binding import bind_pod_volumes
+from mooring.plugins.volume_binding.capacity_score import capacity_score
+from mooring.plugins.volume_binding.search import (
+    PodClaims,
+    PodVolumes,
+    classify,
+    find_pod_volumes,
+)
+
+UNBOUND_IMMEDIATE = unresolvable("pod has unbound immediate PersistentVolumeClaims")
+WAITING_FOR_CLAIM = (
+    'waiting for ephemeral volume controller to create the persistentvolumeclaim "{}"'
+)
+LOST = 'persistentvolumeclaim "{}" bound to non-existent persistentvolume "{}"'
+DELETED = 'persistentvolumeclaim "{}" is being deleted'
+
+_STATE = "VolumeBinding"
+_NO_CLAIMS = PodClaims()
+
+
+@dataclass(slots=True)
+class _PodState:
+    """Of one attempt. It has no clone: what dry runs find on a node holds outside of them too."""
+
+    claims: PodClaims = _NO_CLAIMS
+    #: What is to be done on each node that passed.
+    by_node: dict[str, PodVolumes] = field(default_factory=dict)
+    #: Whether there is nothing left to do on the node that was chosen; known after Reserve.
+    all_bound: bool = False
+
+
+class VolumeBinding:
+    name = "VolumeBinding"
+
+    def __init__(self, args: VolumeBindingArgs | None, handle: Handle) -> None:
+        args = args or VolumeBindingArgs()
+        self._handle = handle
+        self._listers = handle.cluster.listers
+        self._cache = handle.cluster.volumes
+        self._bind_timeout_s = args.bind_timeout_seconds
+        #: None unless the gate StorageCapacityScoring is on: only then does a shape get here.
+        self._curve: Ints | None = curve_of(args.shape) if args.shape else None
+
+    def pre_filter(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> Status:
+        claims: list[PersistentVolumeClaim] = []
+        for volume in pod.spec.volumes:
+            name = claim_name(pod, volume)
+            if name is None:
+                continue
+            claim = self._listers.get(PersistentVolumeClaim, f"{pod.namespace}/{name}")
+            if claim is None:
+                missing = WAITING_FOR_CLAIM.format(name) if volume.ephemeral else None
+                return unresolvable(missing or claim_not_found(name))
+            if problem := _problem(pod, volume, claim):
+                return unresolvable(problem)
+            claims.append(self._cache.claims.latest(claim))
+        if not claims:
+            state.write(_STATE, _PodState())
+            return SKIP
+        classified = classify(claims, self._cache, self._listers)
+        if classified is None:
+            return UNBOUND_IMMEDIATE
+        state.write(_STATE, _PodState(classified))
+        return SUCCESS
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        pod_state = _read(state)
+        found = find_pod_volumes(pod_state.claims, node, self._listers)
+        if not isinstance(found, PodVolumes):
+            return unresolvable(*found)
+        pod_state.by_node[node.name] = found
+        return SUCCESS
+
+    def pre_score(self, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows) -> Status:
+        return SKIP if self._curve is None else SUCCESS
+
+    def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        volumes = _read(state).by_node.get(node.name)
+        if volumes is None or self._curve is None:
+            return 0
+        return capacity_score(volumes, self._curve)
+
+    def reserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        """Raises AssumeError if a volume or claim has changed since Filter."""
+        pod_state = _read(state)
+        volumes = pod_state.by_node.get(node_name)
+        if volumes is None or not pod_state.claims.delayed:
+            pod_state.all_bound = True
+        else:
+            pod_state.by_node[node_name] = reservation.assume(volumes, node_name, self._cache)
+
+    def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        volumes = self.pod_volumes(state, node_name)
+        if volumes is not None:
+            reservation.restore(volumes, self._cache)
+
+    def pre_bind_pre_flight(
+        self, state: CycleState, pod: Pod, node_name: str
+    ) -> PreFlight | Status:
+        pod_state = _read(state)
+        if pod_state.all_bound:
+            return SKIP
+        _on_node(pod_state, node_name)
+        return PreFlight(allow_parallel=True)
+
+    async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        pod_state = _read(state)
+        if not pod_state.all_bound:
+            volumes = _on_node(pod_state, node_name)
+            await bind_pod_volumes(pod, volumes, self._handle, timeout_s=self._bind_timeout_s)
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return hints.EVENTS
+
+    def sign(self, pod: Pod) -> Mapping[str, object] | Status:
+        return sign_volumes(pod)
+
+    def pod_volumes(self, state: CycleState, node_name: str) -> PodVolumes | None:
+        """What is to be done for the pod's claims there, for explanations; None if nothing is known."""
+        pod_state = state.read(_STATE, _PodState)
+        return None if pod_state is None else pod_state.by_node.get(node_name)
+
+
+def _problem(pod: Pod, volume: Volume, claim: PersistentVolumeClaim) -> str | None:
+    """Why a claim that exists is of no use."""
+    if claim.status.phase == "Lost":
+        return LOST.format(claim.name, claim.spec.volume_name)
+    if claim.terminating:
+        return DELETED.format(claim.name)
+    return ownership_problem(pod, claim) if volume.ephemeral is not None else None
+
+
+def _read(state: CycleState) -> _PodState:
+    pod_state = state.read(_STATE, _PodState)
+    if pod_state is None:
+        raise PluginError("not found")
+    return pod_state
+
+
+def _on_node(pod_state: _PodState, node_name: str) -> PodVolumes:
+    volumes = pod_state.by_node.get(node_name)
+    if volumes is None:
+        raise PluginError(f'no pod volume found for node "{node_name}"')
+    return volumes

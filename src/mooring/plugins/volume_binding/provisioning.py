@@ -1,0 +1,79 @@
+"""Whether a volume could be made for a claim that no existing one fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mooring.cluster.listers import Listers
+from mooring.cluster.node_reach import NodeReach, Ways
+from mooring.objects.claims import (
+    allows_topology,
+    provisions,
+    requested_storage,
+    requests_storage,
+)
+from mooring.objects.quantity import Quantity
+from mooring.objects.selectors import compile_selector
+from mooring.objects.storage import (
+    CSIDriver,
+    CSIStorageCapacity,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+
+#: Users meet these texts in Events and in `kubectl describe`, so they are the reference's, verbatim.
+BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"
+NOT_ENOUGH_SPACE = "node(s) did not have enough free storage"
+
+
+class Provisioning:
+    """A volume of a class, made for one claim: on which nodes that is possible."""
+
+    def __init__(
+        self, claim: PersistentVolumeClaim, storage_class: StorageClass, listers: Listers
+    ) -> None:
+        self._class = storage_class
+        #: The pools with room enough; None if nobody keeps track of the room there is.
+        self._pools: NodeReach[CSIStorageCapacity] | None = None
+        driver = listers.get(CSIDriver, storage_class.provisioner)
+        if requests_storage(claim) and driver is not None and driver.spec.storage_capacity:
+            size_bytes = requested_storage(claim).value
+            pools = sorted(listers.all(CSIStorageCapacity), key=lambda pool: pool.key)
+            self._pools = NodeReach(
+                (pool, _ways(pool))
+                for pool in pools
+                if pool.storage_class_name == storage_class.name and _has_room(pool, size_bytes)
+            )
+
+    def refusal(self, node_labels: Mapping[str, str]) -> str | None:
+        """Why not for a node with these labels."""
+        if not provisions(self._class) or not allows_topology(self._class, node_labels):
+            return BIND_CONFLICT
+        if self._pools is not None and self.pool_for(node_labels) is None:
+            return NOT_ENOUGH_SPACE
+        return None
+
+    def pool_for(self, node_labels: Mapping[str, str]) -> CSIStorageCapacity | None:
+        """The storage that the volume would be taken from, where anybody keeps track of it."""
+        if self._pools is None:
+            return None
+        return next(self._pools.from_node(node_labels), None)
+
+
+def volume_limit(pool: CSIStorageCapacity) -> Quantity | None:
+    """The largest volume that the pool has room for, if it says."""
+    return pool.capacity if pool.maximum_volume_size is None else pool.maximum_volume_size
+
+
+def _has_room(pool: CSIStorageCapacity, size_bytes: int) -> bool:
+    limit = volume_limit(pool)
+    return limit is not None and limit.value >= size_bytes
+
+
+def _ways(pool: CSIStorageCapacity) -> Ways:
+    """A pool without a topology, or with one that cannot be read, is within nobody's reach."""
+    try:
+        selector = compile_selector(pool.node_topology)
+    except ValueError:
+        return []
+    return [] if selector.nothing else [selector.requirements]

@@ -1,0 +1,75 @@
+"""The decisions on a pod's volumes, assumed: other pods see them before the API server does."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from mooring.cluster.volume_cache import AssumeError, VolumeCache
+from mooring.objects.claims import BOUND_BY_CONTROLLER, SELECTED_NODE, bound_to
+from mooring.objects.meta import ObjectMeta
+from mooring.objects.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim
+from mooring.plugins.volume_binding.search import PodVolumes
+
+
+def assume(volumes: PodVolumes, node_name: str, cache: VolumeCache) -> PodVolumes:
+    """The same volumes and claims, as they are to be written.
+
+    Raises AssumeError, with nothing assumed, if one of them has changed or gone.
+    """
+    assumed = PodVolumes(assumed=True)
+    try:
+        for claim, volume in volumes.static:
+            bound = _bound(volume, claim)
+            if bound != volume:
+                cache.volumes.assume(bound)
+            assumed.static.append((claim, bound))
+        for claim in volumes.provisions:
+            selected = _selected(claim, node_name)
+            cache.claims.assume(selected)
+            assumed.provisions.append(selected)
+    except AssumeError:
+        restore(assumed, cache)
+        raise
+    return assumed
+
+
+def restore(volumes: PodVolumes, cache: VolumeCache) -> None:
+    """Take back what was assumed of these; what was written stays written."""
+    for _, volume in volumes.static:
+        cache.volumes.restore(volume)
+    for claim in volumes.provisions:
+        cache.claims.restore(claim)
+
+
+def _bound(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
+    """The volume set aside for the claim, in the very form that the PV controller gives it."""
+    metadata, spec = volume.metadata, volume.spec
+    ref = spec.claim_ref
+    if ref is None or (ref.namespace, ref.name, ref.uid) != (
+        claim.namespace,
+        claim.name,
+        claim.uid,
+    ):
+        spec = replace(spec, claim_ref=_reference(claim))
+    if not bound_to(volume, claim) and BOUND_BY_CONTROLLER not in metadata.annotations:
+        metadata = _annotated(metadata, BOUND_BY_CONTROLLER, "yes")
+    return replace(volume, metadata=metadata, spec=spec)
+
+
+def _reference(claim: PersistentVolumeClaim) -> ObjectReference:
+    return ObjectReference(
+        kind="PersistentVolumeClaim",
+        api_version="v1",
+        namespace=claim.namespace,
+        name=claim.name,
+        uid=claim.uid,
+        resource_version=claim.metadata.resource_version,
+    )
+
+
+def _selected(claim: PersistentVolumeClaim, node_name: str) -> PersistentVolumeClaim:
+    return replace(claim, metadata=_annotated(claim.metadata, SELECTED_NODE, node_name))
+
+
+def _annotated(metadata: ObjectMeta, key: str, value: str) -> ObjectMeta:
+    return replace(metadata, annotations={**metadata.annotations, key: value})

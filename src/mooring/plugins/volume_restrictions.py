@@ -1,0 +1,160 @@
+"""VolumeRestrictions: a disk is not mounted twice on a node, nor a claim for one pod only by two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mooring.cluster.node_info import NodeInfo
+from mooring.cluster.snapshot import Snapshot
+from mooring.errors import PluginError
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.interface import Handle
+from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
+from mooring.framework.volume_signature import sign_volumes
+from mooring.objects.claims import (
+    READ_WRITE_ONCE_POD,
+    claim_not_found,
+    named_claims,
+    names_claim,
+)
+from mooring.objects.meta import KubeObject
+from mooring.objects.pod import Pod
+from mooring.objects.storage import PersistentVolumeClaim, Volume
+
+#: Removing the pod that has the disk would help.
+DISK_CONFLICT = unschedulable("node(s) had no available disk")
+#: Said of every node, wherever the other pod is; removing that pod would help.
+IN_USE = unschedulable(
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already"
+    " in-use by another pod"
+)
+
+_PRE_FILTER = "PreFilterVolumeRestrictions"
+
+
+@dataclass(slots=True)
+class _ExclusiveClaims:
+    """The claims of a pod that are for one pod only, and how often they are in use already."""
+
+    names: frozenset[str]
+    conflicts: int
+
+    def count(self, pod: Pod, sign: int) -> None:
+        """Names are compared and namespaces are not, as in the reference."""
+        self.conflicts += sign * sum(name in self.names for name in named_claims(pod))
+
+    def clone(self) -> _ExclusiveClaims:
+        return _ExclusiveClaims(self.names, self.conflicts)
+
+
+class VolumeRestrictions:
+    name = "VolumeRestrictions"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        self._listers = handle.cluster.listers
+
+    def pre_filter(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> Status:
+        if not pod.spec.volumes:
+            return SKIP
+        exclusive = set()
+        for name in named_claims(pod):
+            claim = self._listers.get(PersistentVolumeClaim, f"{pod.namespace}/{name}")
+            if claim is None:
+                return unresolvable(claim_not_found(name))
+            if READ_WRITE_ONCE_POD in claim.spec.access_modes:
+                exclusive.add(name)
+        conflicts = sum(_in_use(f"{pod.namespace}/{name}", snapshot) for name in exclusive)
+        if not conflicts and not any(map(_is_disk, pod.spec.volumes)):
+            return SKIP
+        state.write(_PRE_FILTER, _ExclusiveClaims(frozenset(exclusive), conflicts))
+        return SUCCESS
+
+    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> None:
+        _exclusive(state).count(added, 1)
+
+    def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: NodeInfo) -> None:
+        _exclusive(state).count(removed, -1)
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        if _disks_conflict(pod, node.pods.values()):
+            return DISK_CONFLICT
+        return IN_USE if _exclusive(state).conflicts > 0 else SUCCESS
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return (
+            EventWithHint(ClusterEvent(Resource.POD, Action.DELETE), _after_pod_is_gone),
+            EventWithHint(ClusterEvent(Resource.NODE, Action.ADD)),
+            EventWithHint(
+                ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD), _after_claim_is_added
+            ),
+        )
+
+    def sign(self, pod: Pod) -> Mapping[str, object] | Status:
+        return sign_volumes(pod)
+
+
+def _in_use(claim_key: str, snapshot: Snapshot) -> bool:
+    return any(claim_key in node.pvc_refs for node in snapshot)
+
+
+def _exclusive(state: CycleState) -> _ExclusiveClaims:
+    exclusive = state.read(_PRE_FILTER, _ExclusiveClaims)
+    if exclusive is None:
+        raise PluginError(f'cannot read "{_PRE_FILTER}" from cycleState')
+    return exclusive
+
+
+def _is_disk(volume: Volume) -> bool:
+    return (
+        volume.gce_persistent_disk is not None
+        or volume.aws_elastic_block_store is not None
+        or volume.rbd is not None
+        or volume.iscsi is not None
+    )
+
+
+def _disks_conflict(pod: Pod, others: Iterable[Pod]) -> bool:
+    disks = [volume for volume in pod.spec.volumes if _is_disk(volume)]
+    return bool(disks) and any(
+        _conflict(disk, mounted)
+        for other in others
+        for mounted in other.spec.volumes
+        for disk in disks
+    )
+
+
+def _conflict(a: Volume, b: Volume) -> bool:
+    """One disk, and not one that both only read; of an EBS volume even two readers are too many."""
+    if a.gce_persistent_disk is not None and b.gce_persistent_disk is not None:
+        one, two = a.gce_persistent_disk, b.gce_persistent_disk
+        if one.pd_name == two.pd_name and not (one.read_only and two.read_only):
+            return True
+    if a.aws_elastic_block_store is not None and b.aws_elastic_block_store is not None:
+        if a.aws_elastic_block_store.volume_id == b.aws_elastic_block_store.volume_id:
+            return True
+    if a.iscsi is not None and b.iscsi is not None:
+        if a.iscsi.iqn == b.iscsi.iqn and not (a.iscsi.read_only and b.iscsi.read_only):
+            return True
+    if a.rbd is not None and b.rbd is not None:
+        same = (a.rbd.pool, a.rbd.image) == (b.rbd.pool, b.rbd.image)
+        if same and not (a.rbd.read_only and b.rbd.read_only):
+            return not set(a.rbd.monitors).isdisjoint(b.rbd.monitors)
+    return False
+
+
+def _after_pod_is_gone(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    """It helps if that pod had a disk or a claim of this one; a disk of another namespace does not
+    count here, though it does in Filter, as in the reference.
+    """
+    assert isinstance(old, Pod)
+    if old.namespace != pod.namespace:
+        return Hint.SKIP
+    shares_claim = not set(named_claims(pod)).isdisjoint(named_claims(old))
+    return Hint.QUEUE if shares_claim or _disks_conflict(pod, (old,)) else Hint.SKIP
+
+
+def _after_claim_is_added(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    assert isinstance(new, PersistentVolumeClaim)
+    return Hint.QUEUE if names_claim(pod, new) else Hint.SKIP

@@ -1,0 +1,388 @@
+"""What came of a simulation, as plain data: who is where, who waits and why, and how full the nodes are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from mooring.cluster.node_info import NodeInfo
+from mooring.objects.meta import KubeObject
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+from mooring.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from mooring.objects.storage import PersistentVolume
+from mooring.scheduler.failure import POD_SCHEDULED
+from mooring.sim.simulation import SimOptions, Simulation
+from mooring.sim.story import Eviction, Happening, gated_by, no_profile
+
+#: Always reported; others only where some pod asks for them.
+_ALWAYS_REPORTED = (CPU, MEMORY, PODS)
+_UNITS = {CPU: "millicores", MEMORY: "bytes", EPHEMERAL_STORAGE: "bytes", PODS: "count"}
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A pod that the scheduler bound."""
+
+    #: `namespace/name`.
+    pod: str
+    node: str
+    #: Seconds of virtual time since the start.
+    at_s: float
+    #: running, or how its stay ended: finished, preempted, deleted.
+    state: str = "running"
+    ended_at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A pod that has no node at the end."""
+
+    pod: str
+    #: unschedulable, gated, ignored (no such profile), waiting (for Permit or its binding), error.
+    state: str
+    #: For an unschedulable pod the text of its FitError, as `kubectl describe` would show it.
+    message: str
+    since_s: float
+    attempts: int
+    #: The plugins that stand in its way, sorted.
+    plugins: tuple[str, ...] = ()
+    priority: int = 0
+    nominated_node: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A pod that ran to its end."""
+
+    pod: str
+    node: str
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """One resource of one node, or of all of them together."""
+
+    resource: str
+    #: millicores, bytes or count: what `requested` and `allocatable` are numbers of.
+    unit: str
+    requested: int
+    allocatable: int
+
+    @property
+    def percent(self) -> float | None:
+        """None where there is nothing to take a share of."""
+        if self.allocatable <= 0:
+            return None
+        return round(100 * self.requested / self.allocatable, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUsage:
+    """A node; its resources are the same, in the same order, for every node of a report."""
+
+    node: str
+    usages: tuple[Usage, ...]
+
+    @property
+    def fullest_percent(self) -> float:
+        return max((usage.percent or 0.0 for usage in self.usages), default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Victim:
+    pod: str
+    priority: int
+
+
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    """Pods that had to go from one node for one more important pod."""
+
+    at_s: float
+    preemptor: str
+    priority: int
+    node: str
+    victims: tuple[Victim, ...]
+    #: Why that node and no other.
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeBound:
+    """A claim that got its volume during the run."""
+
+    at_s: float
+    #: `namespace/name`.
+    claim: str
+    volume: str
+    storage_class: str
+    capacity: str
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationReport:
+    """A finished simulation. Times are seconds of virtual time since its start."""
+
+    elapsed_s: float
+    nodes: int
+    #: Pods that had their node before the simulation began.
+    already_placed: int
+    placements: tuple[Placement, ...]
+    pending: tuple[Pending, ...]
+    finished: tuple[Finished, ...]
+    preemptions: tuple[Preemption, ...]
+    volumes: tuple[VolumeBound, ...]
+    utilisation: tuple[NodeUsage, ...]
+    totals: tuple[Usage, ...]
+    #: None if the simulation was not asked to keep it.
+    timeline: tuple[Happening, ...] | None
+    #: What went wrong beside any pod: a plugin's task that failed in the background.
+    errors: tuple[str, ...]
+
+    @property
+    def all_placed(self) -> bool:
+        return not self.pending
+
+    def to_data(self) -> dict[str, Any]:
+        """For JSON and YAML."""
+        data: dict[str, Any] = {
+            "summary": {
+                "nodes": self.nodes,
+                "alreadyPlaced": self.already_placed,
+                "placed": len(self.placements),
+                "pending": len(self.pending),
+                "finished": len(self.finished),
+                "preempted": sum(len(p.victims) for p in self.preemptions),
+                "elapsedSeconds": self.elapsed_s,
+            },
+            "placements": _records(self.placements),
+            "pending": _records(self.pending),
+            "finished": _records(self.finished),
+            "preemptions": _records(self.preemptions),
+            "volumes": _records(self.volumes),
+            "utilisation": {
+                "total": _by_resource(self.totals),
+                "nodes": [
+                    {"node": each.node, "resources": _by_resource(each.usages)}
+                    for each in self.utilisation
+                ],
+            },
+        }
+        if self.timeline is not None:
+            data["timeline"] = _records(self.timeline)
+        if self.errors:
+            data["errors"] = list(self.errors)
+        return data
+
+
+def simulate_objects(
+    objects: Iterable[KubeObject],
+    options: SimOptions | None = None,
+    *,
+    until_s: float | None = None,
+    on_bound: Callable[[int], None] | None = None,
+) -> SimulationReport:
+    """Simulate a cluster from its objects alone. Raises InputError and ConfigError.
+
+    `on_bound` is told how many pods have been bound, at each of them.
+    """
+    with Simulation(options) as simulation:
+        simulation.story.on_bound = on_bound
+        simulation.load(objects)
+        simulation.run(until_s=until_s)
+        return build_report(simulation)
+
+
+def build_report(simulation: Simulation) -> SimulationReport:
+    """Look at a simulation that has run."""
+    story, api = simulation.story, simulation.api
+    nodes = list(api.all(Node))
+    waiting = [pod for pod in api.all(Pod) if not pod.node_name and not pod.finished]
+    wanted = {
+        resource
+        for pod in (*waiting, *(stay.pod for stay in story.stays.values()))
+        for resource, amount in pod.requests.items()
+        if amount
+    }
+    utilisation = tuple(_utilisation(simulation.scheduler.cluster.infos, nodes, wanted))
+    return SimulationReport(
+        elapsed_s=_elapsed_s(simulation),
+        nodes=len(nodes),
+        already_placed=story.already_placed,
+        placements=tuple(
+            Placement(
+                pod=stay.pod.key,
+                node=stay.node,
+                at_s=stay.at_s,
+                state=stay.ended or "running",
+                ended_at_s=stay.ended_at_s,
+            )
+            for stay in story.stays.values()
+        ),
+        pending=tuple(_pending(simulation, pod) for pod in waiting),
+        finished=tuple(
+            Finished(pod.key, pod.node_name, story.finished_s[pod.uid]) for pod in api.finished
+        ),
+        preemptions=tuple(_preemptions(story.evictions)),
+        volumes=tuple(_volumes(simulation)),
+        utilisation=utilisation,
+        totals=_totals(utilisation),
+        timeline=tuple(story.timeline) if story.keeps_timeline else None,
+        errors=tuple(simulation.errors),
+    )
+
+
+def _elapsed_s(simulation: Simulation) -> float:
+    """To the end that was asked for, else to the last thing that happened: timers may run on."""
+    until_s = simulation.until_s
+    return float(simulation.story.last_s if until_s is None else simulation.clock.elapsed_s)
+
+
+# Pods that wait
+
+
+def _pending(simulation: Simulation, pod: Pod) -> Pending:
+    state, message = _why_pending(simulation, pod)
+    queued = simulation.scheduler.queue.get(pod.key)
+    return Pending(
+        pod=pod.key,
+        state=state,
+        message=message,
+        since_s=simulation.story.arrived_s.get(pod.uid, 0.0),
+        attempts=queued.attempts if queued is not None else 0,
+        plugins=tuple(sorted(filter(None, queued.rejectors))) if queued is not None else (),
+        priority=pod.priority,
+        nominated_node=pod.nominated_node_name,
+    )
+
+
+def _why_pending(simulation: Simulation, pod: Pod) -> tuple[str, str]:
+    scheduler, story = simulation.scheduler, simulation.story
+    if pod.scheduler_name not in scheduler.frameworks:
+        return "ignored", no_profile(pod)
+    if scheduler.cluster.is_assumed(pod):
+        node_name = scheduler.cluster.pods[pod.uid].node_name
+        return "waiting", f"waiting {story.held_back_by(pod)} to be bound to {node_name}"
+    queued = scheduler.queue.get(pod.key)
+    if queued is not None and queued.gated:
+        return "gated", gated_by(pod, queued.gating_plugin)
+    if pod.uid not in story.last_failure:
+        return "queued", "not tried yet"
+    # The condition has the whole text, where the Event's is cut short.
+    condition = pod.condition(POD_SCHEDULED)
+    if condition is None:
+        return "error", story.last_failure[pod.uid]
+    state = "unschedulable" if condition.reason == "Unschedulable" else "error"
+    return state, condition.message
+
+
+# Preemptions and volumes
+
+
+def _preemptions(evictions: Iterable[Eviction]) -> Iterator[Preemption]:
+    """Evictions of one moment, for one pod, on one node, are one preemption."""
+    together: dict[tuple[float, str, str], list[Eviction]] = {}
+    for eviction in evictions:
+        by = eviction.preemptor.uid if eviction.preemptor is not None else ""
+        together.setdefault((eviction.at_s, by, eviction.node), []).append(eviction)
+    for (at_s, _, node), group in together.items():
+        preemptor = group[0].preemptor
+        yield Preemption(
+            at_s=at_s,
+            preemptor=preemptor.key if preemptor is not None else "",
+            priority=preemptor.priority if preemptor is not None else 0,
+            node=node,
+            victims=tuple(Victim(each.victim.key, each.victim.priority) for each in group),
+            why=group[0].why,
+        )
+
+
+def _volumes(simulation: Simulation) -> Iterator[VolumeBound]:
+    for bound in simulation.story.bound_claims:
+        spec = bound.claim.spec
+        volume = simulation.api.get(PersistentVolume, spec.volume_name)
+        capacity = volume.spec.capacity.get("storage") if volume is not None else None
+        yield VolumeBound(
+            at_s=bound.at_s,
+            claim=bound.claim.key,
+            volume=spec.volume_name,
+            storage_class=spec.storage_class_name or "",
+            capacity=str(capacity) if capacity is not None else "",
+        )
+
+
+# How full the nodes are
+
+
+def _utilisation(
+    infos: Mapping[str, NodeInfo], nodes: Sequence[Node], wanted: AbstractSet[str]
+) -> Iterator[NodeUsage]:
+    """Of cpu, memory and pods, and of whatever else pods hold or have asked for."""
+    shown = [infos[node.name] for node in nodes]
+    held = {name for info in shown for name, amount in info.requested.items() if amount}
+    resources = (*_ALWAYS_REPORTED, *sorted((held | wanted).difference(_ALWAYS_REPORTED)))
+    for info in shown:
+        yield NodeUsage(info.name, tuple(_node_usage(info, resource) for resource in resources))
+
+
+def _node_usage(info: NodeInfo, resource: str) -> Usage:
+    if resource == PODS:
+        return Usage(PODS, unit_of(PODS), len(info.pods), info.allowed_pods)
+    requested, allocatable = info.requested.get(resource, 0), info.allocatable.get(resource, 0)
+    return Usage(resource, unit_of(resource), requested, allocatable)
+
+
+def _totals(utilisation: Sequence[NodeUsage]) -> tuple[Usage, ...]:
+    return tuple(
+        Usage(
+            column[0].resource,
+            column[0].unit,
+            sum(usage.requested for usage in column),
+            sum(usage.allocatable for usage in column),
+        )
+        for column in zip(*(each.usages for each in utilisation), strict=True)
+    )
+
+
+def unit_of(resource: str) -> str:
+    """What the integers of a resource count."""
+    if resource.startswith("hugepages-"):
+        return "bytes"
+    return _UNITS.get(resource, "count")
+
+
+# Plain data
+
+
+def _records(records: Iterable[Any]) -> list[dict[str, Any]]:
+    return [_named(asdict(record)) for record in records]
+
+
+def _named(value: Any) -> Any:
+    """Keys as Kubernetes spells them: `at_s` is `atSeconds`."""
+    if isinstance(value, dict):
+        return {_camel(key): _named(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_named(item) for item in value]
+    return value
+
+
+def _camel(name: str) -> str:
+    first, *others = (f"{name}econds" if name.endswith("_s") else name).split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def _by_resource(usages: Iterable[Usage]) -> dict[str, Any]:
+    return {
+        usage.resource: {
+            "requested": usage.requested,
+            "allocatable": usage.allocatable,
+            "percent": usage.percent,
+            "unit": usage.unit,
+        }
+        for usage in usages
+    }

@@ -1,0 +1,122 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.cluster import pod_counts
+from mooring.cluster.columns import ABSENT
+from mooring.cluster.pod_counts import PodCounts, PodQuery, by_domain, domains_among, look_up
+from mooring.objects.selectors import compile_selector
+from tests import topology_clusters as topology
+from tests.makers import make_pod, make_selector
+
+WEB = compile_selector(make_selector({"app": "web"}))
+EVERY_WEB_POD = PodQuery(WEB, None)
+
+
+@st.composite
+def queries(draw):
+    return PodQuery(
+        compile_selector(draw(topology.label_selectors())),
+        draw(st.none() | st.frozensets(st.sampled_from(topology.NAMESPACES), max_size=2)),
+        terminating=draw(st.booleans()),
+    )
+
+
+def web_pod(name="p", **fields):
+    return make_pod(name, **{"labels": {"app": "web"}, **fields})
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        pytest.param(EVERY_WEB_POD, 3, id="anywhere, terminating or not"),
+        pytest.param(PodQuery(WEB, frozenset(["default"])), 2, id="a namespace"),
+        pytest.param(PodQuery(WEB, frozenset()), 0, id="no namespace"),
+        pytest.param(PodQuery(WEB, None, terminating=False), 2, id="not terminating"),
+        pytest.param(PodQuery(compile_selector(None), None), 0, id="no selector"),
+        pytest.param(PodQuery(compile_selector(make_selector()), None), 4, id="any pod"),
+    ],
+)
+def test_a_query_counts_pods_by_namespace_labels_and_deletion(query, count):
+    counts = PodCounts(4)
+    counts.add(web_pod("a"), 2)
+    counts.add(web_pod("b", deleting=topology.DELETED), 2)
+    counts.add(web_pod("c", namespace="other"), 2)
+    counts.add(make_pod("d", labels={"app": "db"}), 2)
+
+    assert counts.counts(query).tolist() == [0, 0, count, 0]
+
+
+@given(asked_before=st.lists(queries(), max_size=4), data=st.data())
+def test_counts_kept_through_any_history_equal_a_recount(asked_before, data):
+    cluster = data.draw(topology.histories())
+    for query in asked_before:
+        cluster.pod_counts.counts(query)
+    for _ in range(data.draw(st.integers(0, 8))):
+        name = data.draw(st.sampled_from(topology.PODS))
+        if name in cluster.pods and data.draw(st.booleans()):
+            cluster.remove_pod(cluster.pods[name])
+        else:
+            topology.put_pod(cluster, data.draw(topology.placed_pods(name)))
+
+    for query in [*asked_before, data.draw(queries())]:
+        recount = np.zeros(cluster.pod_counts.capacity, np.int64)
+        for info in cluster.infos.values():
+            recount[info.row] = sum(query.picks(pod) for pod in info.pods.values())
+        assert cluster.pod_counts.counts(query).tolist() == recount.tolist()
+
+
+def test_a_relabelled_pod_moves_between_counts():
+    counts = PodCounts(1)
+    counts.counts(EVERY_WEB_POD)
+    counts.add(web_pod(), 0)
+    assert counts.counts(EVERY_WEB_POD)[0] == 1
+
+    counts.remove(web_pod(), 0)
+    counts.add(make_pod(labels={"app": "db"}), 0)
+
+    assert counts.counts(EVERY_WEB_POD)[0] == 0
+
+
+def test_growing_keeps_what_was_counted():
+    counts = PodCounts(1)
+    counts.add(web_pod("a"), 0)
+    counts.counts(EVERY_WEB_POD)
+
+    counts.grow(3)
+    counts.add(web_pod("b"), 2)
+
+    assert counts.counts(EVERY_WEB_POD).tolist() == [1, 0, 1]
+
+
+def test_a_question_that_was_forgotten_is_answered_afresh():
+    """One counter too many evicts the one asked longest ago, which then no longer costs anything."""
+    counts = PodCounts(1)
+    counts.add(web_pod("a"), 0)
+    counts.counts(EVERY_WEB_POD)
+    kept = PodQuery(WEB, frozenset(["default"]))
+    for i in range(pod_counts.MOST_COUNTERS):
+        counts.counts(kept)
+        counts.counts(PodQuery(WEB, frozenset([f"namespace-{i}"])))
+
+    counts.add(web_pod("b"), 0)
+
+    assert counts.counts(kept)[0] == 2
+    assert counts.counts(EVERY_WEB_POD)[0] == 2
+
+
+def test_a_pod_that_was_never_added_cannot_be_removed():
+    with pytest.raises(KeyError):
+        PodCounts(1).remove(web_pod(), 0)
+
+
+def test_domains_are_added_up_and_looked_up_by_code():
+    """Rows 0 and 3 are in the first domain, 2 in the second; 1 lacks the label, the third is empty."""
+    codes = np.array([0, ABSENT, 1, 0], np.int32)
+    totals = by_domain(codes, np.array([1, 20, 300, 4000]), domains=3)
+
+    assert totals.tolist() == [4001, 300, 0, 20]
+    assert look_up(totals, codes).tolist() == [4001, 20, 300, 4001]
+    assert domains_among(codes, domains=3).tolist() == [True, True, False, True]
+    assert domains_among(codes[2:], domains=3).tolist() == [True, True, False, False]
