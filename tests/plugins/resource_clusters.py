@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import strategies as st
 
 from mooring.cluster.cache import Cluster
@@ -9,7 +10,8 @@ from mooring.objects.kinds import DeviceClass, DeviceClassSpec
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.node import Node
 from mooring.objects.pod import Container, Pod
-from tests.makers import make_container, make_node, make_pod
+from mooring.objects.requests import PODS
+from tests.makers import make_container, make_node, make_pod, resources
 
 GPU = "example.com/gpu"
 HUGE_PAGES = "hugepages-2Mi"
@@ -49,13 +51,13 @@ def pods(draw: st.DrawFn, name: str = "p", node: str | None = None) -> Pod:
 
 @st.composite
 def nodes(draw: st.DrawFn, name: str) -> Node:
-    offered = draw(resource_lists(*NAMES[:-1]))
-    return make_node(
-        name,
-        cpu=offered.pop("cpu", None),
-        memory=offered.pop("memory", None),
-        pods=draw(st.sampled_from((None, "0", "1", "2", "110"))),
-        **offered,
+    node = make_node(name, pods=draw(st.sampled_from((None, "0", "1", "2", "110"))))
+    offered = {
+        **resources(draw(resource_lists(*NAMES[:-1]))),
+        **{n: q for n, q in node.status.allocatable.items() if n == PODS},
+    }
+    return msgspec.structs.replace(
+        node, status=msgspec.structs.replace(node.status, allocatable=offered)
     )
 
 

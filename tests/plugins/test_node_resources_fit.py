@@ -292,7 +292,7 @@ HALF = {"cpu": "500m", "memory": "1Gi"}
             strategy(REQUESTED_TO_CAPACITY_RATIO, *CPU_AND_MEMORY, points=[(0, 0), (100, 10)]),
             HALF,
             {},
-            38,
+            37,
             id="R1",
         ),
     ],

@@ -13,7 +13,7 @@ import numpy as np
 from mooring.cluster.columns import Columns, ImageState, Ints, Rows
 from mooring.cluster.node_info import NodeInfo
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.interface import MAX_SCORE, Handle
+from mooring.framework.interface import MAX_SCORE, Depends, Handle
 from mooring.objects.pod import Pod
 
 _MB = 1024 * 1024
@@ -52,6 +52,9 @@ class ImageLocality:
             if image is not None:
                 present[image.index] += _spread_bytes(image, columns.count)
         return _share(present[rows], MAX_BYTES_PER_CONTAINER * _container_count(pod))
+
+    def depends_on(self, pod: Pod) -> Depends:
+        return Depends.NODES
 
     def sign(self, pod: Pod) -> Mapping[str, object]:
         """All that the score reads. The reference signs the distinct images of containers, though

@@ -22,7 +22,7 @@ from mooring.config.args import NodeAffinityArgs
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
-from mooring.framework.interface import PreFilterResult
+from mooring.framework.interface import Depends, PreFilterResult
 from mooring.framework.status import SKIP, SUCCESS, Status, failure, unresolvable
 from mooring.framework.verdicts import RowVerdicts, by_mask, by_table
 from mooring.objects import pod as pods
@@ -123,6 +123,9 @@ class NodeAffinity:
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (EventWithHint(_NODE_CHANGED, self._after_node_change),)
+
+    def depends_on(self, pod: Pod) -> Depends:
+        return Depends.NODE
 
     def sign(self, pod: Pod) -> Mapping[str, object]:
         affinity = _affinity_of(pod)

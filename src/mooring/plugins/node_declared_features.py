@@ -10,6 +10,7 @@ from mooring.cluster.snapshot import Snapshot
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.interface import Depends
 from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable
 from mooring.framework.verdicts import RowVerdicts, by_mask
 from mooring.objects.meta import KubeObject
@@ -50,6 +51,9 @@ class NodeDeclaredFeatures:
             EventWithHint(_NODE_CHANGED, _after_node_change),
             EventWithHint(_POD_CHANGED, _after_pod_update),
         )
+
+    def depends_on(self, pod: Pod) -> Depends:
+        return Depends.NODE
 
     def sign(self, pod: Pod) -> Mapping[str, object]:
         return {"v1.Pod.Spec.RequiredFeatures()": _required_features(pod)}

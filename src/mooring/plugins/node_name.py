@@ -9,6 +9,7 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.node_matching import rows_named
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, EventWithHint, Resource
+from mooring.framework.interface import Depends
 from mooring.framework.status import SUCCESS, Status, unresolvable
 from mooring.framework.verdicts import RowVerdicts, by_mask
 from mooring.objects.pod import Pod
@@ -29,6 +30,9 @@ class NodeName:
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (EventWithHint(ClusterEvent(Resource.NODE, Action.ADD)),)
+
+    def depends_on(self, pod: Pod) -> Depends:
+        return Depends.NODE
 
     def sign(self, pod: Pod) -> Mapping[str, object]:
         return {"v1.Pod.Spec.NodeName": pod.node_name}

@@ -11,6 +11,7 @@ from mooring.cluster.snapshot import Snapshot
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.interface import Depends
 from mooring.framework.status import SKIP, SUCCESS, Status, unschedulable
 from mooring.framework.verdicts import RowVerdicts, by_mask
 from mooring.objects.meta import KubeObject
@@ -46,6 +47,9 @@ class NodePorts:
             EventWithHint(ClusterEvent(Resource.POD, Action.DELETE), _after_pod_is_gone),
             EventWithHint(ClusterEvent(Resource.NODE, Action.ADD)),
         )
+
+    def depends_on(self, pod: Pod) -> Depends:
+        return Depends.USAGE
 
     def sign(self, pod: Pod) -> Mapping[str, object]:
         """Whole ports. The reference signs bare port numbers, which pods can share without sharing

@@ -8,6 +8,7 @@ from mooring.cluster.columns import Columns, Rows
 from mooring.cluster.node_info import NodeInfo
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.interface import Depends
 from mooring.framework.status import SUCCESS, Status, unresolvable
 from mooring.framework.verdicts import RowVerdicts, by_mask
 from mooring.objects.meta import KubeObject
@@ -43,6 +44,9 @@ class NodeUnschedulable:
             EventWithHint(_NODE_CHANGED, _after_node_change),
             EventWithHint(_TOLERATIONS_CHANGED, _after_toleration_change),
         )
+
+    def depends_on(self, pod: Pod) -> Depends:
+        return Depends.NODE
 
     def sign(self, pod: Pod) -> Mapping[str, object]:
         return {"v1.Pod.Spec.Tolerations": frozenset(pod.spec.tolerations)}

@@ -137,9 +137,7 @@ class SimApi:
         metadata = msgspec.structs.replace(stored.metadata, deletion_timestamp=self._timestamp())
         terminating = self.update(msgspec.structs.replace(stored, metadata=metadata))
         grace_s = stored.spec.termination_grace_period_seconds
-        self._later(
-            _DEFAULT_GRACE_S if grace_s is None else grace_s, lambda: self._end(terminating)
-        )
+        self.later(_DEFAULT_GRACE_S if grace_s is None else grace_s, lambda: self._end(terminating))
 
     async def update_volume(self, volume: PersistentVolume) -> PersistentVolume:
         return self._checked_update(volume)
@@ -155,7 +153,7 @@ class SimApi:
     def _start(self, pod: Pod) -> None:
         run_s = run_seconds(pod)
         if run_s is not None:
-            self._later(run_s, lambda: self._succeed(pod))
+            self.later(run_s, lambda: self._succeed(pod))
 
     def _succeed(self, pod: Pod) -> None:
         stored = self.get(Pod, pod.key)
@@ -170,7 +168,8 @@ class SimApi:
         if stored is not None and stored.uid == pod.uid:
             self.delete(stored)
 
-    def _later(self, delay_s: float, action: Callable[[], None]) -> None:
+    def later(self, delay_s: float, action: Callable[[], None]) -> None:
+        """Do something that changes the cluster after a while; a run waits for it."""
         self.busy += 1
 
         def act() -> None:

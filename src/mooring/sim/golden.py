@@ -302,11 +302,7 @@ class _Replay:
     def _final(self) -> dict[str, Any]:
         bound = {pod.key: pod.node_name for pod in self._scheduler.cluster.pods.values()}
         waiting = [pod for pod in self._pods.values() if not pod.node_name]
-        nominated = {
-            pod.key: pod.nominated_node_name
-            for pod in waiting
-            if pod.nominated_node_name
-        }
+        nominated = {pod.key: pod.nominated_node_name for pod in waiting if pod.nominated_node_name}
         rest = {
             "nominated": nominated,
             "pending": sorted(pod.key for pod in waiting),

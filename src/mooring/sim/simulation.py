@@ -23,6 +23,7 @@ from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.api import SimApi, run_seconds
 from mooring.sim.clock import VirtualClock, VirtualLoop
 from mooring.sim.story import Story
+from mooring.sim.volume_controller import VolumeController
 
 #: When simulations begin, unless told otherwise: 2026-01-01T00:00:00Z.
 DEFAULT_EPOCH_S = 1_767_225_600.0
@@ -81,6 +82,7 @@ class Simulation:
         self.api.watch(self.handlers)
         self.story.follow(self.scheduler)
         self.api.watch(self.story)
+        self.api.watch(VolumeController(self.api))
 
     def load(self, objects: Iterable[KubeObject]) -> None:
         """Create objects: first whatever pods may refer to, then the pods, each in their order.

@@ -1,0 +1,201 @@
+"""The volume controller and the provisioner of a simulated cluster.
+
+It does what the scheduler waits for: completes the claims that a volume was reserved for, binds immediate
+claims, and makes volumes for claims that name a node. Provisioning may take its time, and may fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+import msgspec
+
+from mooring.errors import ApiError
+from mooring.objects.claims import (
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
+    SELECTED_NODE,
+    bound_to,
+    class_of_claim,
+    class_of_volume,
+    offers_modes,
+    provisions,
+    requested_storage,
+    same_volume_mode,
+    storage_capacity,
+    waits_for_consumer,
+)
+from mooring.objects.meta import KubeObject, ObjectMeta
+from mooring.objects.node import Node
+from mooring.objects.selectors import NodeSelector, NodeSelectorTerm, SelectorRequirement
+from mooring.objects.storage import (
+    ObjectReference,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeSpec,
+    PersistentVolumeStatus,
+    StorageClass,
+    VolumeNodeAffinity,
+)
+from mooring.sim.api import SimApi
+
+#: On a StorageClass: seconds until a volume is there, and whether provisioning fails instead.
+PROVISION_SECONDS = "mooring.dev/provision-seconds"
+PROVISION_FAILS = "mooring.dev/provision-fails"
+
+_HOSTNAME = "kubernetes.io/hostname"
+
+
+@dataclass(slots=True)
+class VolumeController:
+    """Watches volumes and claims; register it with `SimApi.watch`."""
+
+    api: SimApi
+
+    def added(self, obj: KubeObject) -> None:
+        match obj:
+            case PersistentVolume():
+                self._volume_changed(obj)
+            case PersistentVolumeClaim():
+                self._claim_changed(obj)
+
+    def updated(self, old: KubeObject, new: KubeObject) -> None:
+        self.added(new)
+
+    def deleted(self, obj: KubeObject) -> None:
+        """What is left of a volume whose claim is gone stays as it is."""
+
+    def _volume_changed(self, volume: PersistentVolume) -> None:
+        """A volume that was set aside for a claim: complete both sides. A free one: find a claim."""
+        if volume.status.phase == "Bound":
+            return
+        for claim in self.api.all(PersistentVolumeClaim):
+            if bound_to(volume, claim):
+                if not claim.spec.volume_name:
+                    self._bind(claim, volume)
+                return
+        if volume.spec.claim_ref is None:
+            for claim in self.api.all(PersistentVolumeClaim):
+                if self._binds_at_once(claim) and _will_do(volume, claim):
+                    self._bind(claim, volume)
+                    return
+
+    def _claim_changed(self, claim: PersistentVolumeClaim) -> None:
+        if claim.spec.volume_name or claim.terminating:
+            return
+        if self._binds_at_once(claim):
+            free = [v for v in self.api.all(PersistentVolume) if _will_do(v, claim)]
+            if free:
+                self._bind(claim, min(free, key=_size))
+                return
+        storage_class = self.api.get(StorageClass, class_of_claim(claim))
+        if storage_class is None or not provisions(storage_class):
+            return
+        node_name = claim.metadata.annotations.get(SELECTED_NODE, "")
+        if waits_for_consumer(storage_class) and not node_name:
+            return
+        annotations = storage_class.metadata.annotations
+        delay_s = float(annotations.get(PROVISION_SECONDS, "0"))
+        fails = PROVISION_FAILS in annotations
+        self.api.later(delay_s, lambda: self._provision(claim, node_name, fails=fails))
+
+    def _binds_at_once(self, claim: PersistentVolumeClaim) -> bool:
+        """Without a class that waits for a pod, a claim takes the first volume that will do."""
+        if claim.spec.volume_name or claim.terminating:
+            return False
+        storage_class = self.api.get(StorageClass, class_of_claim(claim))
+        return storage_class is None or not waits_for_consumer(storage_class)
+
+    def _provision(self, claim: PersistentVolumeClaim, node_name: str, *, fails: bool) -> None:
+        current = self.api.get(PersistentVolumeClaim, claim.key)
+        if current is None or current.uid != claim.uid or current.spec.volume_name:
+            return
+        if current.metadata.annotations.get(SELECTED_NODE, "") != node_name:
+            return
+        if fails:
+            self._quietly(lambda: self.api.update(_annotated(current, {}, drop=SELECTED_NODE)))
+            return
+        node = self.api.get(Node, node_name)
+        hostname = node.labels.get(_HOSTNAME) if node is not None else None
+        volume = self.api.create(_volume_for(current, hostname))
+        self._bind(current, volume)
+
+    def _bind(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
+        yes = {BIND_COMPLETED: "yes", BOUND_BY_CONTROLLER: "yes"}
+        bound = _annotated(claim, yes)
+        bound = msgspec.structs.replace(
+            bound,
+            spec=msgspec.structs.replace(bound.spec, volume_name=volume.name),
+            status=msgspec.structs.replace(bound.status, phase="Bound"),
+        )
+        taken = msgspec.structs.replace(
+            volume,
+            spec=msgspec.structs.replace(volume.spec, claim_ref=_reference(claim)),
+            status=PersistentVolumeStatus(phase="Bound"),
+        )
+        self._quietly(lambda: self.api.update(taken))
+        self._quietly(lambda: self.api.update(bound))
+
+    def _quietly(self, write: Callable[[], object]) -> None:
+        """An object that is gone by now needs no volume."""
+        with suppress(ApiError):
+            write()
+
+
+def _annotated(
+    claim: PersistentVolumeClaim, more: Mapping[str, str], *, drop: str = ""
+) -> PersistentVolumeClaim:
+    annotations = {**claim.metadata.annotations, **more}
+    annotations.pop(drop, None)
+    metadata = msgspec.structs.replace(claim.metadata, annotations=annotations)
+    return msgspec.structs.replace(claim, metadata=metadata)
+
+
+def _will_do(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    return (
+        volume.spec.claim_ref is None
+        and volume.status.phase == "Available"
+        and class_of_volume(volume) == class_of_claim(claim)
+        and not requested_storage(claim).exceeds(storage_capacity(volume))
+        and offers_modes(volume, claim)
+        and same_volume_mode(volume, claim)
+    )
+
+
+def _size(volume: PersistentVolume) -> tuple[int, str]:
+    return storage_capacity(volume).value, volume.name
+
+
+def _volume_for(claim: PersistentVolumeClaim, hostname: str | None) -> PersistentVolume:
+    """A volume as a provisioner would make it: where the pod's node can reach it."""
+    affinity = None
+    if hostname:
+        named = SelectorRequirement(key=_HOSTNAME, operator="In", values=[hostname])
+        terms = [NodeSelectorTerm(match_expressions=[named])]
+        affinity = VolumeNodeAffinity(required=NodeSelector(node_selector_terms=terms))
+    return PersistentVolume(
+        api_version="v1",
+        kind="PersistentVolume",
+        metadata=ObjectMeta(name=f"pvc-{claim.uid}", uid=f"pv-of-{claim.uid}"),
+        spec=PersistentVolumeSpec(
+            capacity={"storage": requested_storage(claim)},
+            access_modes=claim.spec.access_modes,
+            storage_class_name=class_of_claim(claim),
+            volume_mode=claim.spec.volume_mode,
+            node_affinity=affinity,
+            claim_ref=_reference(claim),
+        ),
+        status=PersistentVolumeStatus(phase="Bound"),
+    )
+
+
+def _reference(claim: PersistentVolumeClaim) -> ObjectReference:
+    return ObjectReference(
+        kind="PersistentVolumeClaim",
+        api_version="v1",
+        namespace=claim.namespace,
+        name=claim.name,
+        uid=claim.uid,
+    )
