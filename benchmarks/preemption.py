@@ -45,7 +45,6 @@ from mooring.objects.quantity import parse_quantity
 from mooring.objects.selectors import LabelSelector
 from mooring.plugins import registry as plugin_registry
 from mooring.plugins.default_preemption import DefaultPreemption, PreemptionDetail
-from mooring.plugins.dynamic_resources import DynamicResources
 from mooring.scheduler.scheduler import Scheduler, Surroundings
 from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.silence import SilentWriter
@@ -223,7 +222,6 @@ def _scheduler(plugin: type[DefaultPreemption]) -> Scheduler:
     classes: Mapping[str, PluginFactory] = {
         **plugin_registry.BUILT_IN,
         "DefaultPreemption": plugin,
-        "DynamicResources": DynamicResources,
     }
     return Scheduler(
         default_config(),
@@ -231,7 +229,7 @@ def _scheduler(plugin: type[DefaultPreemption]) -> Scheduler:
             clock=_StoppedClock(),
             writer=SilentWriter(),
             spawn=_not_run,
-            registry=Registry(classes, seats=plugin_registry.SEATS - classes.keys(), installed={}),
+            registry=Registry(classes, seats=plugin_registry.SEATS, installed={}),
             metrics=Metrics(),
         ),
     )

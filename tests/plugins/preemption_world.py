@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine, Iterable
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -23,7 +23,6 @@ from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.plugins import registry as built_in
 from mooring.plugins.default_preemption import DefaultPreemption, PreemptionDetail
-from mooring.plugins.dynamic_resources import DynamicResources
 from mooring.scheduler.event_handlers import EventHandlers
 from mooring.scheduler.scheduler import Scheduler, Surroundings
 from mooring.scheduler.scheduling_cycle import Decision
@@ -78,7 +77,6 @@ class World:
     others: Iterable[KubeObject] = ()
     args: dict[str, int] | None = None
     preemption: PluginFactory = DefaultPreemption
-    without: Collection[str] = ()
     extra: dict[str, PluginFactory] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -169,7 +167,6 @@ class World:
                     "plugins": {
                         "multiPoint": {
                             "enabled": [{"name": name} for name in self.extra],
-                            "disabled": [{"name": name} for name in self.without],
                         }
                     },
                 }
@@ -179,11 +176,10 @@ class World:
     def _registry(self) -> Registry:
         classes = {
             **built_in.BUILT_IN,
-            "DynamicResources": DynamicResources,
             "DefaultPreemption": self.preemption,
             **self.extra,
         }
-        return Registry(classes, seats=built_in.SEATS - classes.keys(), installed={})
+        return Registry(classes, seats=built_in.SEATS, installed={})
 
 
 def names(pods: Iterable[Pod]) -> list[str]:

@@ -32,7 +32,7 @@ def amounts() -> st.SearchStrategy[str]:
 
 
 def resource_lists(*names: str) -> st.SearchStrategy[dict[str, str]]:
-    return st.dictionaries(st.sampled_from(names), amounts())
+    return st.dictionaries(st.sampled_from(names), amounts(), max_size=4)
 
 
 def containers() -> st.SearchStrategy[Container]:
@@ -71,7 +71,7 @@ def make_device_class(name: str, serves: str | None = None) -> DeviceClass:
 def clusters(draw: st.DrawFn) -> Cluster:
     """Nodes with pods on them, some of which have left, and perhaps device classes."""
     cluster = Cluster()
-    names = [f"n{i}" for i in range(draw(st.integers(1, 6)))]
+    names = [f"n{i}" for i in range(draw(st.integers(1, 4)))]
     for name in names:
         cluster.add_node(draw(nodes(name)))
         for i in range(draw(st.integers(0, 2))):

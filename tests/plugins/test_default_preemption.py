@@ -65,7 +65,10 @@ class TestEligibility:
     )
     def test_a_pod_waits_for_the_victims_on_its_nominated_node(self, condition, priority, eligible):
         leaving = placed(
-            "leaving", priority=priority, deleting=EPOCH, conditions=[condition] if condition else []
+            "leaving",
+            priority=priority,
+            deleting=EPOCH,
+            conditions=[condition] if condition else [],
         )
         world = World([small_node()], [leaving, placed("a", cpu="300m")])
 
@@ -654,7 +657,6 @@ class TestHooks:
             def more_important_pod(self, a, b):
                 return a.status.start_time > b.status.start_time
 
-        pods = [placed("old", cpu="250m", started=1, priority=9), placed("young", cpu="250m")]
         pods = [placed("old", cpu="250m", started=1), placed("young", cpu="250m", started=2)]
         world = World([small_node()], pods, preemption=YoungestFirst)
 
@@ -678,9 +680,7 @@ class TestHooks:
             ),
             pytest.param(
                 MooringError('expected at least one victim pod on node "n1"'),
-                Status(
-                    Code.ERROR, ('preemption: expected at least one victim pod on node "n1"',)
-                ),
+                Status(Code.ERROR, ('preemption: expected at least one victim pod on node "n1"',)),
                 id="P19: an error",
             ),
         ],

@@ -196,7 +196,9 @@ def test_a_pod_is_found_in_either_heap_by_its_name():
     assert backoff.get("default/one") is one
     assert backoff.get("default/other") is other
     assert backoff.get("default/none") is None
+    assert "default/one" in backoff
     assert "default/other" in backoff
+    assert "default/none" not in backoff
     assert backoff.remove("default/other") is other
     assert backoff.remove("default/other") is None
 

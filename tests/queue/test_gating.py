@@ -80,6 +80,15 @@ def test_a_pre_enqueue_that_answers_with_an_error_is_reported():
     assert "unreachable" in world.reports[0]
 
 
+def test_an_error_without_a_cause_is_reported_by_its_reasons():
+    world = World(pre_enqueue=[(GATES, lambda pod: Status(Code.ERROR, ("out of order",)))])
+
+    world.add()
+
+    assert world.where() == "gated"
+    assert "out of order" in world.reports[0]
+
+
 def test_the_first_plugin_that_refuses_ends_the_asking():
     first, second = Gate("p"), Gate()
     world = World(pre_enqueue=[("First", first), ("Second", second)])
@@ -323,10 +332,10 @@ def test_the_plugins_are_timed_together_and_one_by_one_where_that_is_sampled():
     world.add()
 
     assert world.metrics.asked == [
-        ("First", "Success"),
-        ("Second", "UnschedulableAndUnresolvable"),
+        ("First", "Success", 1),
+        ("Second", "UnschedulableAndUnresolvable", 1),
     ]
-    assert world.metrics.pre_enqueues == {DEFAULT_SCHEDULER: 1}
+    assert world.metrics.pre_enqueues == [(DEFAULT_SCHEDULER, 5)]
 
 
 def test_a_queue_that_nobody_measures_gates_all_the_same():

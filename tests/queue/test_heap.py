@@ -101,15 +101,30 @@ def test_an_item_put_in_again_in_the_same_order_keeps_its_turn_and_is_the_new_on
     assert drain(heap) == ["a", "b"]
 
 
-def test_places_of_items_that_left_do_not_pile_up():
-    heap = heap_of(Item("stays", 0))
+def test_items_are_listed_in_order_of_arrival():
+    a, b = Item("a", 2), Item("b", 1)
 
-    for rank in range(10_000):
-        heap.put(Item("a", rank))
-    heap.remove("a")
+    assert list(heap_of(a, b)) == [a, b]
 
-    assert len(heap._places) < 200
-    assert drain(heap) == ["stays"]
+
+def test_places_of_items_that_move_do_not_pile_up_and_the_others_stay_in_order():
+    heap = heap_of(*(Item(str(rank), rank) for rank in range(9, -1, -1)))
+
+    for rank in range(1000):
+        heap.put(Item("a", 100 + rank))
+
+    assert len(heap._places) < 100
+    assert drain(heap) == [*"0123456789", "a"]
+
+
+def test_places_of_items_that_leave_do_not_pile_up():
+    heap = heap_of(*(Item(str(rank), rank) for rank in range(1000)))
+
+    for rank in range(999):
+        heap.remove(str(rank))
+
+    assert len(heap._places) < 100
+    assert drain(heap) == ["999"]
 
 
 def test_an_item_that_changed_its_order_in_place_is_found_out():
@@ -175,6 +190,18 @@ def test_an_entry_that_changes_and_is_put_in_again_leaves_the_heap_in_order(sort
     popped = [heap.pop().pod.priority for _ in entries]
 
     assert popped == sorted(popped, reverse=True)
+
+
+def test_a_plugin_that_has_a_sort_key_is_not_asked_for_less():
+    class Silent(ByPriorityKey):
+        def less(self, a, b):
+            raise AssertionError("asked")
+
+    heap = KeyedHeap(order_by(Silent()))
+    for number in range(5):
+        heap.put(queued(f"p{number}", number, 0))
+
+    assert heap.pop().pod.name == "p4"
 
 
 def test_orders_by_less_are_not_hashable_since_equal_ones_would_hash_apart():

@@ -186,7 +186,7 @@ def test_a_hint_that_raises_counts_as_queue_and_is_reported():
     assert "no such label" in reports[0]
 
 
-def test_every_answer_is_counted_under_its_name():
+def test_every_answer_is_timed_under_its_name():
     metrics = Recorder()
     hints = hints_of(
         (NODE_ADD, "Skips", HintSpy(SKIP)),
@@ -198,9 +198,9 @@ def test_every_answer_is_counted_under_its_name():
     strategy(hints, pod_rejected_by("Skips", "Fails", "Queues", pending=("Waits",)))
 
     assert metrics.hints == [
-        ("Skips", "NodeAdd", "QueueSkip"),
-        ("Fails", "NodeAdd", "Error"),
-        ("Queues", "NodeAdd", "Queue"),
+        ("Skips", "NodeAdd", "QueueSkip", 1),
+        ("Fails", "NodeAdd", "Error", 1),
+        ("Queues", "NodeAdd", "Queue", 1),
     ]
 
 

@@ -60,15 +60,20 @@ class ByPriorityKey(ByPriority):
 
 
 class Recorder(QueueMetrics):
-    """Keeps the sums of everything that is counted."""
+    """Keeps the sums of everything that is counted. Each look at the timer takes a second."""
 
     def __init__(self) -> None:
         self.incoming: Counter[tuple[str, str]] = Counter()
         self.unschedulable: Counter[tuple[str, str]] = Counter()
         self.in_flight: Counter[str] = Counter()
-        self.hints: list[tuple[str, str, str]] = []
-        self.asked: list[tuple[str, str]] = []
-        self.pre_enqueues: Counter[str] = Counter()
+        self.hints: list[tuple[str, str, str, float]] = []
+        self.asked: list[tuple[str, str, float]] = []
+        self.pre_enqueues: list[tuple[str, float]] = []
+        self._looks = 0
+
+    def timer(self) -> float:
+        self._looks += 1
+        return self._looks
 
     def queue_incoming_pods(self, queue: str, event: str) -> None:
         self.incoming[queue, event] += 1
@@ -80,16 +85,16 @@ class Recorder(QueueMetrics):
         self.in_flight[event] += change
 
     def queueing_hint_duration(self, plugin: str, event: str, hint: str, seconds: float) -> None:
-        self.hints.append((plugin, event, hint))
+        self.hints.append((plugin, event, hint, seconds))
 
     def pre_enqueue_duration(self, profile: str, seconds: float) -> None:
-        self.pre_enqueues[profile] += 1
+        self.pre_enqueues.append((profile, seconds))
 
     def samples_plugins(self) -> bool:
         return True
 
     def pre_enqueue_plugin_duration(self, plugin: str, status: str, seconds: float) -> None:
-        self.asked.append((plugin, status))
+        self.asked.append((plugin, status, seconds))
 
 
 class World:

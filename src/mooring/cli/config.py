@@ -8,14 +8,13 @@ from typing import Any
 import click
 
 from mooring.cli import output
-from mooring.cli.inputs import in_file, read_bytes, shown
+from mooring.cli.inputs import naming, read_config, shown
 from mooring.cli.main import NO, print_problems
 from mooring.config import (
     ExpandedPlugins,
     ExtensionPoint,
     KubeSchedulerConfiguration,
     default_config,
-    load_config,
     write_config,
 )
 from mooring.errors import ConfigError
@@ -61,12 +60,13 @@ def check(file: str) -> None:
       mooring config check scheduler.yaml
       kubectl get cm scheduler -o jsonpath='{.data.config}' | mooring config check -
     """
-    text = read_bytes(file)
     try:
+        given = read_config(file)
         # Plugins have the last word on their arguments, so they are built as they would be to run.
-        Simulation(SimOptions(config=load_config(text))).close()
+        with naming(file):
+            Simulation(SimOptions(config=given)).close()
     except ConfigError as error:
-        print_problems(in_file(file, error).problems)
+        print_problems(error.problems)
         sys.exit(NO)
     output.write(f"{shown(file)}: valid\n")
 
@@ -83,9 +83,9 @@ def check(file: str) -> None:
     help="yaml is the configuration alone, ready to be used; json has it and the plugins.",
 )
 def view(file: str | None, form: str) -> None:
-    """Show a configuration with every default filled in, and the plugins that it makes run.
+    """Show what a configuration comes to: its defaults and its plugins.
 
-    Without FILE, the default configuration; - is standard input. The table has, for each profile and
+    Without FILE, it is the default configuration; - is standard input. The table has, for each profile and
     extension point, the plugins in the order in which they run, with the weights of their scores.
 
     Exits 0, or 2 if there is nothing to show because the file cannot be read or is not valid.
@@ -96,12 +96,10 @@ def view(file: str | None, form: str) -> None:
       mooring config view scheduler.yaml
       mooring config view -o yaml > scheduler.yaml
     """
-    resolved = _resolve(file)
+    resolved = read_config(file) or default_config()
     registry = default_registry()
-    try:
+    with naming(file):
         profiles = expand(resolved, registry)
-    except ConfigError as error:
-        raise in_file(file, error) if file is not None else error from None
     match form:
         case "yaml":
             output.write_yaml(write_config(resolved))
@@ -114,17 +112,8 @@ def view(file: str | None, form: str) -> None:
                 }
             )
         case _:
-            output.write(output.to_yaml(write_config(resolved)))
+            output.write(f"{output.to_yaml(write_config(resolved))}\n")
             _write_tables(profiles, _idle(resolved, registry.seats))
-
-
-def _resolve(file: str | None) -> KubeSchedulerConfiguration:
-    if file is None:
-        return default_config()
-    try:
-        return load_config(read_bytes(file))
-    except ConfigError as error:
-        raise in_file(file, error) from error
 
 
 def _idle(resolved: KubeSchedulerConfiguration, seats: frozenset[str]) -> list[str]:
@@ -134,14 +123,15 @@ def _idle(resolved: KubeSchedulerConfiguration, seats: frozenset[str]) -> list[s
 
 
 def _data(plugins: ExpandedPlugins) -> dict[str, Any]:
-    return {
-        point.value: [
-            {"name": name} | ({"weight": weights[name]} if weights else {})
-            for name in plugins.order[point]
-        ]
-        for point in _POINTS
-        if (weights := _weights(plugins, point)) is not None
-    }
+    return {point.value: _entries(plugins, point) for point in _POINTS}
+
+
+def _entries(plugins: ExpandedPlugins, point: ExtensionPoint) -> list[dict[str, Any]]:
+    weights = _weights(plugins, point)
+    return [
+        {"name": name, "weight": weights[name]} if name in weights else {"name": name}
+        for name in plugins.order[point]
+    ]
 
 
 def _weights(plugins: ExpandedPlugins, point: ExtensionPoint) -> dict[str, int]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,21 +43,18 @@ def config_option(command: Command) -> Command:
     )(command)
 
 
-class DurationType(click.ParamType):
-    """A length of time as Go writes it, or a bare number of seconds."""
-
-    name = "duration"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        try:
-            seconds = float(value) if _is_number(value) else parse_duration(value).seconds
-        except ValueError:
-            seconds = -1.0
-        if not 0 <= seconds < float("inf"):
-            self.fail(f"{value!r} is not a length of time; write 1h30m, 90s or 5400", param, ctx)
-        return seconds
+def duration(text: str) -> float:
+    """The seconds in a length of time as Go writes it, or in a bare number of them."""
+    digits = text.replace(".", "", 1)
+    try:
+        if digits.isascii() and digits.isdigit():
+            return float(text)
+        seconds = parse_duration(text).seconds
+    except ValueError:
+        seconds = -1.0
+    if seconds < 0:
+        raise click.BadParameter(f"{text!r} is not a length of time; write 1h30m, 90s or 5400")
+    return seconds
 
 
 def read_cluster(paths: Sequence[str], filenames: Sequence[str]) -> Manifests:
@@ -76,17 +74,22 @@ def read_cluster(paths: Sequence[str], filenames: Sequence[str]) -> Manifests:
 
 
 def read_config(path: str | None) -> KubeSchedulerConfiguration | None:
-    """None without a path. Raises ConfigError, each line of which begins with the file."""
+    """None without a path. Raises ConfigError."""
     if path is None:
         return None
-    try:
+    with naming(path):
         return load_config(read_bytes(path))
+
+
+@contextmanager
+def naming(path: str | None) -> Iterator[None]:
+    """Begin every line of a ConfigError with the file that it is about."""
+    try:
+        yield
     except ConfigError as error:
-        raise in_file(path, error) from error
-
-
-def in_file(path: str, error: ConfigError) -> ConfigError:
-    return ConfigError([f"{shown(path)}: {line}" for line in error.problems])
+        if path is None:
+            raise
+        raise ConfigError([f"{shown(path)}: {line}" for line in error.problems]) from error
 
 
 def read_bytes(path: str) -> bytes:
@@ -101,7 +104,3 @@ def read_bytes(path: str) -> bytes:
 
 def shown(path: str) -> str:
     return "standard input" if path == STDIN else path
-
-
-def _is_number(text: str) -> bool:
-    return text.replace(".", "", 1).isascii() and text.replace(".", "", 1).isdigit()

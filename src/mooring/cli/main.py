@@ -1,7 +1,7 @@
 """`mooring`: the commands, and what becomes of their errors.
 
-Every command answers a question, and its exit code is the answer: 0 is yes, 1 is no, 2 means that it could not
-be answered. So whatever goes wrong ends with 2, and with 130 if the user interrupted.
+Every command answers a question, and its exit code is the answer: 0 is yes, 1 is no, 2 means that it could
+not be answered. So whatever goes wrong ends with 2, and with 130 if the user interrupted.
 """
 
 from __future__ import annotations

@@ -9,9 +9,10 @@ import click
 
 from mooring.cli import output
 from mooring.cli.inputs import (
-    DurationType,
     cluster_paths,
     config_option,
+    duration,
+    naming,
     read_cluster,
     read_config,
 )
@@ -30,7 +31,7 @@ from mooring.sim.simulation import SimOptions
 @click.option(
     "--until",
     "until_s",
-    type=DurationType(),
+    type=duration,
     metavar="DURATION",
     help="Stop at this virtual time: 1h30m, 90s or 5400. Otherwise when nothing can change.",
 )
@@ -80,7 +81,8 @@ def simulate(
     """
     manifests = read_cluster(paths, filenames)
     options = SimOptions(config=read_config(config_path), seed=seed, timeline=timeline)
-    report = run(manifests, options, until_s)
+    with naming(config_path):
+        report = run(manifests, options, until_s)
     match form:
         case "json":
             output.write_json(report.to_data())

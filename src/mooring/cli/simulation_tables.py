@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
 from mooring.cli.output import Cell, Column, Page, counted
 from mooring.config import Duration
@@ -23,6 +23,7 @@ _STYLES = {
     What.QUEUED: "dim",
 }
 _BINARY = ((2**50, "Pi"), (2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"), (1, ""))
+_ALL_NODES = "all nodes"
 #: From here on a node counts as full, and is coloured so.
 _FULL_PERCENT = 90.0
 
@@ -84,11 +85,20 @@ def _timeline(page: Page, timeline: Sequence[Happening]) -> None:
             Column("NODE"),
             Column("DETAILS", wraps=True),
         ),
-        (
-            (when(h.at_s), Cell(h.what, _STYLES.get(h.what, "")), h.pod, h.node, h.message)
-            for h in timeline
-        ),
+        _timeline_rows(timeline),
     )
+
+
+def _timeline_rows(timeline: Sequence[Happening]) -> Iterator[Sequence[str | Cell]]:
+    """A pod that fails for the same reason again says no more than that."""
+    said: dict[str, str] = {}
+    for each in timeline:
+        message = each.message
+        if each.what == What.FAILED:
+            message = "as before" if said.get(each.pod) == message else message
+            said[each.pod] = each.message
+        style = _STYLES.get(each.what, "")
+        yield when(each.at_s), Cell(each.what, style), each.pod, each.node, message
 
 
 def _placements(page: Page, report: SimulationReport, rows: int | None) -> None:
@@ -120,7 +130,7 @@ def _preemptions(page: Page, report: SimulationReport, rows: int | None) -> None
         (
             Column("WHEN", right=True),
             Column("PREEMPTOR"),
-            Column("EVICTED"),
+            Column("EVICTED", wraps=True),
             Column("NODE"),
             Column("WHY THIS NODE", wraps=True),
         ),
@@ -128,7 +138,7 @@ def _preemptions(page: Page, report: SimulationReport, rows: int | None) -> None
             (
                 when(each.at_s),
                 f"{each.preemptor} ({each.priority})",
-                "\n".join(f"{victim.pod} ({victim.priority})" for victim in each.victims),
+                ", ".join(f"{victim.pod} ({victim.priority})" for victim in each.victims),
                 each.node,
                 each.why,
             )
@@ -164,41 +174,36 @@ def _nodes(page: Page, report: SimulationReport, rows: int | None) -> None:
         nodes = tuple(sorted(nodes, key=lambda each: -each.fullest_percent)[:rows])
     else:
         page.heading("NODES")
-    _usage_table(page, (*nodes, NodeUsage("all nodes", report.totals)))
+    _usage_table(page, (*nodes, NodeUsage(_ALL_NODES, report.totals)))
     _more(page, report.nodes - len(nodes), "node")
 
 
 def _usage_table(page: Page, nodes: Sequence[NodeUsage]) -> None:
     """Requested of allocatable and the share of it; the share alone where there is no room for more."""
-    in_full = [[amounts(usage) for usage in each.usages] for each in nodes]
-    titles = [usage.resource.upper() for usage in nodes[0].usages]
-    widths = [max(map(len, (titles[i], *(row[i] for row in in_full)))) for i in range(len(titles))]
-    widest_name = max(len(each.node) for each in nodes)
-    fits = widest_name + sum(width + 9 for width in widths) <= page.width
-    columns = [Column("NODE")]
-    for title in titles:
-        columns += (
-            [Column(title, right=True), Column("", right=True)]
-            if fits
-            else [Column(title, right=True)]
-        )
-    page.table(columns, (_usage_row(each, in_full=fits) for each in nodes))
+    in_full, in_short = [Column("NODE")], [Column("NODE")]
+    for usage in nodes[0].usages:
+        in_full += [Column(usage.resource.upper(), right=True), Column("", right=True)]
+        in_short.append(Column(usage.resource.upper(), right=True))
+    rows = [_usage_row(each) for each in nodes]
+    if page.fits(in_full, rows):
+        page.table(in_full, rows)
+    else:
+        page.table(in_short, ((row[0], *row[2::2]) for row in rows))
 
 
-def _usage_row(each: NodeUsage, *, in_full: bool) -> Iterable[str | Cell]:
-    total = "bold" if each.node == "all nodes" else ""
-    cells: list[str | Cell] = [Cell(each.node, total)]
+def _usage_row(each: NodeUsage) -> list[Cell]:
+    style = "bold" if each.node == _ALL_NODES else ""
+    cells = [Cell(each.node, style)]
     for usage in each.usages:
-        if in_full:
-            cells.append(Cell(amounts(usage), total))
-        cells.append(_percent(usage))
+        offered = usage.allocatable or usage.requested
+        cells += [Cell(amounts(usage) if offered else "-", style), _percent(usage)]
     return cells
 
 
 def _percent(usage: Usage) -> Cell:
     percent = usage.percent
     if percent is None:
-        return Cell("-", "dim")
+        return Cell("")
     style = "red" if percent > 100 else "yellow" if percent >= _FULL_PERCENT else ""
     return Cell(f"{percent:.0f}%", style or ("dim" if not percent else ""))
 

@@ -17,7 +17,7 @@ handed back (None) to the full evaluation, which also says why.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +34,8 @@ from mooring.framework.interface import Depends, PreFilterResult
 from mooring.framework.plugin_calls import Calls, PluginFailure
 from mooring.framework.runtime import Framework
 from mooring.framework.status import SUCCESS, Code, Status
-from mooring.objects.pod import Pod, PodSpec
+from mooring.objects.kinds import DeviceClass
+from mooring.objects.pod import Pod
 
 #: How many signatures are remembered for a profile; the one met longest ago is forgotten first.
 MOST_RANKINGS = 256
@@ -66,6 +67,13 @@ class Rankings:
         self._cluster = cluster
         self._rankings: OrderedDict[Hashable, _Ranking] = OrderedDict()
         self._signatures = _Signatures(framework)
+        # Which pods devices serve, and so what plugins depend on, is up to these.
+        cluster.listers.follow(DeviceClass, lambda _: self.forget())
+
+    def forget(self) -> None:
+        """Start afresh."""
+        self._rankings.clear()
+        self._signatures = _Signatures(self._framework)
 
     def choose(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> Choice | None:
         """None if the pod must be evaluated in full."""
@@ -101,20 +109,21 @@ class _Signatures:
 
     def __init__(self, framework: Framework) -> None:
         self._calls = [call for call in framework.plugins.values() if call.depends_on is not None]
-        #: The spec met last of pods with this namespace, owner and labels, with its signature.
-        self._last: dict[_PodKey, tuple[PodSpec, Hashable | None]] = {}
+        #: The pod met last with this namespace, owner and labels, with its signature.
+        self._last: dict[_PodKey, tuple[Pod, Hashable | None]] = {}
 
     def of(self, pod: Pod) -> Hashable | None:
         owner = pod.metadata.controller
         key = (pod.namespace, owner.uid if owner is not None else "", pod.label_items)
         last = self._last.get(key)
         # Specs are compared, not trusted to be equal: an owner's pods may differ.
-        if last is not None and last[0] == pod.spec:
+        if last is not None and last[0].spec == pod.spec:
+            pod.take_derived_from(last[0])
             return last[1]
         if len(self._last) > 4 * MOST_RANKINGS:
             self._last.clear()
         signature = self._sign(pod)
-        self._last[key] = (pod.spec, signature)
+        self._last[key] = (pod, signature)
         return signature
 
     def _sign(self, pod: Pod) -> Hashable | None:
@@ -180,6 +189,7 @@ class _Ranking:
         self._usage_filters: list[Calls] = []
         self._kept: list[_Kept] = []
         self._name_keys: Ints = _NO_INTS
+        self._rows: NDArray[np.intp] | None = None
         self._ok: Mask = np.zeros(0, np.bool_)
         #: bool[row]: what of `ok` does not depend on the node's pods.
         self._node_ok: Mask = np.zeros(0, np.bool_)
@@ -193,18 +203,18 @@ class _Ranking:
         if not self._run_live_pre_filters(state, pod, snapshot):
             return None
         live_ok = self._run_live_filters(state, pod, snapshot)
-        scorers = [c for c in self._live_scores if c.name not in self._state.skip_score]
+        if live_ok is None:
+            feasible = self._ok_rows()
+        else:
+            feasible = np.flatnonzero(live_ok)
+            if not len(feasible):
+                return None
+        scorers = self._run_live_pre_scores(state, pod, snapshot, feasible)
         if live_ok is None and not scorers:
             row = int(self._key[: self._size].argmax())
             return self._chosen(row, self._ok_count, state)
-        feasible_mask = self._ok[: self._size]
-        if live_ok is not None:
-            feasible_mask = feasible_mask & live_ok
-        feasible = np.flatnonzero(feasible_mask)
-        if not len(feasible):
-            return None
         total = self._total_over(state, pod, feasible)
-        for call in self._run_live_pre_scores(state, pod, snapshot, feasible, scorers):
+        for call in scorers:
             scores = scoring.score_plugin(call, state, pod, snapshot, feasible)
             total = total + scores.normalized * self._framework.weights[call.name]
         keys = (total << _RANK_BITS) + self._name_keys[feasible]
@@ -270,12 +280,19 @@ class _Ranking:
         pod: Pod,
         snapshot: Snapshot,
         feasible: NDArray[np.intp],
-        scorers: Sequence[Calls],
     ) -> list[Calls]:
         """The plugins that have something to score."""
+        if not self._live_scores:
+            return []
         skipped = self._framework.pre_scores(self._live_pre_scores, state, pod, snapshot, feasible)
         state.skip_score = self._state.skip_score | skipped
-        return [call for call in scorers if call.name not in skipped]
+        return [call for call in self._live_scores if call.name not in skipped]
+
+    def _ok_rows(self) -> NDArray[np.intp]:
+        """intp[...]: the rows that are ok; found once for as long as they stay the same."""
+        if self._rows is None:
+            self._rows = np.flatnonzero(self._ok[: self._size])
+        return self._rows
 
     def _total_over(self, state: CycleState, pod: Pod, feasible: NDArray[np.intp]) -> Ints:
         """The kept totals of these rows, normalised over them and not over all that are ok."""
@@ -390,6 +407,7 @@ class _Ranking:
         for call in self._usage_filters:
             ok &= filtering.passes(call, self._state, pod, snapshot, rows, ok)
         self._ok[rows] = ok
+        self._rows = None
 
     def _score(self, pod: Pod, snapshot: Snapshot, rows: Rows, changed: Depends) -> None:
         for kept in self._kept:
@@ -427,6 +445,7 @@ class _Ranking:
             if was_ok:
                 self._ok[row] = False
                 self._ok_count -= 1
+                self._rows = None
                 self._key[row] = -1
                 self._after_loss(pod)
             return

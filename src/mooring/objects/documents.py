@@ -28,7 +28,7 @@ SUFFIXES = (".yaml", ".yml", ".json")
 Progress = Callable[[int, int], None]
 
 _SEPARATOR = re.compile(rb"^---(?=\s|$)", re.MULTILINE)
-_NO_CONTENT = re.compile(rb"(\s|#[^\n]*(\n|$)|%[^\n]*(\n|$))*")
+_NO_CONTENT = re.compile(rb"(?:\s++|[#%][^\n]*+)*+")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OFFSET = re.compile(r"\(byte (\d+)\)")
 _DEEPEST_LIST = 3
@@ -169,10 +169,9 @@ class _Reader:
         if all(line.lstrip().startswith(b"{") for line in lines):
             yield from self._json_lines(lines)
             return
-        for value in _concatenated(text):
+        for value in list(_concatenated(text)):
             self._number += 1
             yield from self._from_value(self._where(), without_nulls(value))
-            self._report(0)
 
     def _json_lines(self, lines: list[bytes]) -> Iterator[Document]:
         position = 0
@@ -208,18 +207,19 @@ class _Reader:
 
     def _yaml(self, text: bytes) -> Iterator[Document]:
         """Documents are cut apart first, as kubectl does, so that a broken one breaks no other."""
+        line = 1
         for start, end in _chunks(text):
             chunk = text[start:end]
-            first_line = text.count(b"\n", 0, start) + 1
             self._number += 1
             try:
-                values = parse_yaml(chunk, first_line=first_line, progress=self._from(start))
+                values = parse_yaml(chunk, first_line=line, progress=self._from(start))
                 for index, value in enumerate(values):
                     self._number += index > 0
                     yield from self._from_value(self._where(), value)
             except YamlError as error:
                 template = "; it looks like a template: render it first" if b"{{" in chunk else ""
                 self._problem(self._where(), f"{error}{template}")
+            line += chunk.count(b"\n")
             self._report(end)
 
     def _from(self, start: int) -> Callable[[int], None]:

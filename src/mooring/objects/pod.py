@@ -270,5 +270,22 @@ class Pod(KubeObject, frozen=True):
         changed.__dict__.update(kept)
         return changed
 
+    def take_derived_from(self, twin: Pod) -> None:
+        """Spare this pod what was worked out for one of the same namespace and an equal spec."""
+        has_run = _has_run(self) or _has_run(twin)
+        for name in _FROM_SPEC if has_run else (*_FROM_SPEC, *_FROM_SPEC_UNLESS_RUN):
+            self.__dict__.setdefault(name, getattr(twin, name))
+
     def condition(self, kind: str) -> PodCondition | None:
         return next((c for c in self.status.conditions if c.type == kind), None)
+
+
+def _has_run(pod: Pod) -> bool:
+    """Whether its status may say that it holds something else than its spec asks for."""
+    status = pod.status
+    return bool(status.container_statuses or status.init_container_statuses or status.resources)
+
+
+#: What follows from a pod's namespace and spec alone, and what does until it has run.
+_FROM_SPEC = ("affinity_terms", "host_ports", "requests", "scoring_requests")
+_FROM_SPEC_UNLESS_RUN = ("held", "held_non_zero", "held_resources")

@@ -66,6 +66,11 @@ def amount_of(name: str, quantity: Quantity) -> int:
     return quantity.milli_value if name == CPU else quantity.value
 
 
+def container_requests(pod: Pod) -> ResourceList:
+    """What a pod's containers ask for, taken together."""
+    return _containers(pod)
+
+
 def spec_requests(pod: Pod) -> ResourceList:
     """What a pod that is not running yet asks for."""
     return _with_overhead(pod, _pod_level(pod, _containers(pod)))

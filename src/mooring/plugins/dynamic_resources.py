@@ -18,7 +18,7 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, EventWithHint, Resource
-from mooring.framework.interface import Handle, NodeStatuses, PostFilterResult
+from mooring.framework.interface import Depends, Handle, NodeStatuses, PostFilterResult
 from mooring.framework.status import SKIP, SUCCESS, Code, Status, unresolvable, unschedulable
 from mooring.objects.pod import Pod
 from mooring.objects.requests import is_extended
@@ -95,6 +95,10 @@ class DynamicResources:
 
     def score_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> Ints:
         return np.zeros(len(columns.alive[rows]), np.int64)
+
+    def depends_on(self, pod: Pod) -> Depends:
+        served = pod.spec.resource_claims or self._served.serve_any_of(pod.requests)
+        return Depends.CLUSTER if served else Depends.NODE
 
     def sign(self, pod: Pod) -> Mapping[str, object] | Status:
         return NOT_SIGNABLE if pod.spec.resource_claims else {}

@@ -17,7 +17,7 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.args import CPU_AND_MEMORY, NodeResourcesBalancedAllocationArgs
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.interface import Handle
+from mooring.framework.interface import Depends, Handle
 from mooring.framework.status import SKIP, SUCCESS, Status
 from mooring.objects.pod import Pod
 from mooring.objects.requests import amount_of
@@ -67,6 +67,9 @@ class NodeResourcesBalancedAllocation:
         return resource_scoring.balanced_allocation(
             allocated + known.amounts, allocated, allocatable, out=scores
         )
+
+    def depends_on(self, pod: Pod) -> Depends:
+        return Depends.USAGE
 
     def sign(self, pod: Pod) -> Mapping[str, object] | Status:
         """Other pods that ask for as much of the same resources are scored the same."""

@@ -29,7 +29,7 @@ from mooring.config.args import (
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
-from mooring.framework.interface import Handle
+from mooring.framework.interface import Depends, Handle
 from mooring.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from mooring.framework.verdicts import RowVerdicts
 from mooring.objects.kinds import DeviceClass
@@ -171,6 +171,9 @@ class NodeResourcesFit:
             EventWithHint(_NODE_EVENTS, self._after_node_event),
             EventWithHint(_CLASS_EVENTS, _after_device_class_event),
         )
+
+    def depends_on(self, pod: Pod) -> Depends:
+        return Depends.USAGE
 
     def sign(self, pod: Pod) -> Mapping[str, object] | Status:
         """The reference signs only what Filter counts. Pods can share that without sharing a score,

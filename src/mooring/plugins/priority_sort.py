@@ -13,3 +13,7 @@ class PrioritySort:
         if a.pod.priority != b.pod.priority:
             return a.pod.priority > b.pod.priority
         return a.timestamp < b.timestamp
+
+    def sort_key(self, queued: QueuedPod) -> tuple[int, float]:
+        """The same order as a value, which a heap compares without calling back."""
+        return -queued.pod.priority, queued.timestamp

@@ -10,7 +10,7 @@ from mooring.cluster.snapshot import Snapshot
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
-from mooring.framework.interface import Handle
+from mooring.framework.interface import Depends, Handle
 from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
 from mooring.framework.volume_signature import sign_volumes
 from mooring.objects.claims import (
@@ -90,6 +90,9 @@ class VolumeRestrictions:
                 ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD), _after_claim_is_added
             ),
         )
+
+    def depends_on(self, pod: Pod) -> Depends:
+        return Depends.CLUSTER if pod.spec.volumes else Depends.NODE
 
     def sign(self, pod: Pod) -> Mapping[str, object] | Status:
         return sign_volumes(pod)

@@ -13,7 +13,7 @@ from mooring.cluster.node_matching import match_rows_any
 from mooring.cluster.snapshot import Snapshot
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
-from mooring.framework.interface import Handle
+from mooring.framework.interface import Depends, Handle
 from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable
 from mooring.framework.verdicts import RowVerdicts, by_mask
 from mooring.framework.volume_signature import sign_volumes
@@ -126,6 +126,9 @@ class VolumeZone:
             EventWithHint(_CLAIM_EVENTS, _after_claim_change),
             EventWithHint(_VOLUME_EVENTS, _after_volume_change),
         )
+
+    def depends_on(self, pod: Pod) -> Depends:
+        return Depends.CLUSTER if pod.spec.volumes else Depends.NODE
 
     def sign(self, pod: Pod) -> Mapping[str, object] | Status:
         return sign_volumes(pod)

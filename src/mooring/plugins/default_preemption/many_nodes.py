@@ -15,7 +15,7 @@ import copy
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from mooring.cluster.columns import Columns, Mask
 from mooring.cluster.node_info import NodeInfo
 from mooring.config.extension_points import ExtensionPoint as Point
+from mooring.framework.interface import Depends
 from mooring.framework.plugin_calls import Calls
 from mooring.framework.status import Status
 from mooring.objects.pod import Pod
@@ -33,21 +34,12 @@ _LOG = logging.getLogger(__name__)
 
 RowIndex = NDArray[np.intp]
 
-#: Built-in filters that see a node's pods only through the columns of requests, pods and ports.
-READ_USAGE = frozenset(("NodePorts", "NodeResourcesFit"))
-#: Built-in filters that do not look at a node's pods at all.
-READ_NODE = frozenset(
-    (
-        "NodeAffinity",
-        "NodeDeclaredFeatures",
-        "NodeName",
-        "NodeUnschedulable",
-        "TaintToleration",
-    )
-)
+#: Built-in filters that see a node's pods only through the columns of requests, pods and ports. What
+#: others depend on they say themselves, but not where they read it.
+READ_USAGE_COLUMNS = frozenset(("NodePorts", "NodeResourcesFit"))
 
 #: Fewer nodes than this at a time are not worth the arrays.
-_SMALLEST_PART = 64
+SMALLEST_PART = 64
 
 
 @dataclass(slots=True)
@@ -63,7 +55,6 @@ class ManyNodes:
     _without: Columns = field(init=False)
 
     def __post_init__(self) -> None:
-        self.part_size = max(self.part_size, _SMALLEST_PART)
         self._filters = _Filters.of(self.run)
         self._without = _changeable(self.run.snapshot.columns)
 
@@ -182,7 +173,9 @@ class _Filters:
 
     run: DryRun
     calls: tuple[Calls, ...]
-    #: Whether these are all of them.
+    #: Those of them that look at a node's pods at all.
+    about_pods: tuple[Calls, ...]
+    #: Whether these are all the filters that are asked.
     complete: bool
 
     @classmethod
@@ -192,12 +185,11 @@ class _Filters:
             for call in run.framework.points[Point.FILTER]
             if call.name not in run.state.skip_filter
         ]
-        first: list[Calls] = []
-        for call in asked:
-            if not _reads_columns(call):
-                break
-            first.append(call)
-        return cls(run, tuple(first), len(first) == len(asked))
+        calls = tuple(
+            takewhile(lambda c: _ignores_pods(c, run.pod) or _reads_usage_columns(c), asked)
+        )
+        about_pods = tuple(call for call in calls if not _ignores_pods(call, run.pod))
+        return cls(run, calls, about_pods, complete=len(calls) == len(asked))
 
     def refuse(self, columns: Columns, rows: RowIndex, outcomes: dict[int, Outcome]) -> RowIndex:
         """Note why rows are refused, and return the others."""
@@ -216,26 +208,32 @@ class _Filters:
 
     def run_of_the_rest(self) -> DryRun:
         """For nodes that were not refused: what does not depend on pods is not asked again."""
-        passed = frozenset(call.name for call in self.calls) & READ_NODE
         state = self.run.state.clone()
-        state.skip_filter |= passed
+        state.skip_filter |= {call.name for call in self.calls if call not in self.about_pods}
         return replace(self.run, state=state)
 
     def accept(self, columns: Columns, rows: RowIndex) -> Mask:
-        """bool[row asked for]: of rows that none refused before, where pods were put back since."""
+        """bool[row asked for]: of rows that were not refused, where pods were put back since."""
         accepted = np.ones(len(rows), np.bool_)
-        for call in self.calls:
-            if call.name in READ_USAGE:
-                assert call.filter_rows is not None
-                verdicts = call.filter_rows(self.run.state, self.run.pod, columns, rows)
-                accepted &= verdicts.codes == 0
+        for call in self.about_pods:
+            assert call.filter_rows is not None
+            verdicts = call.filter_rows(self.run.state, self.run.pod, columns, rows)
+            accepted &= verdicts.codes == 0
         return accepted
 
 
-def _reads_columns(call: Calls) -> bool:
+def _ignores_pods(call: Calls, pod: Pod) -> bool:
+    return (
+        call.filter_rows is not None
+        and call.depends_on is not None
+        and call.depends_on(pod) in (Depends.NODE, Depends.NODES)
+    )
+
+
+def _reads_usage_columns(call: Calls) -> bool:
     """Only of the built-in plugin is it known; another of its name may read what it likes."""
     built_in = type(call.plugin).__module__.startswith("mooring.plugins.")
-    return built_in and call.name in READ_USAGE | READ_NODE
+    return built_in and call.name in READ_USAGE_COLUMNS
 
 
 def _changeable(columns: Columns) -> Columns:

@@ -36,7 +36,7 @@ from mooring.plugins.default_preemption.candidates import (
 from mooring.plugins.default_preemption.choice import best
 from mooring.plugins.default_preemption.eviction import Evictions, terminating_by_preemption
 from mooring.plugins.default_preemption.lower_priority import LowerPriorities
-from mooring.plugins.default_preemption.many_nodes import ManyNodes
+from mooring.plugins.default_preemption.many_nodes import SMALLEST_PART, ManyNodes
 
 #: Users meet these texts in Events and in `kubectl describe`, so they are the reference's, verbatim.
 PREFIX = "preemption: {}"
@@ -207,7 +207,7 @@ class DefaultPreemption:
             # What pods of lower priority hold is not what can be freed.
             return dry_run.on_nodes(nodes)
         lower = self._lower_priorities.than(dry_run.pod.priority, dry_run.snapshot.columns)
-        return ManyNodes(dry_run, lower, wanted).on_nodes(nodes)
+        return ManyNodes(dry_run, lower, max(wanted, SMALLEST_PART)).on_nodes(nodes)
 
     def _by_importance(self) -> Callable[[Iterable[Pod]], list[Pod]]:
         """How to sort pods from most to least important; those that are equally so stay in order."""

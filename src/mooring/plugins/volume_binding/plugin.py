@@ -12,7 +12,7 @@ from mooring.config.args import VolumeBindingArgs
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import EventWithHint
-from mooring.framework.interface import Handle, PreFlight
+from mooring.framework.interface import Depends, Handle, PreFlight
 from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable
 from mooring.framework.volume_signature import sign_volumes
 from mooring.objects.claims import claim_name, claim_not_found, ownership_problem
@@ -133,6 +133,9 @@ class VolumeBinding:
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return hints.EVENTS
+
+    def depends_on(self, pod: Pod) -> Depends:
+        return Depends.CLUSTER if pod.spec.volumes else Depends.NODE
 
     def sign(self, pod: Pod) -> Mapping[str, object] | Status:
         return sign_volumes(pod)

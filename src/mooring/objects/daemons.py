@@ -1,0 +1,89 @@
+"""Daemons: which nodes a DaemonSet's template is for, and how its pods are tied to them."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from mooring.objects.node import Node
+from mooring.objects.pod import Affinity, NodeAffinity, Pod, PodSpec
+from mooring.objects.selectors import (
+    NAME_FIELD,
+    NodeSelector,
+    NodeSelectorTerm,
+    SelectorRequirement,
+    compile_node_terms,
+    selector_from_map,
+)
+from mooring.objects.taints import Toleration, untolerated
+
+#: Daemons stay when their node is in trouble, and are placed on it all the same.
+TOLERATIONS = tuple(
+    Toleration(key=f"node.kubernetes.io/{key}", operator="Exists", effect=effect)
+    for key, effect in (
+        ("not-ready", "NoExecute"),
+        ("unreachable", "NoExecute"),
+        ("disk-pressure", "NoSchedule"),
+        ("memory-pressure", "NoSchedule"),
+        ("pid-pressure", "NoSchedule"),
+        ("unschedulable", "NoSchedule"),
+    )
+)
+#: Only for daemons that use their node's own network.
+NETWORK_TOLERATION = Toleration(
+    key="node.kubernetes.io/network-unavailable", operator="Exists", effect="NoSchedule"
+)
+
+
+def tolerant(spec: PodSpec) -> PodSpec:
+    """With a daemon's tolerations: added, or in place of ones that differ only in how long they hold."""
+    tolerations = list(spec.tolerations)
+    network = (NETWORK_TOLERATION,) if spec.host_network else ()
+    for added in (*TOLERATIONS, *network):
+        for index, each in enumerate(tolerations):
+            if replace(each, toleration_seconds=None) == added:
+                tolerations[index] = added
+                break
+        else:
+            tolerations.append(added)
+    return replace(spec, tolerations=tolerations)
+
+
+def runs_on(spec: PodSpec, node: Node) -> bool:
+    """Whether the DaemonSet wants a pod there; free capacity is the scheduler's concern."""
+    if spec.node_name not in ("", node.name):
+        return False
+    if not selector_from_map(spec.node_selector or {}).matches(node.labels):
+        return False
+    required = _required(spec)
+    if required is not None:
+        terms = compile_node_terms(required.node_selector_terms)
+        if not any(term.matches(node.labels, node.name) for term in terms):
+            return False
+    return untolerated(node.taints, spec.tolerations) is None
+
+
+def pinned(spec: PodSpec, node_name: str) -> PodSpec:
+    """The node takes the place of all that the template required of nodes: it was chosen by that."""
+    name = SelectorRequirement(key=NAME_FIELD, operator="In", values=[node_name])
+    required = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[name])])
+    affinity = spec.affinity or Affinity()
+    node_affinity = replace(affinity.node_affinity or NodeAffinity(), required=required)
+    return replace(spec, affinity=replace(affinity, node_affinity=node_affinity))
+
+
+def target(pod: Pod) -> str:
+    """The node that a daemon is on or made for; empty if it cannot be told."""
+    required = _required(pod.spec)
+    if pod.node_name or required is None:
+        return pod.node_name
+    for term in required.node_selector_terms:
+        for field in term.match_fields:
+            if field.key == NAME_FIELD and field.operator == "In" and len(field.values) == 1:
+                return field.values[0]
+    return ""
+
+
+def _required(spec: PodSpec) -> NodeSelector | None:
+    if spec.affinity is None or spec.affinity.node_affinity is None:
+        return None
+    return spec.affinity.node_affinity.required

@@ -1,0 +1,380 @@
+"""What the API server fills in when an object is created, as far as scheduling depends on it.
+
+A manifest says less than the object it becomes: a limit stands for a request, a class name for a
+priority, `matchLabelKeys` for requirements of a selector. The scheduler sees only the object, so raw
+manifests pass through here first. An object that has been through an API server comes out as it
+went in, and so does one that has been through here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from mooring.objects.claims import BIND_COMPLETED, CLASS_ANNOTATION
+from mooring.objects.kinds import Namespace, PriorityClass
+from mooring.objects.meta import KubeObject, ResourceList
+from mooring.objects.node import Node
+from mooring.objects.pod import (
+    DEFAULT_SCHEDULER,
+    Affinity,
+    Container,
+    ContainerPort,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodCondition,
+    PodSpec,
+    ResourceRequirements,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
+from mooring.objects.priority_classes import PREEMPT, PriorityClasses
+from mooring.objects.requests import CPU, MEMORY, container_requests
+from mooring.objects.selectors import LabelSelector, SelectorRequirement
+from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, Volume
+from mooring.objects.taints import Toleration
+
+DEFAULT_CLASS_ANNOTATIONS = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+NAME_LABEL = "kubernetes.io/metadata.name"
+GRACE_PERIOD_S = 30
+
+#: How long a pod outlives its node's trouble, unless it says otherwise.
+TROUBLE_TOLERATIONS = tuple(
+    Toleration(key=key, operator="Exists", effect="NoExecute", toleration_seconds=300)
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+)
+
+_GATED = PodCondition(
+    type="PodScheduled",
+    status="False",
+    reason="SchedulingGated",
+    message="Scheduling is blocked due to non-empty scheduling gates",
+)
+_HUGE_PAGES = "hugepages-"
+
+S = TypeVar("S", bound=msgspec.Struct)
+E = TypeVar("E")
+
+
+class Defaults:
+    """The defaults of one cluster: they depend on its priority classes and storage classes."""
+
+    def __init__(self, objects: Iterable[KubeObject] = ()) -> None:
+        objects = list(objects)
+        self.priority_classes = PriorityClasses(o for o in objects if isinstance(o, PriorityClass))
+        self.storage_class = _default_storage_class(
+            [o for o in objects if isinstance(o, StorageClass)]
+        )
+        #: What `spec` returned last: pods of one template come one after another and share it.
+        self._latest: PodSpec | None = None
+
+    def of(self, obj: KubeObject) -> KubeObject:
+        """The object as the API server would have stored it; itself if nothing was missing."""
+        match obj:
+            case Pod():
+                return self.pod(obj)
+            case Node():
+                return _node(obj)
+            case Namespace():
+                labels = {**obj.labels, NAME_LABEL: obj.name}
+                return obj if labels == obj.labels else _labelled(obj, labels)
+            case PersistentVolumeClaim():
+                return self._claim(obj)
+            case PersistentVolume():
+                return _volume(obj)
+            case StorageClass():
+                return _changed(obj, volume_binding_mode=obj.volume_binding_mode or "Immediate")
+            case PriorityClass():
+                return _changed(obj, preemption_policy=obj.preemption_policy or PREEMPT)
+        return obj
+
+    def pod(self, pod: Pod) -> Pod:
+        spec = _merged_label_keys(self.spec(pod.spec), pod.labels)
+        status = pod.status
+        conditions = status.conditions
+        if spec.scheduling_gates and pod.condition("PodScheduled") is None:
+            conditions = [*conditions, _GATED]
+        status = _changed(status, phase=status.phase or "Pending", conditions=conditions)
+        return _changed(pod, spec=spec, status=status)
+
+    def spec(self, spec: PodSpec) -> PodSpec:
+        """What does not depend on a pod's labels, so that a template's pods can share it."""
+        if spec is not self._latest:
+            self._latest = self._complete(spec)
+        return self._latest
+
+    def _complete(self, spec: PodSpec) -> PodSpec:
+        spec = _changed(
+            spec,
+            containers=_each(spec.containers, _requests_from_limits),
+            init_containers=_each(spec.init_containers, _requests_from_limits),
+        )
+        spec = _changed(spec, resources=_pod_level(spec))
+        container = _host_network_container if spec.host_network else _container
+        return _changed(
+            self._prioritised(spec),
+            containers=_each(spec.containers, container),
+            init_containers=_each(spec.init_containers, container),
+            resources=_rounded_resources(spec.resources) if spec.resources else spec.resources,
+            overhead=_rounded(spec.overhead),
+            volumes=_each(spec.volumes, _pod_volume),
+            tolerations=_tolerations(spec.tolerations),
+            scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
+            termination_grace_period_seconds=(
+                GRACE_PERIOD_S
+                if spec.termination_grace_period_seconds is None
+                else spec.termination_grace_period_seconds
+            ),
+        )
+
+    def _prioritised(self, spec: PodSpec) -> PodSpec:
+        """A priority that is set stays: it was resolved when the pod was created."""
+        found = self.priority_classes.of(spec)
+        if spec.priority is not None or found is None:
+            return spec
+        return _changed(
+            spec,
+            priority=found.value,
+            priority_class_name=spec.priority_class_name or found.name,
+            preemption_policy=spec.preemption_policy or found.preemption_policy or PREEMPT,
+        )
+
+    def _claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        spec = claim.spec
+        requests = _rounded(spec.resources.requests)
+        return _changed(
+            claim,
+            spec=_changed(
+                spec,
+                resources=_changed(spec.resources, requests=requests),
+                volume_mode=spec.volume_mode or "Filesystem",
+                storage_class_name=(
+                    self.storage_class if _wants_class(claim) else spec.storage_class_name
+                ),
+            ),
+            status=_changed(claim.status, phase=claim.status.phase or "Pending"),
+        )
+
+
+def _default_storage_class(classes: Sequence[StorageClass]) -> str | None:
+    """Of several defaults the youngest counts, and of those made at once the first by name."""
+    defaults = [
+        each
+        for each in classes
+        if any(each.metadata.annotations.get(key) == "true" for key in DEFAULT_CLASS_ANNOTATIONS)
+    ]
+    defaults.sort(key=lambda each: each.name)
+    defaults.sort(key=_created, reverse=True)
+    return defaults[0].name if defaults else None
+
+
+def _created(obj: KubeObject) -> float:
+    created = obj.metadata.creation_timestamp
+    return created.timestamp() if created else 0.0
+
+
+def _wants_class(claim: PersistentVolumeClaim) -> bool:
+    """A claim that is bound had its chance; one with an empty class wants none."""
+    annotations = claim.metadata.annotations
+    return (
+        claim.spec.storage_class_name is None
+        and CLASS_ANNOTATION not in annotations
+        and BIND_COMPLETED not in annotations
+        and claim.status.phase != "Bound"
+    )
+
+
+def _node(node: Node) -> Node:
+    status = node.status
+    capacity = _rounded(status.capacity)
+    allocatable = _rounded(status.allocatable) if status.allocatable else capacity
+    return _changed(node, status=_changed(status, capacity=capacity, allocatable=allocatable))
+
+
+def _volume(volume: PersistentVolume) -> PersistentVolume:
+    """A volume that was never seen by its controller is free, unless a certain claim has it."""
+    spec = volume.spec
+    taken = spec.claim_ref is not None and spec.claim_ref.uid
+    return _changed(
+        volume,
+        spec=_changed(
+            spec,
+            capacity=_rounded(spec.capacity),
+            volume_mode=spec.volume_mode or "Filesystem",
+        ),
+        status=_changed(
+            volume.status, phase=volume.status.phase or ("Bound" if taken else "Available")
+        ),
+    )
+
+
+def _requests_from_limits(container: Container) -> Container:
+    asked, limits = container.resources.requests, container.resources.limits
+    if all(name in asked for name in limits):
+        return container
+    return replace(container, resources=replace(container.resources, requests={**limits, **asked}))
+
+
+def _pod_level(spec: PodSpec) -> ResourceRequirements | None:
+    """Resources for the pod as a whole: what is left open follows from its containers and limits."""
+    resources = spec.resources
+    if resources is None or not (resources.limits or resources.requests):
+        return resources
+    asked, limits = dict(resources.requests), dict(resources.limits)
+    for name, quantity in _container_limits(spec).items():
+        if name.startswith(_HUGE_PAGES) and name not in asked:
+            limits.setdefault(name, quantity)
+    if limits:
+        for name, quantity in container_requests(Pod(spec=spec)).items():
+            if name in (CPU, MEMORY):
+                asked.setdefault(name, quantity)
+        for name, quantity in limits.items():
+            if name in (CPU, MEMORY) or name.startswith(_HUGE_PAGES):
+                asked.setdefault(name, quantity)
+    if asked == resources.requests and limits == resources.limits:
+        return resources
+    return replace(resources, requests=asked, limits=limits)
+
+
+def _container_limits(spec: PodSpec) -> ResourceList:
+    """The containers' limits, summed as their requests are."""
+    containers, init_containers = (
+        [
+            replace(each, resources=ResourceRequirements(requests=each.resources.limits))
+            for each in containers
+        ]
+        for containers in (spec.containers, spec.init_containers)
+    )
+    as_requests = PodSpec(containers=containers, init_containers=init_containers)
+    return container_requests(Pod(spec=as_requests))
+
+
+def _container(container: Container) -> Container:
+    return _changed(
+        container,
+        ports=_each(container.ports, _port),
+        resources=_rounded_resources(container.resources),
+    )
+
+
+def _host_network_container(container: Container) -> Container:
+    return _container(_changed(container, ports=_each(container.ports, _host_network_port)))
+
+
+def _port(port: ContainerPort) -> ContainerPort:
+    return _changed(port, protocol=port.protocol or "TCP")
+
+
+def _host_network_port(port: ContainerPort) -> ContainerPort:
+    return _changed(port, host_port=port.host_port or port.container_port)
+
+
+def _rounded_resources(resources: ResourceRequirements) -> ResourceRequirements:
+    return _changed(
+        resources, requests=_rounded(resources.requests), limits=_rounded(resources.limits)
+    )
+
+
+def _rounded(resources: ResourceList) -> ResourceList:
+    """The API keeps thousandths and nothing finer."""
+    rounded = {name: quantity.rounded_up() for name, quantity in resources.items()}
+    return resources if rounded == resources else rounded
+
+
+def _pod_volume(volume: Volume) -> Volume:
+    if volume.rbd is not None:
+        return _changed(volume, rbd=_changed(volume.rbd, pool=volume.rbd.pool or "rbd"))
+    if volume.azure_disk is not None:
+        disk = volume.azure_disk
+        return _changed(volume, azure_disk=_changed(disk, kind=disk.kind or "Shared"))
+    return volume
+
+
+def _tolerations(tolerations: list[Toleration]) -> list[Toleration]:
+    missing = [
+        trouble
+        for trouble in TROUBLE_TOLERATIONS
+        if not any(
+            t.key in ("", trouble.key) and t.effect in ("", "NoExecute") for t in tolerations
+        )
+    ]
+    return [*tolerations, *missing] if missing else tolerations
+
+
+def _merged_label_keys(spec: PodSpec, labels: Mapping[str, str]) -> PodSpec:
+    """`matchLabelKeys` become requirements of the selectors they stand beside."""
+
+    def spread(constraint: TopologySpreadConstraint) -> TopologySpreadConstraint:
+        selector = _merged(constraint.label_selector, labels, constraint.match_label_keys, "In")
+        return _changed(constraint, label_selector=selector)
+
+    def term(term: PodAffinityTerm) -> PodAffinityTerm:
+        selector = _merged(term.label_selector, labels, term.match_label_keys, "In")
+        selector = _merged(selector, labels, term.mismatch_label_keys, "NotIn")
+        return _changed(term, label_selector=selector)
+
+    def weighted(each: WeightedPodAffinityTerm) -> WeightedPodAffinityTerm:
+        return _changed(each, pod_affinity_term=term(each.pod_affinity_term))
+
+    def pod_affinity(affinity: PodAffinity | None) -> PodAffinity | None:
+        if affinity is None:
+            return None
+        return _changed(
+            affinity,
+            required=_each(affinity.required, term),
+            preferred=_each(affinity.preferred, weighted),
+        )
+
+    affinity: Affinity | None = spec.affinity
+    if affinity is not None:
+        affinity = _changed(
+            affinity,
+            pod_affinity=pod_affinity(affinity.pod_affinity),
+            pod_anti_affinity=pod_affinity(affinity.pod_anti_affinity),
+        )
+    constraints = _each(spec.topology_spread_constraints, spread)
+    return _changed(spec, affinity=affinity, topology_spread_constraints=constraints)
+
+
+def _merged(
+    selector: LabelSelector | None, labels: Mapping[str, str], keys: Sequence[str], operator: str
+) -> LabelSelector | None:
+    """The API refuses a key that the selector already names: one that is there was merged before."""
+    if selector is None:
+        return None
+    wanted = [
+        SelectorRequirement(key=key, operator=operator, values=[labels[key]])
+        for key in keys
+        if key in labels
+    ]
+    missing = [each for each in wanted if each not in selector.match_expressions]
+    if not missing:
+        return selector
+    return replace(selector, match_expressions=[*selector.match_expressions, *missing])
+
+
+def _labelled(obj: KubeObject, labels: dict[str, str]) -> KubeObject:
+    return replace(obj, metadata=replace(obj.metadata, labels=labels))
+
+
+def _changed(struct: S, **fields: object) -> S:
+    """The struct with these fields; the very same if they are what it has."""
+    if all(getattr(struct, name) is value for name, value in fields.items()):
+        return struct
+    return replace(struct, **fields)
+
+
+def _each(entries: list[E], change: Callable[[E], E]) -> list[E]:
+    changed = [change(entry) for entry in entries]
+    return entries if all(map(_is, entries, changed)) else changed
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other

@@ -1,0 +1,61 @@
+"""Names and uids for objects that come without: shaped as Kubernetes shapes them, the same every time."""
+
+from __future__ import annotations
+
+import uuid
+import zlib
+from collections.abc import Iterable
+
+import msgspec
+
+from mooring.objects.meta import KubeObject, Part, encode_hook
+
+#: No vowels and no look-alikes, so that no name is a word.
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_SUFFIX_LENGTH = 5
+_LONGEST_BASE = 63 - _SUFFIX_LENGTH
+_UID_SPACE = uuid.UUID("6d6f6f72-696e-4670-8000-000000000000")
+
+
+def generated_uid(group: str, kind: str, namespace: str, name: str) -> str:
+    return str(uuid.uuid5(_UID_SPACE, f"{group}/{kind}/{namespace}/{name}"))
+
+
+def content_hash(*parts: Part) -> str:
+    """Eight to ten letters that stand for a template, as in `web-6d4b75cb6d`."""
+    text = b"".join(msgspec.json.encode(part, enc_hook=encode_hook) for part in parts)
+    return _letters(str(zlib.crc32(text)))
+
+
+class NameMaker:
+    """Makes names from `generateName`, none of which is taken."""
+
+    def __init__(self, objects: Iterable[KubeObject]) -> None:
+        self._taken = {(type(obj), obj.namespace, obj.name) for obj in objects}
+        self._made: dict[tuple[type[KubeObject], str, str], int] = {}
+
+    def name(self, kind: type[KubeObject], namespace: str, base: str) -> str:
+        """`base` and five letters; the next call with the same arguments gives the next name."""
+        base = base[:_LONGEST_BASE]
+        made = self._made.get((kind, namespace, base), 0)
+        while True:
+            made += 1
+            name = base + _suffix(f"{namespace}/{base}/{made}")
+            if (kind, namespace, name) not in self._taken:
+                break
+        self._made[kind, namespace, base] = made
+        self._taken.add((kind, namespace, name))
+        return name
+
+
+def _suffix(seed: str) -> str:
+    number = zlib.crc32(seed.encode())
+    letters = ""
+    for _ in range(_SUFFIX_LENGTH):
+        number, digit = divmod(number, len(_ALPHABET))
+        letters += _ALPHABET[digit]
+    return letters
+
+
+def _letters(text: str) -> str:
+    return "".join(_ALPHABET[ord(letter) % len(_ALPHABET)] for letter in text)

@@ -1,0 +1,61 @@
+"""A scheduler without surroundings: for tests that drive cycles by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+from mooring.config import KubeSchedulerConfiguration, default_config
+from mooring.framework.interface import PluginFactory
+from mooring.framework.metrics import Metrics
+from mooring.framework.registry import Registry
+from mooring.objects.meta import KubeObject
+from mooring.plugins.registry import BUILT_IN, SEATS
+from mooring.scheduler.choosing import TieBreak, first_by_name
+from mooring.scheduler.event_handlers import EventHandlers
+from mooring.scheduler.scheduler import Scheduler, Surroundings
+from mooring.sim.silence import SilentWriter
+from tests.clock import FakeClock
+
+
+def discard(work: Coroutine[Any, Any, None]) -> None:
+    """Binding and writing go nowhere: the test looks at what was decided."""
+    work.close()
+
+
+def registry_with(plugins: Mapping[str, PluginFactory] | None = None) -> Registry:
+    return Registry({**BUILT_IN, **(plugins or {})}, seats=SEATS, installed={})
+
+
+class Engine:
+    """A scheduler and the handlers to tell it what happens."""
+
+    def __init__(
+        self,
+        *objects: KubeObject,
+        config: KubeSchedulerConfiguration | None = None,
+        plugins: Mapping[str, PluginFactory] | None = None,
+        keep_rankings: bool = True,
+        tie_break: TieBreak = first_by_name,
+    ) -> None:
+        self.clock = FakeClock()
+        self.decisions: list[Any] = []
+        self.scheduler = Scheduler(
+            config or default_config(),
+            Surroundings(
+                clock=self.clock,
+                writer=SilentWriter(),
+                spawn=discard,
+                registry=registry_with(plugins),
+                metrics=Metrics(),
+                tie_break=tie_break,
+                keep_rankings=keep_rankings,
+                on_decision=self.decisions.append,
+            ),
+        )
+        self.handlers = EventHandlers(self.scheduler)
+        for obj in objects:
+            self.handlers.added(obj)
+
+    def placements(self) -> dict[str, str]:
+        return {pod.key: pod.node_name for pod in self.scheduler.cluster.pods.values()}
