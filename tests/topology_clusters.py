@@ -34,8 +34,11 @@ RACK = "rack"
 KEYS = (ZONE, HOSTNAME, RACK)
 #: The last namespace has no object.
 NAMESPACES = ("default", "other", "lost")
+#: Most pods are in the first, so that they meet.
+NAMESPACES_OF_PODS = ("default", "default", "default", "other", "lost")
 NAMESPACE_LABELS = {"default": {"team": "x"}, "other": {"team": "y"}}
 DELETED = datetime(2026, 1, 1, tzinfo=UTC)
+NO_AFFINITY: st.SearchStrategy[Affinity | None] = st.none()
 
 
 @dataclass
@@ -108,7 +111,7 @@ def affinities() -> st.SearchStrategy[Affinity | None]:
 @cache
 def pod_labels() -> st.SearchStrategy[dict[str, str]]:
     return st.fixed_dictionaries(
-        {}, optional={"app": st.sampled_from("ab"), "tier": st.sampled_from("12")}
+        {}, optional={"app": st.sampled_from("aab"), "tier": st.sampled_from("112")}
     )
 
 
@@ -118,7 +121,7 @@ def nodes(draw: st.DrawFn, name: str) -> Node:
     labels = {
         key: value
         for key, values in domains.items()
-        if (value := draw(st.sampled_from((None, *values)))) is not None
+        if (value := draw(st.sampled_from((*values, None)))) is not None
     }
     return make_node(
         name,
@@ -129,30 +132,36 @@ def nodes(draw: st.DrawFn, name: str) -> Node:
 
 
 @st.composite
-def placed_pods(draw: st.DrawFn, name: str) -> Pod:
+def placed_pods(
+    draw: st.DrawFn, name: str, affinity: st.SearchStrategy[Affinity | None] = NO_AFFINITY
+) -> Pod:
     return make_pod(
         name,
-        namespace=draw(st.sampled_from(NAMESPACES)),
+        namespace=draw(st.sampled_from(NAMESPACES_OF_PODS)),
         uid=name,
         labels=draw(pod_labels()),
         node=draw(st.sampled_from(NODES)),
-        affinity=draw(affinities()),
+        affinity=draw(affinity),
         deleting=draw(st.sampled_from((None, None, DELETED))),
     )
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> Cluster:
-    """A cluster with a past."""
+def histories(
+    draw: st.DrawFn, affinity: st.SearchStrategy[Affinity | None] = NO_AFFINITY
+) -> Cluster:
+    """A cluster with a past, whose pods have affinities like these."""
     cluster = Cluster()
     for name, labels in NAMESPACE_LABELS.items():
         cluster.listers.put(make_namespace(name, labels))
-    for name in draw(st.lists(st.sampled_from(NODES), min_size=1, unique=True)):
+    for name in NODES[: draw(st.integers(1, len(NODES)))]:
         cluster.add_node(draw(nodes(name)))
-    for _ in range(draw(st.integers(0, 16))):
-        match draw(st.sampled_from(("pod", "pod", "pod", "pod", "drop pod", "node", "drop node"))):
+    for name in PODS[: draw(st.integers(0, len(PODS)))]:
+        cluster.add_pod(draw(placed_pods(name, affinity)))
+    for _ in range(draw(st.integers(0, 6))):
+        match draw(st.sampled_from(("pod", "drop pod", "node", "drop node"))):
             case "pod":
-                put_pod(cluster, draw(placed_pods(draw(st.sampled_from(PODS)))))
+                put_pod(cluster, draw(placed_pods(draw(st.sampled_from(PODS)), affinity)))
             case "drop pod":
                 known = cluster.pods.get(draw(st.sampled_from(PODS)))
                 if known is not None:

@@ -7,6 +7,7 @@ MooringError
 │   ├── NotFound       404: the object is gone
 │   └── Conflict       409: someone wrote first; read again and decide again
 ├── PluginError        a plugin that cannot be loaded or built, or that broke the framework's contract
+├── ExtenderError      an extender that cannot be reached, or answered with a failure or with nonsense
 └── InvariantError     mooring's own books do not add up: a bug, never the user's fault
 """
 
@@ -49,6 +50,10 @@ class Conflict(ApiError):
 
 class PluginError(MooringError):
     """A plugin that cannot be loaded, built, or placed at an extension point."""
+
+
+class ExtenderError(MooringError):
+    """An extender that cannot be reached, or answered with a failure or with nonsense."""
 
 
 class InvariantError(MooringError):

@@ -18,7 +18,7 @@ def described(held):
 
 
 @given(
-    cluster=topology.histories(),
+    cluster=topology.histories(topology.affinities()),
     namespace=st.sampled_from(topology.NAMESPACES),
     labels=topology.pod_labels(),
 )

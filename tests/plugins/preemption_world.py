@@ -92,6 +92,7 @@ class World:
                 spawn=self.started.append,
                 registry=self._registry(),
                 metrics=Metrics(),
+                keep_rankings=False,
             ),
         )
         self.handlers = EventHandlers(self.scheduler)

@@ -310,7 +310,7 @@ BUDGETS = (
 )
 
 
-@dataclass
+@dataclass(repr=False)
 class Scene:
     """A cluster, twice, and pods that come to it one after the other."""
 
@@ -318,6 +318,12 @@ class Scene:
     world: World
     plain: World
     incoming: list[Pod]
+
+    def __repr__(self) -> str:
+        """Short: the whole is tens of thousands of characters."""
+        pods = [f"{p.name}@{p.node_name}:{p.priority}" for p in self.world.pods]
+        incoming = [f"{p.name}:{p.priority}" for p in self.incoming]
+        return f"Scene({[n.name for n in self.world.nodes]}, {pods}, {incoming})"
 
 
 @st.composite

@@ -200,6 +200,12 @@ def verdicts(*each):
             id="a term without a selector speaks of nobody",
         ),
         pytest.param(
+            [on("n1")],
+            make_pod(affinity=make_pod_affinity(WEB_IN_ZONE, make_affinity_term(None, ZONE))),
+            verdicts(*[NO_AFFINITY] * 4),
+            id="so with one, no pod matches all terms",
+        ),
+        pytest.param(
             [on("n1", DB)],
             make_pod(affinity=make_pod_affinity(anti=[make_affinity_term({}, ZONE)])),
             verdicts(ANTI_AFFINITY, ANTI_AFFINITY, SUCCESS, SUCCESS),
@@ -262,8 +268,9 @@ def test_a_selector_that_accepts_no_labels_covers_every_namespace_of_an_incoming
 
 def test_all_terms_of_an_affinity_have_to_cover_the_namespace():
     narrow = make_affinity_term(WEB, ZONE, namespaces=["here"])
-    wide = make_affinity_term({"tier": "1"}, ZONE, namespace_selector=make_selector())
-    pod = make_pod(affinity=make_pod_affinity(narrow, wide))
+    both_named = make_affinity_term({"tier": "1"}, ZONE, namespaces=["here", "there"])
+    every = make_affinity_term({"tier": "1"}, ZONE, namespace_selector=make_selector())
+    pod = make_pod(affinity=make_pod_affinity(narrow, both_named, every))
     both = {"app": "web", "tier": "1"}
 
     assert filtered(cluster_of([on("n1", both, namespace="here")]), pod)["n1"] == SUCCESS
@@ -646,7 +653,7 @@ def test_an_added_pod_may_bring_a_topology_key_that_was_not_looked_at():
 def incoming_pods(draw):
     return make_pod(
         "incoming",
-        namespace=draw(st.sampled_from(topology.NAMESPACES)),
+        namespace=draw(st.sampled_from(topology.NAMESPACES_OF_PODS)),
         labels=draw(topology.pod_labels()),
         affinity=draw(topology.affinities()),
     )
@@ -759,7 +766,7 @@ class Oracle:
 
 
 @given(
-    cluster=topology.histories(),
+    cluster=topology.histories(topology.affinities()),
     pod=incoming_pods(),
     hard_weight=st.integers(0, 2),
     ignore=st.booleans(),
@@ -795,14 +802,14 @@ def _books(state):
     }
 
 
-@given(cluster=topology.histories(), pod=incoming_pods(), data=st.data())
+@given(cluster=topology.histories(topology.affinities()), pod=incoming_pods(), data=st.data())
 def test_adding_a_pod_is_undone_by_removing_it_and_equals_its_having_been_there(cluster, pod, data):
     plugin, state, snapshot = plugin_of(cluster), CycleState(), cluster.snapshot()
     if not len(snapshot) or plugin.pre_filter(state, pod, snapshot) is not None:
         return
     before = _books(state)
     node = data.draw(st.sampled_from(snapshot.order))
-    added = data.draw(topology.placed_pods("added")).placed_on(node)
+    added = data.draw(topology.placed_pods("added", topology.affinities())).placed_on(node)
     info = snapshot.get(node).copy()
 
     plugin.add_pod(state, pod, added, info)

@@ -319,6 +319,13 @@ def test_a_pod_on_a_node_counts_with_what_scoring_takes_it_to_need():
     assert score(make_cluster(q4), make_pod(cpu=0, memory=0)) == 91
 
 
+def test_a_pod_on_a_node_that_does_not_say_counts_with_defaults():
+    """100m of cpu 4 and 200Mi of memory 400Mi: 97 and 50."""
+    cluster = make_cluster(make_pod("silent"), memory="400Mi")
+
+    assert score(cluster, make_pod(cpu=0, memory=0)) == 73
+
+
 def test_without_args_the_defaults_hold():
     cluster = make_cluster(USED)
     plugin = NodeResourcesFit(None, SimpleNamespace(cluster=cluster))

@@ -176,7 +176,13 @@ IN_TREE = make_volume("v", aws_elastic_block_store=AWSElasticBlockStore(volume_i
         pytest.param(
             make_claim(storage_class="ghost"), [], {"drv": 0}, SUCCESS, id="no such class"
         ),
-        pytest.param(*[make_claim(volume="v"), [make_volume("v", driver="drv")]], {}, SUCCESS),
+        pytest.param(
+            make_claim(volume="v"),
+            [make_volume("v", driver="drv")],
+            {},
+            SUCCESS,
+            id="a node without drivers",
+        ),
         pytest.param(
             make_claim(volume="v"),
             [make_volume("v", driver="drv")],

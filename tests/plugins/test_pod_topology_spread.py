@@ -156,8 +156,13 @@ def test_a_node_without_the_label_is_refused_for_good():
 
 
 def test_the_first_constraint_that_fails_gives_the_reason():
-    cluster = cluster_of([*THREE_ZONES, make_node("bare"), make_node("hostless", hostname=False)])
-    cluster.add_pod(make_pod("x", labels=WEB, node="a"))
+    nodes = [
+        *THREE_ZONES,
+        make_node("bare"),
+        make_node("hostless a", zone="a", hostname=False),
+        make_node("hostless b", zone="b", hostname=False),
+    ]
+    cluster = cluster_of(nodes, {"a": 1})
     by_host = make_spread(HOSTNAME, labels=WEB)
 
     assert filtered(cluster, make_pod(labels=WEB, spread=[BY_ZONE, by_host])) == {
@@ -165,7 +170,8 @@ def test_the_first_constraint_that_fails_gives_the_reason():
         "b": SUCCESS,
         "c": SUCCESS,
         "bare": MISSING_LABEL,
-        "hostless": MISSING_LABEL,
+        "hostless a": SKEWED,
+        "hostless b": MISSING_LABEL,
     }
 
 
@@ -369,6 +375,15 @@ SERVICE = make_service(selector=WEB)
             [33, 100],
             id="S5: the system's defaults let nodes without a zone compete",
         ),
+        # n1: ln 4 + 2 + 2 ln 3 + 4 = 9.58; n2 has no host: 2 ln 3 + 4 = 6.2
+        pytest.param(
+            [make_node("n1", zone="a"), make_node("n2", zone="a", hostname=False)],
+            {"n1": 1, "n2": 1},
+            [],
+            [10, 6],
+            [60, 100],
+            id="and nodes without a host name",
+        ),
         # c ln 6 + 1: 4.58, 2.79, 1, 6.38; then 100 * (6 + 1 - s) // 6
         pytest.param(
             zones(a="n1 n2 n3 n4"),
@@ -404,6 +419,27 @@ def test_soft_constraints_score_fuller_domains_lower(nodes, pods, constraints, r
     pod = make_pod(labels=WEB, spread=constraints)
 
     assert scored(cluster, pod) == (raw, normalised)
+
+
+def test_ignored_nodes_are_no_candidates_and_their_pods_do_not_count():
+    """n2 and n3 lack a label. One candidate is left: zone 1 ln 3, host 1 ln 3, together 2.2."""
+    nodes = [
+        make_node("n1", zone="a"),
+        make_node("n2", zone="a", hostname=False),
+        make_node("n3"),
+    ]
+    cluster = cluster_of(nodes, {"n1": 1, "n2": 4, "n3": 4})
+    pod = make_pod(labels=WEB, spread=[BY_ZONE_SOFTLY, BY_HOST_SOFTLY])
+
+    assert scored(cluster, pod) == ([2, 0, 0], [100, 0, 0])
+
+
+def test_pods_on_unknown_nodes_are_in_no_domain_not_even_that_of_the_empty_value():
+    """Zone "" holds nothing: 2 + 4."""
+    stray = [make_pod(f"x{i}", labels=WEB, node="unknown") for i in range(3)]
+    cluster = cluster_of([make_node("n1", zone="")], stray, SERVICE)
+
+    assert scored(cluster, make_pod(labels=WEB)) == ([6], [100])
 
 
 def test_nodes_that_are_not_feasible_count_but_add_no_domain():
@@ -647,6 +683,51 @@ def test_removing_a_pod_that_is_being_deleted_takes_away_what_it_never_gave():
     assert plugin.filter(state, pod, snapshot.get("a")) == SUCCESS
 
 
+@pytest.mark.parametrize(
+    ("added", "node", "verdict"),
+    [
+        pytest.param(make_pod("x", labels=WEB), "a", SKEWED, id="counts"),
+        pytest.param(make_pod("x", labels=NOT_WEB), "a", SUCCESS, id="another label"),
+        pytest.param(make_pod("x", labels=WEB, namespace="y"), "a", SUCCESS, id="elsewhere"),
+        pytest.param(make_pod("x", labels=WEB), "hostless", SUCCESS, id="a label is missing"),
+        pytest.param(make_pod("x", labels=WEB), "unused", SUCCESS, id="affinity excludes the node"),
+        pytest.param(make_pod("x", labels=WEB), "tainted", SUCCESS, id="a taint excludes the node"),
+    ],
+)
+def test_an_added_pod_counts_where_a_placed_one_would(added, node, verdict):
+    used = {"used": "yes"}
+    nodes = [
+        make_node("a", zone="a", labels=used),
+        make_node("b", zone="b", labels=used),
+        make_node("hostless", zone="a", labels=used, hostname=False),
+        make_node("unused", zone="a"),
+        make_node("tainted", zone="a", labels=used, taints=[GPU]),
+    ]
+    wide = make_spread(HOSTNAME, max_skew=9, labels=WEB)
+    by_zone = make_spread(ZONE, labels=WEB, node_taints_policy="Honor")
+    pod = make_pod(labels=WEB, spread=[by_zone, wide], node_selector=used)
+    cluster = cluster_of(nodes)
+    plugin, state, snapshot = plugin_of(cluster), CycleState(), cluster.snapshot()
+    plugin.pre_filter(state, pod, snapshot)
+
+    plugin.add_pod(state, pod, added, snapshot.get(node))
+
+    assert plugin.filter(state, pod, snapshot.get("a")) == verdict
+    assert filtered(cluster_of(nodes, [added.placed_on(node)]), pod)["a"] == verdict
+
+
+def test_an_added_pod_counts_where_policies_ignore_what_keeps_the_pod_away():
+    cluster = cluster_of([*zones(a="a", b="b")])
+    by_zone = make_spread(ZONE, labels=WEB, node_affinity_policy="Ignore")
+    pod = make_pod(labels=WEB, spread=[by_zone], node_selector={"no": "such"})
+    plugin, state, snapshot = plugin_of(cluster), CycleState(), cluster.snapshot()
+    plugin.pre_filter(state, pod, snapshot)
+
+    plugin.add_pod(state, pod, make_pod("x", labels=WEB), snapshot.get("a"))
+
+    assert plugin.filter(state, pod, snapshot.get("a")) == SKEWED
+
+
 def test_an_added_pod_counts_for_an_empty_selector_though_none_of_the_others_do():
     cluster = cluster_of(THREE_ZONES, F1)
     plugin, state, snapshot = plugin_of(cluster), CycleState(), cluster.snapshot()
@@ -692,7 +773,7 @@ def constraints():
 def incoming_pods(draw):
     return make_pod(
         "incoming",
-        namespace=draw(st.sampled_from(topology.NAMESPACES)),
+        namespace=draw(st.sampled_from(topology.NAMESPACES_OF_PODS)),
         labels=draw(topology.pod_labels()),
         spread=draw(st.lists(constraints(), max_size=3)),
         node_selector=draw(st.none() | st.just({topology.RACK: "r"})),
@@ -870,7 +951,7 @@ def test_adding_a_pod_is_undone_by_removing_it_and_equals_its_having_been_there(
     node = data.draw(st.sampled_from(snapshot.order))
     added = make_pod(
         "added",
-        namespace=data.draw(st.sampled_from(topology.NAMESPACES)),
+        namespace=data.draw(st.sampled_from(topology.NAMESPACES_OF_PODS)),
         labels=data.draw(topology.pod_labels()),
         node=node,
     )

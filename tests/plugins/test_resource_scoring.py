@@ -59,6 +59,8 @@ def both(strategy, requested, allocatable, weights, *curve):
         pytest.param([0], [2**62], [1], 0, id="wraps to nothing"),
         # MAX - -1 wraps to MIN; MIN * 100 wraps to 0
         pytest.param([-1], [MAX_INT64], [1], 0, id="the difference wraps"),
+        # 117352810999686 * 100 / 148547862024919 = 78.99999999999999993, which float64 takes for 79
+        pytest.param([31195051025233], [148547862024919], [1], 78, id="beyond float64"),
         # -7 - -10 = 3; 300 / -7 = -42.86; -42 / 1
         pytest.param([-10], [-7], [1], -42, id="truncated toward zero"),
         # -42 + 0 = -42; -42 / 4 = -10.5
@@ -108,6 +110,8 @@ def test_most_allocated_is_the_mean_share_that_is_taken(requested, allocatable, 
         pytest.param([(0, 10), (100, 0)], [0, 0], [0, 0], [1, 1], 0, id="a node with nothing"),
         # MAX * 100 wraps to -100; -100 / MAX = 0; f(0) = 100
         pytest.param([(0, 10), (100, 0)], [MAX_INT64], [MAX_INT64], [1], 100, id="wraps"),
+        # (MAX - 1) * 100 would wrap to -200, but more than there is is at the end: f(100) = 40
+        pytest.param([(0, 10), (100, 4)], [MAX_INT64], [MAX_INT64 - 1], [1], 40, id="no wrap"),
         # -8 * 100 / 8 = -100, and before the first point the line is level
         pytest.param([(0, 3), (100, 0)], [-8], [8], [1], 30, id="less than nothing"),
     ],
@@ -151,6 +155,9 @@ def test_a_curve_is_straight_between_points_and_level_outside(points, utilizatio
         pytest.param([2000, 5], [1000, 3], [4000, 0], 75, id="B6: only one there"),
         # two of three there: |0.5 - 0.25| / 2 as in B2
         pytest.param([2000, 9, 2 * GI], [1000, 5, 2 * GI], [4000, 0, 8 * GI], 68, id="two of 3"),
+        # |0.1 - 0.8| / 2 of two is 0.35000000000000003: 64, by the formula for many it were 65;
+        # before |0.02 - 0| / 2 = 0.01: 99; 50 + (50 + 64 - 99) / 2 = 50 + 7.5
+        pytest.param([10, 9, 80], [2, 9, 0], [100, 0, 100], 57, id="half the distance of two"),
         pytest.param([], [], [], 75, id="no resource"),
         # |1.0 - -3.0| / 2 = 2: -100, before 100; 50 + (50 - 200) / 2
         pytest.param([9, -9], [0, 0], [3, 3], -25, id="less than nothing"),
@@ -197,6 +204,7 @@ NUMBERS = (
     st.sampled_from((0, 0, 1, 2, MAX_INT64, MAX_INT64 - 1, MIN_INT64, -1))
     | st.integers(0, 2**53 // 100 + 2)
     | st.integers(0, 300)
+    | st.integers(2**46, 2**58)
     | st.integers(MIN_INT64, MAX_INT64)
 )
 ORDINARY = st.integers(0, 2**46)

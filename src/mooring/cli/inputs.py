@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from mooring.cli.output import counted
 from mooring.cli.progress import Progress
 from mooring.config import KubeSchedulerConfiguration, load_config, parse_duration
 from mooring.errors import ConfigError, InputError
@@ -39,7 +38,8 @@ def config_option(command: Command) -> Command:
         "--config",
         "config_path",
         metavar="FILE",
-        help="A KubeSchedulerConfiguration; without it, the default one.",
+        help="A KubeSchedulerConfiguration; without it, the default one. Plugins that it names as"
+        " module:Class may lie beside it.",
     )(command)
 
 
@@ -66,10 +66,11 @@ def read_cluster(paths: Sequence[str], filenames: Sequence[str]) -> Manifests:
         )
     with Progress("reading files") as progress:
         manifests = read_manifests(named, stdin=sys.stdin.buffer, progress=progress.update)
+    for warning in manifests.warnings:
+        click.echo(f"warning: {warning}", err=True)
     if manifests.skipped:
-        kinds = ", ".join(f"{kind} ({n:,})" for kind, n in sorted(manifests.skipped.items()))
-        number = counted(sum(manifests.skipped.values()), "object")
-        click.echo(f"skipped {number} of kinds that do not matter here: {kinds}", err=True)
+        kinds = ", ".join(f"{n:,} {kind}" for kind, n in sorted(manifests.skipped.items()))
+        click.echo(f"skipped, as mooring does not read these kinds: {kinds}", err=True)
     return manifests
 
 
@@ -77,8 +78,13 @@ def read_config(path: str | None) -> KubeSchedulerConfiguration | None:
     """None without a path. Raises ConfigError."""
     if path is None:
         return None
+    text = read_bytes(path)
+    # Behind everything else, so that no file there is taken for a module of another name.
+    folder = str(Path(path).resolve().parent)
+    if path != STDIN and folder not in sys.path:
+        sys.path.append(folder)
     with naming(path):
-        return load_config(read_bytes(path))
+        return load_config(text)
 
 
 @contextmanager

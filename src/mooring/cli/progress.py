@@ -36,7 +36,7 @@ class Progress:
             self._bar.stop()
 
     def update(self, done: int, total: int | None = None) -> None:
-        """So many are done; of so many, if that has become known."""
+        """So many are done, of whatever is counted; of so many, if that has become known."""
         if not self._visible:
             return
         now = time.perf_counter()
@@ -52,14 +52,13 @@ class Progress:
 
     def _show(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, TaskProgressColumn, TextColumn
         from rich.progress import Progress as Bar
 
         self._bar = Bar(
             TextColumn("{task.description}"),
             BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
+            TaskProgressColumn(),
             console=Console(file=sys.stderr),
             transient=True,
         )

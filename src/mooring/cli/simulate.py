@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 import click
 
@@ -20,6 +21,7 @@ from mooring.cli.main import NO
 from mooring.cli.progress import Progress
 from mooring.cli.simulation_tables import DEFAULT_ROWS, write_tables
 from mooring.objects.manifests import Manifests
+from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.report import SimulationReport, simulate_objects
 from mooring.sim.simulation import SimOptions
 
@@ -100,10 +102,17 @@ def simulate(
 def run(manifests: Manifests, options: SimOptions, until_s: float | None) -> SimulationReport:
     """Simulate, showing progress if it takes long; what went wrong on the side is told."""
     waiting = sum(1 for pod in manifests.pods if not pod.node_name and not pod.finished)
+    tried = 0
+
     with Progress("placing pods", total=waiting) as progress:
-        report = simulate_objects(
-            manifests.objects, options, until_s=until_s, on_bound=progress.update
-        )
+
+        def count(decision: Decision) -> None:
+            nonlocal tried
+            tried += 1
+            progress.update(min(tried, waiting))
+
+        options = replace(options, on_decision=count)
+        report = simulate_objects(manifests.objects, options, until_s=until_s)
     for error in report.errors:
         click.echo(f"warning: {error}", err=True)
     return report

@@ -8,9 +8,9 @@ looks only under its own labels. What is found there is still asked.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import merge
 from typing import Generic, TypeVar
 
-from mooring.cluster.clue_index import Clue, ClueIndex
 from mooring.objects.selectors import Requirement
 
 T = TypeVar("T")
@@ -18,8 +18,10 @@ T = TypeVar("T")
 #: Ways to reach a thing: all requirements of one of them must hold. None reaches it from everywhere.
 Ways = Sequence[Sequence[Requirement]] | None
 
-#: The clue that every node gives.
-_ANYWHERE: Clue = ("", "*")
+#: A label and its value.
+_Clue = tuple[str, str]
+#: The clue that every node gives; no label has an empty key.
+_ANYWHERE: _Clue = ("", "")
 
 
 class NodeReach(Generic[T]):
@@ -27,28 +29,32 @@ class NodeReach(Generic[T]):
 
     def __init__(self, things: Iterable[tuple[T, Ways]]) -> None:
         self._things = list(things)
-        self._index: ClueIndex[int] = ClueIndex()
+        #: Under each clue the positions of things, going up.
+        self._under: dict[_Clue, list[int]] = {}
         for position, (_, ways) in enumerate(self._things):
-            self._index.file(position, _clues(ways))
-
-    def __len__(self) -> int:
-        return len(self._things)
+            for clue in _clues(ways):
+                self._under.setdefault(clue, []).append(position)
 
     def from_node(self, labels: Mapping[str, str]) -> Iterator[T]:
-        found = set(self._index.find((*labels.items(), _ANYWHERE)))
-        for position in sorted(found):
-            thing, ways = self._things[position]
-            if ways is None or any(all(r.matches(labels) for r in way) for way in ways):
-                yield thing
+        """One after the other: most often the first is all that is asked for."""
+        under = self._under
+        found = [under[clue] for clue in (*labels.items(), _ANYWHERE) if clue in under]
+        last = -1
+        for position in found[0] if len(found) == 1 else merge(*found):
+            if position != last:
+                last = position
+                thing, ways = self._things[position]
+                if ways is None or any(all(r.matches(labels) for r in way) for way in ways):
+                    yield thing
 
 
-def _clues(ways: Ways) -> Iterable[Clue]:
+def _clues(ways: Ways) -> Iterable[_Clue]:
     """For each way, the values of one label that it asks for; or that of every node."""
     if ways is None:
         return (_ANYWHERE,)
-    return [clue for way in ways for clue in _clues_of_way(way)]
+    return {clue for way in ways for clue in _clues_of_way(way)}
 
 
-def _clues_of_way(way: Sequence[Requirement]) -> Iterable[Clue]:
+def _clues_of_way(way: Sequence[Requirement]) -> Iterable[_Clue]:
     values = [[(r.key, value) for value in r.values] for r in way if r.operator == "In"]
     return min(values, key=len, default=[_ANYWHERE])

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from mooring.config.args import NodeResourcesFitArgs
 from mooring.config.types import (
     Extender,
+    ExtenderTLSConfig,
     KubeSchedulerConfiguration,
     PluginConfig,
     SchedulerProfile,
@@ -31,6 +32,14 @@ def ignored_resources(extenders: Iterable[Extender]) -> tuple[str, ...]:
         for resource in extender.managed_resources
         if resource.ignored_by_scheduler
     )
+
+
+def tls_of(extender: Extender) -> ExtenderTLSConfig:
+    """How an extender is to be known: with HTTPS asked for and no authority named, not at all."""
+    tls = extender.tls_config or ExtenderTLSConfig()
+    if extender.enable_https and not (tls.ca_file or tls.ca_data):
+        return replace(tls, insecure=True)
+    return tls
 
 
 def with_ignored_resources(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:

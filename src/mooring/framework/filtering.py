@@ -65,6 +65,12 @@ class FilterMatrix:
         self.with_nominated[row] = status
         self.refused_by[row] = len(self.plugins)
 
+    def forget(self, rows: NDArray[np.intp]) -> None:
+        """As if these rows had not been looked at."""
+        self.refused_by[rows] = NOT_ASKED
+        for row in rows.tolist():
+            self.with_nominated.pop(row, None)
+
     def refusals(self) -> Iterator[tuple[Status, int]]:
         """Each distinct refusal and how many nodes got it."""
         for index, (plugin, verdicts) in enumerate(zip(self.plugins, self.verdicts, strict=True)):

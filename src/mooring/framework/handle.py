@@ -10,6 +10,7 @@ from mooring.cluster.cache import Cluster
 from mooring.config.gates import DEFAULT_GATES, FeatureGates
 from mooring.framework.api import ApiWriter
 from mooring.framework.clock import Clock
+from mooring.framework.interface import PreemptionExtender
 from mooring.framework.nominator import Nominator, PodLookup
 from mooring.framework.pods_in_pre_bind import PodInPreBind, PodsInPreBind
 from mooring.framework.runtime import Framework
@@ -35,6 +36,7 @@ class PluginHandle:
     spawn: Spawn
     activate: Callable[[Mapping[str, Pod]], None]
     gates: FeatureGates = DEFAULT_GATES
+    extenders: Sequence[PreemptionExtender] = ()
     #: The plugins of this profile; set once all of them are built.
     _framework: Framework | None = None
 

@@ -108,6 +108,32 @@ class NodeStatuses(Protocol):
     def nodes_with(self, *codes: int) -> Sequence[NodeInfo]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Victims:
+    """Who would have to leave a node for a pod to fit there."""
+
+    #: From most to least important.
+    pods: tuple[Pod, ...]
+    #: How many of them a disruption budget does not let go.
+    violations: int
+
+
+class PreemptionExtender(Protocol):
+    """An extender, as preemption sees it."""
+
+    @property
+    def ignorable(self) -> bool:
+        """Whether to go on as if it were not there when it fails."""
+        ...
+
+    def has_say_in_preemption_for(self, pod: Pod) -> bool: ...
+    def process_preemption(
+        self, pod: Pod, victims: Mapping[str, Victims], snapshot: Snapshot
+    ) -> dict[str, Victims]:
+        """The nodes that it agrees to, with the victims it wants there. Raises ExtenderError."""
+        ...
+
+
 class Plugin(Protocol):
     name: str
 
@@ -279,6 +305,11 @@ class Handle(Protocol):
     @property
     def observed_pod(self) -> Callable[[str], Pod | None]:
         """A pod as the API server last showed it, by `namespace/name`; None if there is none."""
+        ...
+
+    @property
+    def extenders(self) -> Sequence[PreemptionExtender]:
+        """In the order in which they are asked."""
         ...
 
     def waiting_pods(self) -> Sequence[WaitingPod]: ...

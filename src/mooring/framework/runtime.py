@@ -276,11 +276,16 @@ class Framework:
         return frozenset(skipped)
 
     def run_scores(
-        self, state: CycleState, pod: Pod, snapshot: Snapshot, feasible: NDArray[np.intp]
+        self,
+        state: CycleState,
+        pod: Pod,
+        snapshot: Snapshot,
+        feasible: NDArray[np.intp],
+        seen_as: Sequence[NodeInfo] | None = None,
     ) -> ScoreMatrix:
-        """Raises PluginFailure."""
+        """Raises PluginFailure. With `seen_as`, plugins see these nodes in place of their rows."""
         return scoring.run_scores(
-            self.points[Point.SCORE], self.weights, state, pod, snapshot, feasible
+            self.points[Point.SCORE], self.weights, state, pod, snapshot, feasible, seen_as
         )
 
     def run_reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:

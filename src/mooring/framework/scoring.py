@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster.columns import Ints, Rows
+from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.interface import MAX_SCORE, MIN_SCORE
@@ -36,6 +37,14 @@ class ScoreMatrix:
     #: int64[feasible]: the weighted sum.
     total: Ints
 
+    def add(self, name: str, weight: int, scores: PluginScores) -> None:
+        """The scores of one more plugin, or of an extender by its URL."""
+        self.total += scores.normalized if weight == 1 else scores.normalized * weight
+        self.plugins.append(name)
+        self.weights.append(weight)
+        self.raw.append(scores.raw)
+        self.normalized.append(scores.normalized)
+
 
 def run_scores(
     calls: Sequence[Calls],
@@ -44,20 +53,22 @@ def run_scores(
     pod: Pod,
     snapshot: Snapshot,
     feasible: NDArray[np.intp],
+    seen_as: Sequence[NodeInfo] | None = None,
 ) -> ScoreMatrix:
-    """Score the feasible rows. Raises PluginFailure if a plugin fails or leaves the range."""
+    """Score the feasible rows. Raises PluginFailure if a plugin fails or leaves the range.
+
+    With `seen_as`, plugins that can score a node get these nodes to see instead of the rows.
+    """
     total: Ints = np.zeros(len(feasible), np.int64)
     matrix = ScoreMatrix(feasible, [], [], [], [], total)
     for call in calls:
         if call.name in state.skip_score:
             continue
-        scores = score_plugin(call, state, pod, snapshot, feasible)
-        weight = weights[call.name]
-        total += scores.normalized if weight == 1 else scores.normalized * weight
-        matrix.plugins.append(call.name)
-        matrix.weights.append(weight)
-        matrix.raw.append(scores.raw)
-        matrix.normalized.append(scores.normalized)
+        if seen_as is not None and call.score is not None:
+            scores = _finished(call, state, pod, _node_scores(call, state, pod, seen_as))
+        else:
+            scores = score_plugin(call, state, pod, snapshot, feasible)
+        matrix.add(call.name, weights[call.name], scores)
     return matrix
 
 
@@ -72,6 +83,10 @@ def score_plugin(
     call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot, feasible: NDArray[np.intp]
 ) -> PluginScores:
     raw = raw_scores(call, state, pod, snapshot, compact_rows(feasible, snapshot))
+    return _finished(call, state, pod, raw)
+
+
+def _finished(call: Calls, state: CycleState, pod: Pod, raw: Ints) -> PluginScores:
     normalized = normalize(call, state, pod, raw)
     check_range(call.name, int(normalized.min()), int(normalized.max()))
     return PluginScores(raw, normalized)
@@ -84,16 +99,19 @@ def compact_rows(feasible: NDArray[np.intp], snapshot: Snapshot) -> Rows:
 
 
 def raw_scores(call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows) -> Ints:
-    with call.guard("Score", SCORING, state):
-        if call.score_rows is not None:
+    if call.score_rows is not None:
+        with call.guard("Score", SCORING, state):
             scores: Ints = call.score_rows(state, pod, snapshot.columns, rows)
             return scores
-        assert call.score is not None
-        score = call.score
-        numbers = np.arange(snapshot.columns.size)[rows].tolist()
-        return np.fromiter(
-            (score(state, pod, snapshot.at(row)) for row in numbers), np.int64, len(numbers)
-        )
+    numbers = np.arange(snapshot.columns.size)[rows].tolist()
+    return _node_scores(call, state, pod, map(snapshot.at, numbers))
+
+
+def _node_scores(call: Calls, state: CycleState, pod: Pod, nodes: Iterable[NodeInfo]) -> Ints:
+    score = call.score
+    assert score is not None
+    with call.guard("Score", SCORING, state):
+        return np.fromiter((score(state, pod, node) for node in nodes), np.int64)
 
 
 def normalize(call: Calls, state: CycleState, pod: Pod, raw: Ints) -> Ints:

@@ -284,8 +284,10 @@ def _rounded_resources(resources: ResourceRequirements) -> ResourceRequirements:
 
 def _rounded(resources: ResourceList) -> ResourceList:
     """The API keeps thousandths and nothing finer."""
-    rounded = {name: quantity.rounded_up() for name, quantity in resources.items()}
-    return resources if rounded == resources else rounded
+    for quantity in resources.values():
+        if quantity.rounded_up() != quantity:
+            return {name: each.rounded_up() for name, each in resources.items()}
+    return resources
 
 
 def _pod_volume(volume: Volume) -> Volume:
@@ -366,15 +368,18 @@ def _labelled(obj: KubeObject, labels: dict[str, str]) -> KubeObject:
 
 def _changed(struct: S, **fields: object) -> S:
     """The struct with these fields; the very same if they are what it has."""
-    if all(getattr(struct, name) is value for name, value in fields.items()):
-        return struct
-    return replace(struct, **fields)
+    for name, value in fields.items():
+        if getattr(struct, name) is not value:
+            return replace(struct, **fields)
+    return struct
 
 
 def _each(entries: list[E], change: Callable[[E], E]) -> list[E]:
+    """The entries changed; the very same list if none of them was."""
+    if not entries:
+        return entries
     changed = [change(entry) for entry in entries]
-    return entries if all(map(_is, entries, changed)) else changed
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other
+    for before, after in zip(entries, changed, strict=True):
+        if before is not after:
+            return changed
+    return entries

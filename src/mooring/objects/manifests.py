@@ -9,8 +9,10 @@ so that a user sees all of it at once:
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -75,10 +77,24 @@ def read_manifests(
     bytes there are.
     """
     reading = _Reading()
-    documents = read_documents(paths, problems=reading.problems, stdin=stdin, progress=progress)
-    for document in documents:
-        reading.add(document)
-    return reading.finished()
+    with _no_cycle_detection():
+        for document in read_documents(
+            paths, problems=reading.problems, stdin=stdin, progress=progress
+        ):
+            reading.add(document)
+        return reading.finished()
+
+
+@contextmanager
+def _no_cycle_detection() -> Iterator[None]:
+    """Objects hold no cycles, and all stay: looking for garbage among them took 45 % of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @dataclass(slots=True)
@@ -157,20 +173,20 @@ class _Reading:
             entry.obj = _identified(entry.obj, names)
 
     def _check_duplicates(self) -> None:
-        seen: dict[tuple[type[KubeObject], str], str] = {}
-        uids: dict[str, str] = {}
+        seen: dict[tuple[type[KubeObject], str], _Entry] = {}
+        uids: dict[str, _Entry] = {}
         unique = []
         for entry in self._entries:
-            first = seen.setdefault((type(entry.obj), entry.obj.key), entry.where)
-            if first is not entry.where:
-                line = f"metadata.name: taken by {first}; rename or remove one of the two"
+            first = seen.setdefault((type(entry.obj), entry.obj.key), entry)
+            if first is not entry:
+                line = f"metadata.name: taken by {first.where}; rename or remove one of the two"
                 self._problem(entry.where, entry.obj, line)
                 continue
             unique.append(entry)
             if isinstance(entry.obj, Pod):
-                first = uids.setdefault(entry.obj.uid, entry.where)
-                if first is not entry.where:
-                    line = f"metadata.uid: taken by {first}; leave it out to have one made"
+                first = uids.setdefault(entry.obj.uid, entry)
+                if first is not entry:
+                    line = f"metadata.uid: taken by {first.where}; leave it out to have one made"
                     self._problem(entry.where, entry.obj, line)
         self._entries = unique
 
@@ -182,7 +198,7 @@ class _Reading:
         lost = [entry for entry in self._entries if _is_bound_elsewhere(entry.obj, nodes)]
         if lost and not nodes:
             line = (
-                f"spec.nodeName: {len(lost)} pods are on nodes, but no Node was read; "
+                "spec.nodeName: pods are on nodes, but no Node was read; "
                 "add what `kubectl get nodes -o yaml` prints"
             )
             self._problem(lost[0].where, lost[0].obj, line)

@@ -48,6 +48,8 @@ class Quantity:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Quantity):
             return NotImplemented
+        if self is other:
+            return True
         scale = min(self.scale, other.scale)
         return self._at(scale) == other._at(scale)
 

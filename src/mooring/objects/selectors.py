@@ -217,6 +217,7 @@ def parse_int64(text: str) -> int | None:
     return number if MIN_INT64 <= number <= MAX_INT64 else None
 
 
+@lru_cache(maxsize=16_384)
 def label_key_problem(key: str) -> str | None:
     prefix, slash, name = key.rpartition("/")
     if slash and (len(prefix) > _LONGEST_PREFIX or not _DNS_SUBDOMAIN.fullmatch(prefix)):
@@ -226,6 +227,7 @@ def label_key_problem(key: str) -> str | None:
     return None
 
 
+@lru_cache(maxsize=16_384)
 def label_value_problem(value: str) -> str | None:
     if value and (len(value) > _LONGEST_NAME or not _NAME.fullmatch(value)):
         return "it must be at most 63 letters, digits, '-', '_' or '.', with alphanumeric ends"

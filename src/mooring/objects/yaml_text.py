@@ -94,6 +94,8 @@ def _syntax_error(error: yaml.MarkedYAMLError, first_line: int) -> YamlError:
     else:
         advice = "check the indentation and the quotes there"
     context = f" {error.context}" if error.context else ""
+    if context and error.context_mark is not None:
+        context += f" that begins on line {first_line + error.context_mark.line}"
     if mark is None:
         return YamlError(f"{problem}{context}; {advice}")
     return YamlError(f"{problem}{context}; {advice}", first_line + mark.line, mark.column + 1)
@@ -174,6 +176,8 @@ class _Builder:
             else:
                 raise self._error(event, "unexpected end of the document")
             if not stack:
+                if value is not None and not isinstance(value, dict):
+                    raise self._error(event, "plain text, not an object")
                 self._next()
                 return value
             sizes[-1] += size

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mooring.cluster.cache import CacheError
-from mooring.errors import MooringError
+from mooring.errors import ApiError, MooringError
 from mooring.framework.api import Event, PodStatusPatch
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, Resource
@@ -78,9 +78,24 @@ async def _bind(scheduler: Scheduler, attempt: Attempt) -> Status:
     status = await pre_bind
     if not status.ok:
         return status
+    by_extender = await _bind_by_extender(scheduler, pod, node_name)
+    if by_extender is not None:
+        return by_extender
     status = await framework.run_bind(state, pod, node_name)
     if status.code == Code.SKIP:
         return failure(MooringError("all bind plugins skipped the pod"))
+    return status
+
+
+async def _bind_by_extender(scheduler: Scheduler, pod: Pod, node_name: str) -> Status | None:
+    """None if no extender does it."""
+    around = scheduler.around
+    status = await scheduler.extenders.bind(pod, node_name, around.aside)
+    if status is not None and status.ok and around.on_bound_by_extender is not None:
+        try:
+            await around.on_bound_by_extender(pod, node_name)
+        except ApiError as error:
+            return failure(error)
     return status
 
 

@@ -33,6 +33,10 @@ class Diagnosis:
     #: The plugins whose rejection an event may undo; those that wait for something among them.
     unschedulable_plugins: set[str] = field(default_factory=set)
     pending_plugins: set[str] = field(default_factory=set)
+    #: Node name → what extenders said of it; this counts more than what plugins said.
+    by_extenders: dict[str, Status] = field(default_factory=dict)
+    #: Node name → the extender that took it away, whether or not it said why.
+    removed_by: dict[str, str] = field(default_factory=dict)
 
     def blame(self, status: Status) -> None:
         if status.plugin and status.rejected:
@@ -41,10 +45,18 @@ class Diagnosis:
                 self.pending_plugins.add(status.plugin)
 
     def get(self, node_name: str) -> Status:
-        """The status of one node."""
+        """The status of one node. One that an extender removed without a word was not looked at."""
+        said = self.by_extenders.get(node_name)
+        if said is not None:
+            return said
+        by_plugins = None if node_name in self.removed_by else self._by_plugins(node_name)
+        return self.absent if by_plugins is None else by_plugins
+
+    def _by_plugins(self, node_name: str) -> Status | None:
+        """None if no plugin was asked about the node."""
         row = self.snapshot.columns.row_of.get(node_name)
         if row is None or self.matrix is None or self.matrix.refused_by[row] == NOT_ASKED:
-            return self.absent
+            return None
         return self.matrix.status(row)
 
     def nodes_with(self, *codes: int) -> Sequence[NodeInfo]:
@@ -61,10 +73,18 @@ class Diagnosis:
                     counts[reason] += count
             asked = self.matrix.refused_by != NOT_ASKED
             absent -= int(np.count_nonzero(asked))
+        absent += sum(1 for name in self.removed_by if name not in self.by_extenders)
+        for name, said in self.by_extenders.items():
+            counts.update(said.all_reasons)
+            by_plugins = self._by_plugins(name)
+            if by_plugins is None:
+                absent -= 1
+            else:
+                counts.subtract(by_plugins.all_reasons)
         if absent > 0:
             for reason in self.absent.all_reasons:
                 counts[reason] += absent
-        return counts
+        return +counts
 
     @property
     def fit_error(self) -> str:

@@ -11,19 +11,21 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
 from mooring.cluster.cache import CacheError, Cluster
+from mooring.config.extenders import with_ignored_resources
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.config.gates import DEFAULT_GATES, FeatureGates
 from mooring.config.types import KubeSchedulerConfiguration, SchedulerProfile
-from mooring.errors import ApiError
+from mooring.errors import ApiError, ExtenderError
 from mooring.framework.api import ApiWriter, Event, PodStatusPatch
 from mooring.framework.build import build_frameworks
 from mooring.framework.clock import Clock
 from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import EventWithHint
 from mooring.framework.handle import PluginHandle, Spawn
 from mooring.framework.interface import CLEAR_NOMINATION, NominatingInfo, QueueSortPlugin
 from mooring.framework.metrics import Metrics
@@ -42,6 +44,14 @@ from mooring.scheduler import failure as failures
 from mooring.scheduler.binding_cycle import Attempt, binding_cycle, refusal, scheduled_event
 from mooring.scheduler.choosing import TieBreak, first_by_name
 from mooring.scheduler.diagnosis import FitError
+from mooring.scheduler.extenders import (
+    EXTENDER,
+    EXTENDER_EVENTS,
+    Aside,
+    Extenders,
+    Transport,
+    at_once,
+)
 from mooring.scheduler.scheduling_cycle import Decision, NodeSearch, NoNodesError
 
 #: One attempt in ten has its plugins timed one by one.
@@ -67,14 +77,20 @@ class Surroundings:
     on_decision: Callable[[Decision], None] | None = None
     #: Called when there is something for `schedule_one` to do.
     on_ready: Callable[[], None] | None = None
+    #: How to reach extenders; without any, none is needed.
+    transport: Transport | None = None
+    #: Where to wait for an extender that binds a pod.
+    aside: Aside = at_once
+    #: Told of a pod that an extender says it has bound; None if the API server tells it anyway.
+    on_bound_by_extender: Callable[[Pod, str], Awaitable[None]] | None = None
 
 
 class Scheduler:
     """All profiles over one queue and one cluster."""
 
     def __init__(self, config: KubeSchedulerConfiguration, around: Surroundings) -> None:
-        """Raises ConfigError if the configuration's plugins cannot be built."""
-        self.config = config
+        """Raises ConfigError if the configuration's plugins or extenders cannot be built."""
+        self.config = config = with_ignored_resources(config)
         self.around = around
         self.log = logging.getLogger("mooring.scheduler")
         self.metrics = around.metrics
@@ -86,6 +102,7 @@ class Scheduler:
         self.nominator = Nominator(self.observed_pods.get)
         self.waiting_pods = WaitingPods(around.clock)
         self.pods_in_pre_bind = PodsInPreBind()
+        self.extenders = Extenders.build(config, around.transport)
         self.frameworks = build_frameworks(
             config, around.registry, self._make_handle, around.metrics
         )
@@ -163,6 +180,9 @@ class Scheduler:
             return None
         except PluginFailure as error:
             self.handle_failure(framework, queued, error.as_status(), started)
+            return None
+        except ExtenderError as error:
+            self.handle_failure(framework, queued, failure(error), started)
             return None
         if self.around.on_decision is not None:
             self.around.on_decision(decision)
@@ -255,17 +275,29 @@ class Scheduler:
             spawn=self.around.spawn,
             activate=self._activate,
             gates=self.around.gates,
+            extenders=tuple(self.extenders),
         )
 
     def _make_search(self, profile: SchedulerProfile) -> NodeSearch:
-        # A ranking breaks ties by name; any other way has to see all of the best.
-        keeps = self.around.keep_rankings and self.around.tie_break is first_by_name
+        # A ranking breaks ties by name; any other way has to see all of the best. And nobody knows
+        # what an extender's answers depend on.
+        keeps = (
+            self.around.keep_rankings
+            and self.around.tie_break is first_by_name
+            and not len(self.extenders)
+        )
         framework = self.frameworks[profile.scheduler_name]
         return NodeSearch(
             self.around.tie_break,
             Rankings(framework, self.cluster) if keeps else None,
             self.config.percentage_for(profile),
+            extenders=self.extenders,
         )
+
+    def _events_to_register(self, framework: Framework) -> list[tuple[str, EventWithHint]]:
+        """Extenders cannot say what they wait for, so they hear of everything."""
+        of_extenders = EXTENDER_EVENTS if len(self.extenders) else ()
+        return [*framework.events_to_register(), *((EXTENDER, event) for event in of_extenders)]
 
     def _activate(self, pods: Mapping[str, Pod]) -> None:
         self.queue.activate(pods)
@@ -288,7 +320,7 @@ class Scheduler:
             hints={
                 name: [
                     (registered.event, plugin, registered.hint)
-                    for plugin, registered in framework.events_to_register()
+                    for plugin, registered in self._events_to_register(framework)
                 ]
                 for name, framework in self.frameworks.items()
             },

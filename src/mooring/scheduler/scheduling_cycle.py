@@ -1,11 +1,14 @@
 """Finding a node for one pod: PreFilter → Filter → PreScore → Score → Normalize → pick.
 
+Extenders have their say after Filter and after Score.
+
 This is the part of a cycle that only looks. It changes neither the cluster nor the queue, so
 explanations and what-if questions run it as often as they like.
 """
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,7 +17,7 @@ from numpy.typing import NDArray
 from mooring.cluster.columns import Mask
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
-from mooring.errors import MooringError
+from mooring.errors import ExtenderError, MooringError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.filtering import FilterMatrix
 from mooring.framework.interface import PostFilterResult
@@ -25,6 +28,9 @@ from mooring.framework.status import SUCCESS, Code, Status
 from mooring.objects.pod import Pod
 from mooring.scheduler.choosing import TieBreak
 from mooring.scheduler.diagnosis import Diagnosis
+from mooring.scheduler.extenders import EXTENDER, Extenders, Survivors, bare
+
+_LOG = logging.getLogger(__name__)
 
 #: Below this many nodes all are looked at, whatever the percentage; and never fewer are wanted.
 FEWEST_NODES_TO_FIND = 100
@@ -62,6 +68,8 @@ class Decision:
     scores: ScoreMatrix | None = None
     #: How many nodes were looked at.
     evaluated: int = 0
+    #: Whether plugins score the nodes as if they were empty; see `extenders.Survivors`.
+    bare: bool = False
     #: What PostFilter did for a pod that fits nowhere; None until then, or if it did nothing.
     post_filter: PostFilterResult | None = None
 
@@ -76,11 +84,12 @@ class NodeSearch:
     #: 0 looks at every node: a pass over all costs less than the reference's sample.
     percentage_of_nodes: int = 0
     next_start: int = 0
+    extenders: Extenders = field(default_factory=Extenders)
 
     def schedule_pod(
         self, framework: Framework, state: CycleState, pod: Pod, snapshot: Snapshot
     ) -> Decision:
-        """Raises NoNodesError, or PluginFailure if a plugin fails."""
+        """Raises NoNodesError, or PluginFailure or ExtenderError if one of those fails."""
         if not len(snapshot):
             raise NoNodesError
         kept = self._from_ranking(state, pod, snapshot)
@@ -94,7 +103,7 @@ class NodeSearch:
         if len(feasible) == 1:
             decision.winners = feasible
         else:
-            decision.scores = prioritize(framework, state, pod, snapshot, feasible)
+            decision.scores = self.prioritize(framework, state, decision)
             decision.winners = _best(decision.scores)
         row = self.tie_break(decision.winners, snapshot)
         decision.node_name = snapshot.columns.names[row]
@@ -132,7 +141,8 @@ class NodeSearch:
         looked_at = _candidates(outcome, snapshot, diagnosis)
         matrix = framework.run_filters(state, pod, snapshot, looked_at)
         diagnosis.matrix = matrix
-        self._take_feasible(decision, matrix, looked_at, scoring=_compares(framework))
+        self._take_feasible(decision, matrix, looked_at, scoring=self._compares(framework))
+        self._pass_extenders(decision)
         if not len(decision.feasible):
             for status, _ in matrix.refusals():
                 diagnosis.blame(status)
@@ -148,9 +158,29 @@ class NodeSearch:
             return False
         if not framework.filter_node(state, pod, node, snapshot).ok:
             return False
-        decision.feasible = np.array([node.row], np.intp)
+        try:
+            survivors = self._ask_extenders(decision, np.array([node.row], np.intp))
+        except ExtenderError as error:
+            _LOG.warning("node %s nominated for %s: %s", node.name, pod.key, error)
+            return False
+        decision.feasible = survivors.rows
         decision.evaluated = 1
-        return True
+        return bool(len(survivors.rows))
+
+    def _pass_extenders(self, decision: Decision) -> None:
+        """Raises ExtenderError."""
+        survivors = self._ask_extenders(decision, decision.feasible)
+        if survivors.removed_by:
+            decision.diagnosis.unschedulable_plugins.add(EXTENDER)
+        decision.diagnosis.removed_by = survivors.removed_by
+        decision.feasible = survivors.rows
+        decision.bare = survivors.bare
+
+    def _ask_extenders(self, decision: Decision, rows: NDArray[np.intp]) -> Survivors:
+        diagnosis = decision.diagnosis
+        survivors = self.extenders.filter(decision.pod, diagnosis.snapshot, rows)
+        diagnosis.by_extenders |= survivors.statuses
+        return survivors
 
     def _take_feasible(
         self, decision: Decision, matrix: FilterMatrix, looked_at: Mask, *, scoring: bool
@@ -170,6 +200,9 @@ class NodeSearch:
         processed = int(np.searchsorted(found, wanted + 1))
         decision.feasible = in_order[:processed][feasible[:processed]]
         decision.evaluated = processed
+        if self.extenders.filter_any:
+            # Should they refuse all of these, the pod fits nowhere, and nothing is known of the rest.
+            matrix.forget(in_order[processed:])
         self.next_start = (self.next_start + processed) % len(snapshot)
 
     def _number_to_find(self, nodes: int, *, scoring: bool) -> int:
@@ -179,25 +212,27 @@ class NodeSearch:
             return 1
         return max(FEWEST_NODES_TO_FIND, nodes * self.percentage_of_nodes // 100)
 
+    def _compares(self, framework: Framework) -> bool:
+        """Whether more than one feasible node is of any use."""
+        extenders = self.extenders
+        return bool(
+            framework.points[Point.SCORE] or extenders.filter_any or extenders.prioritize_any
+        )
 
-def prioritize(
-    framework: Framework,
-    state: CycleState,
-    pod: Pod,
-    snapshot: Snapshot,
-    feasible: NDArray[np.intp],
-) -> ScoreMatrix:
-    framework.run_pre_scores(state, pod, snapshot, feasible)
-    return framework.run_scores(state, pod, snapshot, feasible)
+    def prioritize(
+        self, framework: Framework, state: CycleState, decision: Decision
+    ) -> ScoreMatrix:
+        pod, snapshot, feasible = decision.pod, decision.diagnosis.snapshot, decision.feasible
+        framework.run_pre_scores(state, pod, snapshot, feasible)
+        seen_as = bare(snapshot, feasible) if decision.bare else None
+        scores = framework.run_scores(state, pod, snapshot, feasible, seen_as)
+        self.extenders.add_scores(pod, snapshot, scores)
+        return scores
 
 
 def _best(scores: ScoreMatrix) -> NDArray[np.intp]:
     best: NDArray[np.intp] = scores.rows[scores.total == scores.total.max()]
     return best
-
-
-def _compares(framework: Framework) -> bool:
-    return bool(framework.points[Point.SCORE])
 
 
 def _candidates(outcome: PreFilterOutcome, snapshot: Snapshot, diagnosis: Diagnosis) -> Mask:

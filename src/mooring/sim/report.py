@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -184,14 +184,9 @@ def simulate_objects(
     options: SimOptions | None = None,
     *,
     until_s: float | None = None,
-    on_bound: Callable[[int], None] | None = None,
 ) -> SimulationReport:
-    """Simulate a cluster from its objects alone. Raises InputError and ConfigError.
-
-    `on_bound` is told how many pods have been bound, at each of them.
-    """
+    """Simulate a cluster from its objects alone. Raises InputError and ConfigError."""
     with Simulation(options) as simulation:
-        simulation.story.on_bound = on_bound
         simulation.load(objects)
         simulation.run(until_s=until_s)
         return build_report(simulation)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mooring.config import default_config
 from mooring.config.types import KubeSchedulerConfiguration
@@ -18,6 +18,7 @@ from mooring.plugins.registry import default_registry
 from mooring.queue.scheduling_queue import FLUSH_BACKOFF_EVERY_S, FLUSH_UNSCHEDULABLE_EVERY_S
 from mooring.scheduler.choosing import SeededSpread, TieBreak, first_by_name
 from mooring.scheduler.event_handlers import EventHandlers
+from mooring.scheduler.extenders import Transport
 from mooring.scheduler.scheduler import Scheduler, Surroundings
 from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.api import SimApi, run_seconds
@@ -25,8 +26,16 @@ from mooring.sim.clock import VirtualClock, VirtualLoop
 from mooring.sim.story import Story
 from mooring.sim.volume_controller import VolumeController
 
+if TYPE_CHECKING:
+    from mooring.webhook import HttpTransport
+
 #: When simulations begin, unless told otherwise: 2026-01-01T00:00:00Z.
 DEFAULT_EPOCH_S = 1_767_225_600.0
+
+#: Of a run without a given end: how often a pod is tried that fails by error and not by a rule, and how
+#: long pods may go on failing while nothing else happens. No wait that the scheduler knows takes longer.
+_MOST_ERRORS = 10
+_PATIENCE_S = 1200.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +50,18 @@ class SimOptions:
     on_decision: Callable[[Decision], None] | None = None
     #: Whether the story keeps every single thing that happens; its sums are kept in any case.
     timeline: bool = False
+    #: How to reach the configuration's extenders; None asks them over HTTP.
+    transport: Transport | None = None
 
 
 class Simulation:
     """A cluster with its scheduler. Put objects in, run, look."""
 
     def __init__(self, options: SimOptions | None = None) -> None:
-        """Raises ConfigError if the configuration's plugins cannot be built."""
+        """Raises ConfigError if the configuration's plugins or extenders cannot be built."""
         options = options or SimOptions()
+        config = options.config or default_config()
+        self._http = None if options.transport is not None else _http_transport(config)
         self._on_decision = options.on_decision
         self.loop = VirtualLoop()
         self.clock = VirtualClock(self.loop, DEFAULT_EPOCH_S)
@@ -58,7 +71,7 @@ class Simulation:
         self.loop.set_exception_handler(self._note_error)
         tie_break: TieBreak = first_by_name if options.seed is None else SeededSpread(options.seed)
         self.scheduler = Scheduler(
-            options.config or default_config(),
+            config,
             Surroundings(
                 clock=self.clock,
                 writer=self.story,
@@ -69,6 +82,9 @@ class Simulation:
                 seed=options.seed or 0,
                 on_decision=self._decided,
                 on_ready=self._wake,
+                transport=options.transport or self._http,
+                # An extender that binds cannot reach the API of a simulation.
+                on_bound_by_extender=self.story.bind,
             ),
         )
         self.handlers = EventHandlers(self.scheduler)
@@ -113,6 +129,8 @@ class Simulation:
         if self._tasks:
             self.loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))
         self.loop.close()
+        if self._http is not None:
+            self._http.close()
 
     def __enter__(self) -> Simulation:
         return self
@@ -138,16 +156,32 @@ class Simulation:
             self.loop.call_soon(self._pump)
             return
         self._pumping = False
-        self._set_timers()
+        if self._stalled():
+            self.loop.stop()
+        else:
+            self._set_timers()
+
+    def _stalled(self) -> bool:
+        """Whether pods only ever fail: gangs that are never complete keep each other trying."""
+        if self.until_s is not None or self.api.busy or self.scheduler.queue.closed:
+            return False
+        return self.loop.time() - self.story.last_progress_s > _PATIENCE_S
 
     def _set_timers(self) -> None:
         """The queue's flushes, only while there is something that they could flush."""
         counts = self.scheduler.queue.counts()
-        if counts.backoff and self._backoff_timer is None:
+        if counts.backoff and self._backoff_timer is None and self._retries():
             self._backoff_timer = self._at_next(FLUSH_BACKOFF_EVERY_S, self._flush_backoff)
         waiting = counts.unschedulable + counts.gated
         if waiting and self._leftover_timer is None and self._goes_on():
             self._leftover_timer = self._at_next(FLUSH_UNSCHEDULABLE_EVERY_S, self._flush_leftover)
+
+    def _retries(self) -> bool:
+        """Whether to wait for backoffs to end: not for what has failed often enough to fail again."""
+        if self.until_s is not None or self.api.busy or len(self.scheduler.waiting_pods):
+            return True
+        backing_off = self.scheduler.queue.backoff_pods()
+        return any(queued.consecutive_errors_count < _MOST_ERRORS for queued in backing_off)
 
     def _goes_on(self) -> bool:
         """Whether anything but the queue's own patience can still change the cluster.
@@ -180,6 +214,15 @@ class Simulation:
     def _note_error(self, loop: object, context: dict[str, Any]) -> None:
         error = context.get("exception")
         self.errors.append(f"{context['message']}: {error!r}" if error else context["message"])
+
+
+def _http_transport(config: KubeSchedulerConfiguration) -> HttpTransport | None:
+    """Real extenders take part in virtual time: an answer comes at once, however long it takes."""
+    if not config.extenders:
+        return None
+    from mooring.webhook import HttpTransport
+
+    return HttpTransport(config.extenders)
 
 
 def _check_run_times(objects: Iterable[KubeObject]) -> None:

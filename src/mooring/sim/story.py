@@ -10,7 +10,6 @@ watches the API for what the scheduler has no part in: pods that arrive, finish 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -47,6 +46,9 @@ class What(StrEnum):
     CLAIM_BOUND = "claim-bound"
     #: Anything else that a plugin tells users by an Event.
     EVENT = "event"
+
+
+_NO_PROGRESS = frozenset((What.FAILED, What.NOMINATED, What.WAITING, What.EVENT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +112,13 @@ class Story:
     last_failure: dict[str, str] = field(default_factory=dict)
     #: Pods that ran to their end: when, by UID.
     finished_s: dict[str, float] = field(default_factory=dict)
-    #: When something last happened.
+    #: When something last happened, and when it last was more than a failure.
     last_s: float = 0.0
+    last_progress_s: float = 0.0
     #: How many pods came with their node.
     already_placed: int = 0
     evictions: list[Eviction] = field(default_factory=list)
     bound_claims: list[BoundClaim] = field(default_factory=list)
-    #: Called with the number of pods bound so far, at each of them.
-    on_bound: Callable[[int], None] | None = None
     _scheduler: Scheduler | None = None
     #: The last attempt, if it found no node: PostFilter has yet to say what it does about it.
     _failing: Decision | None = None
@@ -202,8 +203,6 @@ class Story:
     def _bound(self, pod: Pod, node_name: str) -> None:
         self.stays[pod.uid] = Stay(pod, node_name, self.clock.elapsed_s)
         self._note(What.BOUND, pod, node=node_name)
-        if self.on_bound is not None:
-            self.on_bound(len(self.stays))
 
     def _pod_updated(self, old: Pod, new: Pod) -> None:
         if new.node_name and not old.node_name and new.uid not in self.stays:
@@ -262,6 +261,8 @@ class Story:
 
     def _note(self, what: What, obj: KubeObject, *, node: str = "", message: str = "") -> None:
         self.last_s = self.clock.elapsed_s
+        if what not in _NO_PROGRESS:
+            self.last_progress_s = self.last_s
         if self.keeps_timeline:
             self.timeline.append(Happening(self.clock.elapsed_s, what, obj.key, node, message))
 

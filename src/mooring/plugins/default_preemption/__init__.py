@@ -2,7 +2,7 @@
 
 `plugin` tells the story. The steps, in its order: `candidates` tries the nodes one at a time and is the
 form to read; `many_nodes` tries many at once and says the same; `budgets` counts what disruption budgets
-allow; `choice` picks the node; `eviction` sends the victims away.
+allow; `agreement` asks the extenders; `choice` picks the node; `eviction` sends the victims away.
 """
 
 from mooring.plugins.default_preemption.candidates import Candidate as Candidate

@@ -24,6 +24,7 @@ from mooring.framework.interface import (
 from mooring.framework.status import SUCCESS, Code, Status, unresolvable, unschedulable
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
+from mooring.plugins.default_preemption.agreement import agreed
 from mooring.plugins.default_preemption.budgets import BudgetBook
 from mooring.plugins.default_preemption.candidates import (
     Candidate,
@@ -92,7 +93,8 @@ class DefaultPreemption:
 
         They may leave nodes out and change the victims. Raises MooringError to fail the attempt.
         """
-        return candidates
+        handle = self._handle
+        return agreed(handle.extenders, pod, candidates, handle.cluster.snapshot())
 
     def offset(self, nodes: int) -> int:
         """Where among so many nodes the search begins: the reference begins anywhere."""

@@ -57,6 +57,10 @@ class PodVolumes:
     assumed: bool = False
 
 
+#: For pods whose claims are all bound; shared, so not to be changed.
+NOTHING_TO_DO = PodVolumes()
+
+
 class BoundVolume:
     """The volume that a claim is bound to, which may not be there."""
 
@@ -156,21 +160,20 @@ def find_pod_volumes(
 
     Raises MooringError if an object cannot be read.
     """
+    refusal = _check_bound(claims.bound, node, listers)
+    if not claims.delayed:
+        return (refusal,) if refusal else NOTHING_TO_DO
     volumes = PodVolumes()
-    refusals = (
-        _check_bound(claims.bound, node, listers),
-        _find_unbound(claims.delayed, node, volumes),
-    )
+    refusals = (refusal, _find_unbound(claims.delayed, node, volumes))
     return tuple(reason for reason in _REASONS if reason in refusals) or volumes
 
 
 def _check_bound(bound: Sequence[BoundVolume], node: NodeInfo, listers: Listers) -> str | None:
     """The first volume that is in the way."""
-    csi_node = None
-    if any(volume.plugin is not None for volume in bound):
-        csi_node = listers.get(CSINode, node.name)
+    labels = node.labels
     for volume in bound:
-        if refusal := volume.refusal(node.labels, csi_node):
+        csi_node = listers.get(CSINode, node.name) if volume.plugin is not None else None
+        if refusal := volume.refusal(labels, csi_node):
             return refusal
     return None
 
