@@ -70,9 +70,7 @@ SHAPES: list[Callable[[str], Pod]] = [
         affinity=Affinity(
             pod_anti_affinity=PodAffinity(required=[_term(HOSTNAME, "apart")]),
             pod_affinity=PodAffinity(
-                preferred=[
-                    WeightedPodAffinityTerm(weight=30, pod_affinity_term=_term(ZONE, "a"))
-                ]
+                preferred=[WeightedPodAffinityTerm(weight=30, pod_affinity_term=_term(ZONE, "a"))]
             ),
         ),
     ),
@@ -175,7 +173,9 @@ class Story:
             labels["disk"] = self.random.choice(["ssd", "hdd"])
         taints = []
         if chance() < 0.3:
-            taints.append(Taint(key="k", effect=self.random.choice(["NoSchedule", "PreferNoSchedule"])))
+            taints.append(
+                Taint(key="k", effect=self.random.choice(["NoSchedule", "PreferNoSchedule"]))
+            )
         node = make_node(
             name, cpu=str(self.random.randrange(1, 5)), memory="4Gi", labels=labels, taints=taints
         )
@@ -231,7 +231,9 @@ class CountsCalls:
     ("depends", "calls"),
     [
         pytest.param(Depends.CLUSTER, 8, id="anything: all nodes, for each pod"),
-        pytest.param(Depends.USAGE, 5, id="the node and its pods: all once, then the one that changed"),
+        pytest.param(
+            Depends.USAGE, 5, id="the node and its pods: all once, then the one that changed"
+        ),
         pytest.param(Depends.NODE, 4, id="the node: all once"),
     ],
 )

@@ -66,6 +66,8 @@ def read_cluster(paths: Sequence[str], filenames: Sequence[str]) -> Manifests:
         )
     with Progress("reading files") as progress:
         manifests = read_manifests(named, stdin=sys.stdin.buffer, progress=progress.update)
+    if not manifests.objects:
+        click.echo("warning: there is no object to be found in what was named", err=True)
     for warning in manifests.warnings:
         click.echo(f"warning: {warning}", err=True)
     if manifests.skipped:

@@ -105,13 +105,9 @@ _ACTION_LABELS = {
 
 
 def _same(registered: Resource, incoming: Resource) -> bool:
-    return (
-        registered == incoming
-        or registered == Resource.WILDCARD
-        or (
-            registered == Resource.POD
-            and incoming in (Resource.ASSIGNED_POD, Resource.UNSCHEDULABLE_POD)
-        )
+    return registered in (incoming, Resource.WILDCARD) or (
+        registered == Resource.POD
+        and incoming in (Resource.ASSIGNED_POD, Resource.UNSCHEDULABLE_POD)
     )
 
 

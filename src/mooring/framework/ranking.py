@@ -1,9 +1,9 @@
 """Rankings: work done for one pod is not done again for its twin.
 
-Pods with one signature get the same verdict and the same score from every plugin that looks at nothing but the pod
-and a node. Such answers are kept, row by row, and brought up to date only for the rows that changed since; the
-other plugins (those that look at the rest of the cluster) are asked each time. After a placement one row
-has changed, so the next twin costs one row and an argmax.
+Pods with one signature get the same verdict and the same score from every plugin that looks at nothing
+but the pod and a node. Such answers are kept, row by row, and brought up to date only for the rows that
+changed since; the other plugins (those that look at the rest of the cluster) are asked each time. After a
+placement one row has changed, so the next twin costs one row and an argmax.
 
 A ranking only ever answers "this node is the best". A pod that fits nowhere, or a plugin that fails, is
 handed back (None) to the full evaluation, which also says why.

@@ -248,7 +248,7 @@ def _pending(simulation: Simulation, pod: Pod) -> Pending:
         state=state,
         message=message,
         since_s=simulation.story.arrived_s.get(pod.uid, 0.0),
-        attempts=queued.attempts if queued is not None else 0,
+        attempts=queued.attempts if queued is not None else simulation.story.attempts[pod.uid],
         plugins=tuple(sorted(filter(None, queued.rejectors))) if queued is not None else (),
         priority=pod.priority,
         nominated_node=pod.nominated_node_name,

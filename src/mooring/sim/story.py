@@ -10,6 +10,7 @@ watches the API for what the scheduler has no part in: pods that arrive, finish 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -108,6 +109,8 @@ class Story:
     stays: dict[str, Stay] = field(default_factory=dict)
     #: By UID: when the pod came to be without a node.
     arrived_s: dict[str, float] = field(default_factory=dict)
+    #: By UID: how often a node was looked for.
+    attempts: Counter[str] = field(default_factory=Counter)
     #: By UID: what the last failed attempt came to.
     last_failure: dict[str, str] = field(default_factory=dict)
     #: Pods that ran to their end: when, by UID.
@@ -131,6 +134,7 @@ class Story:
 
     def decided(self, decision: Decision) -> None:
         """Told of each attempt once its node is found, or found missing."""
+        self.attempts[decision.pod.uid] += 1
         self._failing = decision if decision.node_name is None else None
 
     # What the scheduler writes

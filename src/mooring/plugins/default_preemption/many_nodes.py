@@ -6,7 +6,8 @@ pass; where all filters are of this kind, pods are also put back on all nodes at
 important of each node first. What columns cannot show is tried node by node: nodes with
 nominated pods, host ports that come and go, and whatever other filters say.
 
-Measured beside the other form (`benchmarks/preemption.py`), this takes a tenth of the time or less.
+Measured beside the other form (`benchmarks/preemption.py`; 5,000 nodes, 20,000 pods): a third of the
+time where every node has room, a ninth where none has, and no loss where the filters need nodes.
 """
 
 from __future__ import annotations

@@ -1,0 +1,30 @@
+"""Small clusters as YAML."""
+
+from __future__ import annotations
+
+NODES = """
+apiVersion: v1
+kind: Node
+metadata: {name: n-1}
+status: {allocatable: {cpu: "2", memory: 4Gi, pods: "10"}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n-2}
+status: {allocatable: {cpu: "2", memory: 4Gi, pods: "10"}}
+"""
+
+
+def pod(name: str, *, cpu: str = "1", metadata: str = "", spec: str = "") -> str:
+    """A document of its own; `metadata` and `spec` are further fields, as `, key: value`."""
+    return f"""
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}{metadata}}}
+spec: {{containers: [{{name: c, image: i, resources: {{requests: {{cpu: {cpu}}}}}}}]{spec}}}
+"""
+
+
+FITS = NODES + pod("web") + pod("api")
+TOO_BIG = FITS + pod("big", cpu="8")

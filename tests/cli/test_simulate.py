@@ -1,0 +1,336 @@
+"""`mooring simulate`: what it prints and how it exits."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.clusters import FITS, NODES, TOO_BIG, pod
+from tests.cli.running import mooring, mooring_process
+
+CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path):
+    def write(text: str, name: str = "cluster.yaml") -> Path:
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write
+
+
+# The answer
+
+
+def test_it_exits_0_when_every_pod_is_placed(cluster):
+    result = mooring("simulate", cluster(FITS))
+
+    assert result.exit_code == 0
+    assert "default/web  n-1" in result.stdout
+    assert "2 placed, 0 pending; on 2 nodes" in result.stdout
+    assert result.stderr == ""
+
+
+def test_it_exits_1_when_a_pod_is_pending_and_says_why(cluster):
+    result = mooring("simulate", cluster(TOO_BIG))
+
+    assert result.exit_code == 1
+    assert "0/2 nodes are available: 2 Insufficient cpu." in result.stdout
+
+
+def test_it_exits_2_when_a_file_cannot_be_read():
+    result = mooring("simulate", "/no/such/file.yaml")
+
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: /no/such/file.yaml: ")
+
+
+def test_it_wants_something_to_read():
+    result = mooring("simulate")
+
+    assert result.exit_code == 2
+    assert "name files or folders" in result.stderr
+
+
+def test_a_pod_that_finishes_counts_as_placed(cluster):
+    runs = ', annotations: {mooring.dev/run-seconds: "60"}'
+    text = NODES + "".join(pod(f"p{i}", cpu="2", metadata=runs) for i in range(3))
+
+    result = mooring("simulate", cluster(text))
+
+    assert result.exit_code == 0
+    assert "3 placed, 0 pending, 3 finished; on 2 nodes, in 2m0s of virtual time" in result.stdout
+
+
+def test_pods_without_nodes_are_pending_and_the_run_ends(cluster):
+    result = mooring("simulate", cluster(pod("p")))
+
+    assert result.exit_code == 1
+    assert "no nodes available to schedule pods" in result.stdout
+
+
+def test_a_preemption_says_who_went_for_whom_and_why_there(cluster):
+    text = (
+        NODES
+        + pod("first", cpu="2", spec=", nodeName: n-1, priority: 5")
+        + pod("second", cpu="2", spec=", nodeName: n-2, priority: 1")
+        + pod("urgent", cpu="2", spec=", priority: 1000")
+    )
+
+    result = mooring("simulate", cluster(text))
+
+    assert result.exit_code == 0
+    assert (
+        "default/urgent (1000)  default/second (1)  n-2   least important victims" in result.stdout
+    )
+
+
+def test_a_gated_pod_and_one_for_another_scheduler_are_pending_with_their_reasons(cluster):
+    text = (
+        NODES
+        + pod("gated", spec=", schedulingGates: [{name: example.com/quota}]")
+        + pod("other", spec=", schedulerName: another")
+    )
+
+    result = mooring("simulate", cluster(text))
+
+    assert result.exit_code == 1
+    assert "waiting for scheduling gates: example.com/quota" in result.stdout
+    assert "no profile has the scheduler name 'another'" in result.stdout
+
+
+# What it reads
+
+
+def test_paths_and_f_are_one(cluster):
+    nodes, pods = cluster(NODES, "nodes.yaml"), cluster(pod("web") + pod("api"), "pods.yaml")
+
+    expected = mooring("simulate", nodes, pods).stdout
+
+    assert mooring("simulate", "-f", nodes, "-f", pods).stdout == expected
+    assert mooring("simulate", nodes, "--filename", pods).stdout == expected
+    assert mooring("simulate", nodes.parent).stdout == expected
+    assert mooring("simulate", "-", stdin=FITS).stdout == expected
+    assert mooring("simulate", "-f", "-", stdin=FITS).stdout == expected
+
+
+def test_kinds_that_it_does_not_read_are_told_once(cluster):
+    text = FITS + 2 * "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"
+
+    result = mooring("simulate", cluster(text))
+
+    assert result.exit_code == 0
+    assert result.stderr == "skipped, as mooring does not read these kinds: 2 ConfigMap\n"
+
+
+def test_a_configuration_decides_which_pods_are_scheduled(cluster):
+    config = cluster(CONFIG + "profiles: [{schedulerName: another}]", "scheduler.yaml")
+
+    result = mooring("simulate", cluster(FITS), "--config", config)
+
+    assert result.exit_code == 1
+    assert "no profile has the scheduler name 'default-scheduler'" in result.stdout
+
+
+def test_a_plugin_may_lie_beside_the_configuration_that_names_it(cluster, monkeypatch):
+    monkeypatch.setattr("sys.path", ["", *__import__("sys").path])
+    cluster(
+        "class OnlyTwo:\n"
+        "    name = 'OnlyTwo'\n"
+        "    def filter(self, state, pod, node):\n"
+        "        from mooring.framework.status import unschedulable\n"
+        "        return None if node.name == 'n-2' else unschedulable('not n-2')\n",
+        "beside.py",
+    )
+    config = cluster(
+        CONFIG + "profiles: [{plugins: {multiPoint: {enabled: [{name: 'beside:OnlyTwo'}]}}}]",
+        "scheduler.yaml",
+    )
+
+    result = mooring("simulate", cluster(FITS), "--config", config, "-o", "json")
+
+    assert {placed["node"] for placed in json.loads(result.stdout)["placements"]} == {"n-2"}
+
+
+def test_a_plugin_that_raises_fails_the_pod_and_not_the_run(cluster, monkeypatch):
+    monkeypatch.setattr("sys.path", ["", *__import__("sys").path])
+    cluster(
+        "class Breaks:\n"
+        "    name = 'Breaks'\n"
+        "    def filter(self, state, pod, node):\n"
+        "        raise ValueError('no idea')\n",
+        "breaks.py",
+    )
+    config = cluster(
+        CONFIG + "profiles: [{plugins: {multiPoint: {enabled: [{name: 'breaks:Breaks'}]}}}]",
+        "scheduler.yaml",
+    )
+
+    result = mooring("simulate", cluster(FITS), "--config", config)
+
+    assert result.exit_code == 1
+    assert "Breaks" in result.stdout
+    assert "no idea" in result.stdout
+
+
+def test_until_takes_a_go_duration_or_seconds(cluster):
+    path = cluster(NODES + pod("p", metadata=', annotations: {mooring.dev/run-seconds: "3600"}'))
+
+    def elapsed(until: str) -> float:
+        result = mooring("simulate", path, "--until", until, "-o", "json")
+        return json.loads(result.stdout)["summary"]["elapsedSeconds"]
+
+    assert elapsed("1h30m") == 5400
+    assert elapsed("90") == 90
+    assert elapsed("1.5") == 1.5
+
+
+@pytest.mark.parametrize("until", ["", "soon", "-1s", "5", "1e99h", "inf", "nan"])
+def test_until_refuses_what_is_no_length_of_time(cluster, until):
+    result = mooring("simulate", cluster(FITS), "--until", until)
+
+    assert result.exit_code == (0 if until == "5" else 2)
+    assert ("is not a length of time" in result.stderr) == (until != "5")
+
+
+def test_a_seed_gives_the_same_answer_each_time(cluster):
+    path = cluster(NODES + "".join(pod(f"p{i}", cpu="100m") for i in range(10)))
+
+    first, second = (mooring("simulate", path, "--seed", 7).stdout for _ in range(2))
+
+    assert first == second
+
+
+# The forms of output
+
+
+def test_json_has_everything(cluster):
+    data = json.loads(mooring("simulate", cluster(TOO_BIG), "-o", "json").stdout)
+
+    assert data["summary"] | {"elapsedSeconds": 0} == {
+        "nodes": 2,
+        "alreadyPlaced": 0,
+        "placed": 2,
+        "pending": 1,
+        "finished": 0,
+        "preempted": 0,
+        "elapsedSeconds": 0,
+    }
+    assert data["placements"][0] == {
+        "pod": "default/web",
+        "node": "n-1",
+        "atSeconds": 0.0,
+        "state": "running",
+        "endedAtSeconds": None,
+    }
+    assert data["pending"][0]["plugins"] == ["NodeResourcesFit"]
+    assert data["utilisation"]["nodes"][0]["resources"]["cpu"] == {
+        "requested": 1000,
+        "allocatable": 2000,
+        "percent": 50.0,
+        "unit": "millicores",
+    }
+    assert "timeline" not in data
+
+
+def test_yaml_says_what_json_says(cluster):
+    path = cluster(TOO_BIG)
+
+    from_json = json.loads(mooring("simulate", path, "-o", "json", "--timeline").stdout)
+    from_yaml = yaml.safe_load(mooring("simulate", path, "-o", "yaml", "--timeline").stdout)
+
+    assert from_yaml == from_json
+
+
+def test_csv_has_a_line_for_each_pod(cluster):
+    text = mooring("simulate", cluster(TOO_BIG), "-o", "csv").stdout
+
+    lines = list(csv.DictReader(io.StringIO(text)))
+    assert [(line["pod"], line["state"], line["node"]) for line in lines] == [
+        ("default/web", "running", "n-1"),
+        ("default/api", "running", "n-2"),
+        ("default/big", "unschedulable", ""),
+    ]
+    assert lines[2]["message"].startswith("0/2 nodes are available")
+
+
+def test_csv_with_a_timeline_has_a_line_for_each_event(cluster):
+    text = mooring("simulate", cluster(FITS), "-o", "csv", "--timeline").stdout
+
+    lines = list(csv.DictReader(io.StringIO(text)))
+    assert [(line["event"], line["pod"]) for line in lines] == [
+        ("queued", "default/web"),
+        ("queued", "default/api"),
+        ("bound", "default/web"),
+        ("bound", "default/api"),
+    ]
+
+
+def test_a_timeline_does_not_repeat_a_reason(cluster):
+    runs = ', annotations: {mooring.dev/run-seconds: "60"}'
+    text = NODES + "".join(pod(f"p{i}", cpu="2", metadata=runs) for i in range(4))
+
+    result = mooring("simulate", cluster(text + pod("big", cpu="8")), "--timeline")
+
+    lines = [line for line in result.stdout.splitlines() if " failed " in line and "big" in line]
+    assert "Insufficient cpu" in lines[0]
+    assert len(lines) > 1
+    assert all(line.endswith("as before") for line in lines[1:])
+
+
+def test_long_tables_are_cut_and_say_so(cluster):
+    nodes = "".join(
+        f"---\napiVersion: v1\nkind: Node\nmetadata: {{name: n-{i:03}}}\n"
+        'status: {allocatable: {cpu: "2", memory: 4Gi, pods: "10"}}\n'
+        for i in range(60)
+    )
+    pods = "".join(pod(f"p{i}") for i in range(60)) + "".join(pod(f"b{i}", cpu="8") for i in range(50))
+    path = cluster(nodes + pods)
+
+    cut, whole = mooring("simulate", path), mooring("simulate", path, "--rows", 0)
+
+    assert "… and 20 more nodes; --rows 0 or --output json has all" in cut.stdout
+    assert "… and 20 more pods; --rows 0 or --output json has all" in cut.stdout
+    assert "50  default/b0  0/60 nodes are available" in cut.stdout
+    assert "…" not in whole.stdout
+
+
+def test_help_says_what_the_exit_codes_mean():
+    text = " ".join(mooring("simulate", "--help").stdout.split())
+
+    assert "Exits 0 if every pod is placed or finished, 1 if some are pending, 2 if" in text
+    assert "mooring simulate cluster.yaml workloads/" in text
+
+
+# As a process
+
+
+def test_a_process_exits_as_the_command_says(cluster):
+    fits, too_big = cluster(FITS, "fits.yaml"), cluster(TOO_BIG, "big.yaml")
+
+    assert mooring_process("simulate", fits).returncode == 0
+    assert mooring_process("simulate", too_big).returncode == 1
+    bad = mooring_process("simulate", "-", stdin="{")
+    assert bad.returncode == 2
+    assert bad.stdout == ""
+    assert "Traceback" not in bad.stderr
+    assert all(line.startswith("error: ") for line in bad.stderr.splitlines())
+
+
+def test_output_to_a_pipe_has_no_colour_and_no_broken_lines(cluster):
+    result = mooring_process("simulate", cluster(TOO_BIG))
+
+    assert "\x1b" not in result.stdout
+    assert max(map(len, result.stdout.splitlines())) > 120
+    assert all(line == line.rstrip() for line in result.stdout.splitlines())

@@ -1,0 +1,76 @@
+"""The examples run as they stand and print what they say."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+SOURCES = Path(__file__).parent.parent.parent / "src"
+#: Exit codes: some pods of the examples are meant to stay pending.
+FOLDERS = {"01-simulate": 1, "02-plugin-package": 0, "03-gang": 1}
+
+
+def run(folder: Path, *python_path: Path) -> subprocess.CompletedProcess[str]:
+    scripts = Path(sys.executable).parent
+    return subprocess.run(
+        ["sh", "run.sh"],
+        cwd=folder,
+        env={
+            "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": os.pathsep.join(map(str, (*python_path, SOURCES))),
+            "COLUMNS": "120",
+            "NO_COLOR": "1",
+        },
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The plugin package, installed for real, but nowhere that outlives the test."""
+    source = tmp_path_factory.mktemp("source") / "package"
+    shutil.copytree(EXAMPLES / "02-plugin-package", source)
+    target = tmp_path_factory.mktemp("installed")
+    install = ["install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation"]
+    subprocess.run(
+        [sys.executable, "-m", "pip", *install, "--target", str(target), str(source)],
+        check=True,
+        timeout=120,
+    )
+    return target
+
+
+def test_every_example_is_tested():
+    assert {path.name for path in EXAMPLES.iterdir() if path.is_dir()} == FOLDERS.keys()
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_an_example_prints_what_stands_beside_it(name, installed):
+    result = run(EXAMPLES / name, installed)
+
+    assert result.stderr == ""
+    assert result.stdout == (EXAMPLES / name / "output.txt").read_text()
+    assert result.returncode == FOLDERS[name]
+
+
+def test_the_plugin_of_a_package_changes_where_a_pod_goes(installed, tmp_path):
+    """The same cluster without the plugin: the pod goes to the other node."""
+    example = EXAMPLES / "02-plugin-package"
+    shutil.copy(example / "cluster.yaml", tmp_path)
+    (tmp_path / "run.sh").write_text("mooring simulate -f cluster.yaml --output csv")
+
+    without = run(tmp_path).stdout
+    quiet = run(example, installed).stdout
+
+    assert "newcomer" in without
+    assert "large" in next(line for line in without.splitlines() if "newcomer" in line)
+    assert "small" in next(line for line in quiet.splitlines() if "newcomer" in line)
