@@ -45,7 +45,7 @@ def refused(text: str | bytes, *arguments: object) -> list[str]:
                 spec=", affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution:"
                 " {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Near}]}]}}}",
             ),
-            "Near",
+            "matchExpressions[0].operator: must be In, NotIn, Exists, DoesNotExist, Gt or Lt",
             id="a selector that does not parse",
         ),
         pytest.param("[" * 50_000, "standard input", id="deep nesting"),
@@ -96,7 +96,9 @@ def test_a_great_many_problems_are_summed_up():
             "ImageLocality",
             id="a plugin twice",
         ),
-        pytest.param(CONFIG + "parallelism: -1", "parallelism: Invalid value: -1", id="a bad value"),
+        pytest.param(
+            CONFIG + "parallelism: -1", "parallelism: Invalid value: -1", id="a bad value"
+        ),
         pytest.param(CONFIG + "paralelism: 1", "paralelism", id="an unknown field"),
         pytest.param(
             CONFIG + "profiles: [{plugins: {filter: {enabled: [{name: NodePort}]}}}]",

@@ -295,7 +295,9 @@ def test_long_tables_are_cut_and_say_so(cluster):
         'status: {allocatable: {cpu: "2", memory: 4Gi, pods: "10"}}\n'
         for i in range(60)
     )
-    pods = "".join(pod(f"p{i}") for i in range(60)) + "".join(pod(f"b{i}", cpu="8") for i in range(50))
+    pods = "".join(pod(f"p{i}") for i in range(60)) + "".join(
+        pod(f"b{i}", cpu="8") for i in range(50)
+    )
     path = cluster(nodes + pods)
 
     cut, whole = mooring("simulate", path), mooring("simulate", path, "--rows", 0)

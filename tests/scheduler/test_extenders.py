@@ -19,11 +19,12 @@ from mooring.errors import ConfigError, ExtenderError
 from mooring.framework.metrics import Metrics
 from mooring.framework.status import Code, Status, unresolvable, unschedulable
 from mooring.plugins.registry import default_registry
-from mooring.scheduler.extenders import Answer, Extenders
+from mooring.scheduler.extenders import Answer, Extenders, bare
 from mooring.scheduler.scheduler import Scheduler, Surroundings
 from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.silence import SilentWriter
 from mooring.sim.simulation import SimOptions, Simulation
+from mooring.webhook import HttpTransport
 from tests.clock import FakeClock
 from tests.engine import discard
 from tests.makers import make_container, make_node, make_pod
@@ -299,14 +300,18 @@ def test_a_sample_of_nodes_that_the_extender_refuses_is_all_there_is():
 
 
 NONSENSE = [
-    pytest.param(Reply(b"surely not JSON"), "JSON is malformed: invalid character (byte 0)"),
-    pytest.param(Reply(b""), "Input data was truncated"),
-    pytest.param(Reply(b'["a"]'), "Expected `object | null`, got `array`"),
-    pytest.param({"NodeNames": "a"}, "Expected `array`, got `str`"),
-    pytest.param({"NodeNames": [1]}, "Expected `str | null`, got `int` - at `$[0]`"),
-    pytest.param({"Nodes": ["a"]}, "Expected `object`, got `array`"),
-    pytest.param({"FailedNodes": {"a": 1}}, "Expected `str | null`, got `int` - at `$[...]`"),
-    pytest.param({"Error": {}}, "Expected `str`, got `object`"),
+    pytest.param(
+        Reply(b"surely not JSON"), "JSON is malformed: invalid character (byte 0)", id="no JSON"
+    ),
+    pytest.param(Reply(b""), "Input data was truncated", id="nothing"),
+    pytest.param(Reply(b'["a"]'), "Expected `object | null`, got `array`", id="a list"),
+    pytest.param({"NodeNames": "a"}, "Expected `array`, got `str`", id="names in no list"),
+    pytest.param({"NodeNames": [1]}, "Expected `str | null`, got `int` - at `$[0]`", id="no names"),
+    pytest.param({"Nodes": ["a"]}, "Expected `object`, got `array`", id="no nodes"),
+    pytest.param(
+        {"FailedNodes": {"a": 1}}, "Expected `str | null`, got `int` - at `$[...]`", id="no reason"
+    ),
+    pytest.param({"Error": {}}, "Expected `str`, got `object`", id="no text"),
     pytest.param(
         Reply(b'{"x":' + b"[" * 100_000),
         "maximum recursion depth exceeded while deserializing an object",
@@ -346,7 +351,7 @@ def failing_filters():
     )
 
 
-@pytest.mark.parametrize(("answer", "text"), failing_filters())
+@pytest.mark.parametrize(("answer", "text"), [*failing_filters()])
 def test_a_filter_that_fails_fails_the_attempt(answer, text):
     with (
         Webhook(filter=answer) as extender,
@@ -363,7 +368,7 @@ def test_a_filter_that_fails_fails_the_attempt(answer, text):
         assert run.rejected_by() == set()
 
 
-@pytest.mark.parametrize(("answer", "text"), failing_filters())
+@pytest.mark.parametrize(("answer", "text"), [*failing_filters()])
 def test_a_filter_that_may_fail_is_done_without(answer, text):
     with (
         Webhook(filter=answer) as broken,
@@ -592,8 +597,6 @@ def test_waiting_for_a_binding_can_be_done_aside():
         return status, others_went_on.is_set()
 
     with Webhook(bind={}) as extender:
-        from mooring.webhook import HttpTransport
-
         config = config_with(extender.config())
         transport = HttpTransport(config.extenders)
         status, others_went_on = asyncio.run(bind_aside(Extenders.build(config, transport)))
@@ -734,7 +737,7 @@ def test_a_preemption_that_an_extender_fails_does_not_happen(answer, text):
         assert run.message().endswith(f" preemption: {text.format(url=extender.url)}")
 
 
-@pytest.mark.parametrize(("answer", "text"), failing_preemptions())
+@pytest.mark.parametrize(("answer", "text"), [*failing_preemptions()])
 def test_a_preemption_goes_on_without_an_extender_that_may_fail(answer, text):
     with (
         Webhook(preempt=answer) as extender,
@@ -988,8 +991,6 @@ def test_simulate_asks_the_extenders_of_the_configuration(tmp_path):
 
 def test_extenders_do_not_change_what_is_known_of_the_cluster():
     """Bare nodes are made for scoring alone."""
-    from mooring.scheduler.extenders import bare
-
     cluster = Cluster()
     cluster.add_node(make_node("a", images={"i:1": 1}))
     cluster.add_pod(make_pod("q", node="a", cpu=1))

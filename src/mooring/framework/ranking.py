@@ -39,6 +39,7 @@ from mooring.objects.pod import Pod
 
 #: How many signatures are remembered for a profile; the one met longest ago is forgotten first.
 MOST_RANKINGS = 256
+_MOST_MET_ONCE = 16 * MOST_RANKINGS
 
 #: Up to this many changed rows are redone one by one, without NumPy: a call on one row costs as much as
 #: on a hundred, and the plain rule of a node costs less than either.
@@ -66,6 +67,7 @@ class Rankings:
         self._framework = framework
         self._cluster = cluster
         self._rankings: OrderedDict[Hashable, _Ranking] = OrderedDict()
+        self._met_once: set[Hashable] = set()
         self._signatures = _Signatures(framework)
         # Which pods devices serve, and so what plugins depend on, is up to these.
         cluster.listers.follow(DeviceClass, lambda _: self.forget())
@@ -82,16 +84,27 @@ class Rankings:
             return None
         ranking = self._rankings.get(signature)
         if ranking is None:
-            if len(self._rankings) >= MOST_RANKINGS:
-                self._rankings.popitem(last=False)
+            if not self._worth_keeping(signature):
+                return None
             ranking = self._rankings[signature] = _Ranking(self._framework, self._cluster, pod)
-        else:
-            self._rankings.move_to_end(signature)
+        self._rankings.move_to_end(signature)
         try:
             return ranking.choose(state, pod, snapshot)
         except PluginFailure:
             del self._rankings[signature]
             return None
+
+    def _worth_keeping(self, signature: Hashable) -> bool:
+        """Whether it was met before: a pod without a twin is cheaper to evaluate than to rank."""
+        if signature not in self._met_once:
+            if len(self._met_once) >= _MOST_MET_ONCE:
+                self._met_once.clear()
+            self._met_once.add(signature)
+            return False
+        self._met_once.discard(signature)
+        if len(self._rankings) >= MOST_RANKINGS:
+            self._rankings.popitem(last=False)
+        return True
 
     def scores(self, pod: Pod) -> scoring.ScoreMatrix | None:
         """What is kept for pods like this one; for tests and explanations."""

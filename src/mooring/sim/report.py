@@ -15,7 +15,7 @@ from mooring.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from mooring.objects.storage import PersistentVolume
 from mooring.scheduler.failure import POD_SCHEDULED
 from mooring.sim.simulation import SimOptions, Simulation
-from mooring.sim.story import Eviction, Happening, gated_by, no_profile
+from mooring.sim.story import Eviction, Happening, What, gated_by, no_profile
 
 #: Always reported; others only where some pod asks for them.
 _ALWAYS_REPORTED = (CPU, MEMORY, PODS)
@@ -213,7 +213,7 @@ def build_report(simulation: Simulation) -> SimulationReport:
                 pod=stay.pod.key,
                 node=stay.node,
                 at_s=stay.at_s,
-                state=stay.ended or "running",
+                state=str(stay.ended or "running"),
                 ended_at_s=stay.ended_at_s,
             )
             for stay in story.stays.values()
@@ -363,7 +363,7 @@ def _named(value: Any) -> Any:
         return {_camel(key): _named(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_named(item) for item in value]
-    return value
+    return str(value) if isinstance(value, What) else value
 
 
 def _camel(name: str) -> str:

@@ -70,23 +70,27 @@ class Simulation:
         self.errors: list[str] = []
         self.loop.set_exception_handler(self._note_error)
         tie_break: TieBreak = first_by_name if options.seed is None else SeededSpread(options.seed)
-        self.scheduler = Scheduler(
-            config,
-            Surroundings(
-                clock=self.clock,
-                writer=self.story,
-                spawn=self._spawn,
-                registry=options.registry or default_registry(),
-                metrics=Metrics(),
-                tie_break=tie_break,
-                seed=options.seed or 0,
-                on_decision=self._decided,
-                on_ready=self._wake,
-                transport=options.transport or self._http,
-                # An extender that binds cannot reach the API of a simulation.
-                on_bound_by_extender=self.story.bind,
-            ),
-        )
+        try:
+            self.scheduler = Scheduler(
+                config,
+                Surroundings(
+                    clock=self.clock,
+                    writer=self.story,
+                    spawn=self._spawn,
+                    registry=options.registry or default_registry(),
+                    metrics=Metrics(),
+                    tie_break=tie_break,
+                    seed=options.seed or 0,
+                    on_decision=self._decided,
+                    on_ready=self._wake,
+                    transport=options.transport or self._http,
+                    # An extender that binds cannot reach the API of a simulation.
+                    on_bound_by_extender=self.story.bind,
+                ),
+            )
+        except BaseException:
+            self.loop.close()
+            raise
         self.handlers = EventHandlers(self.scheduler)
         #: Binding cycles and other work under way.
         self._tasks: set[asyncio.Task[None]] = set()
