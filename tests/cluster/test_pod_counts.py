@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.cluster import pod_counts
+from mooring.cluster.clue_index import clues_of
 from mooring.cluster.columns import ABSENT
 from mooring.cluster.pod_counts import PodCounts, PodQuery, by_domain, domains_among, look_up
 from mooring.objects.selectors import compile_selector
@@ -90,20 +91,33 @@ def test_growing_keeps_what_was_counted():
     assert counts.counts(EVERY_WEB_POD).tolist() == [1, 0, 1]
 
 
-def test_a_question_that_was_forgotten_is_answered_afresh():
-    """One counter too many evicts the one asked longest ago, which then no longer costs anything."""
+def test_the_question_asked_longest_ago_is_forgotten_and_answered_afresh():
+    """What is forgotten is not kept up to date either."""
     counts = PodCounts(1)
     counts.add(web_pod("a"), 0)
+    forgotten = PodQuery(WEB, frozenset(["default"]))
     counts.counts(EVERY_WEB_POD)
-    kept = PodQuery(WEB, frozenset(["default"]))
-    for i in range(pod_counts.MOST_COUNTERS):
-        counts.counts(kept)
+    counts.counts(forgotten)
+    for i in range(pod_counts.MOST_COUNTERS - 2):
         counts.counts(PodQuery(WEB, frozenset([f"namespace-{i}"])))
+    counts.counts(EVERY_WEB_POD)
+    counts.counts(PodQuery(WEB, frozenset(["one too many"])))
+
+    (group,) = counts._groups.values()
+    assert [counter.query for counter in group.counters] == [EVERY_WEB_POD]
 
     counts.add(web_pod("b"), 0)
 
-    assert counts.counts(kept)[0] == 2
+    assert counts.counts(forgotten)[0] == 2
     assert counts.counts(EVERY_WEB_POD)[0] == 2
+
+
+def test_a_group_without_pods_is_forgotten():
+    counts = PodCounts(1)
+    counts.add(web_pod(), 0)
+    counts.remove(web_pod(), 0)
+
+    assert not list(counts._groups_by_clue.find(clues_of("default", {"app": "web"})))
 
 
 def test_a_pod_that_was_never_added_cannot_be_removed():

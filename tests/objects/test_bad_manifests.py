@@ -580,6 +580,14 @@ def test_ten_megabytes_of_garbage_get_one_line(garbage):
     assert len(line) < 300
 
 
+def test_a_line_stays_one_line_whatever_it_tells_of():
+    (line,) = problems(pod().replace('"p"', '"a\\nb\\u0007"'))
+    (long_line,) = problems(pod().replace('"p"', f'"{"A" * 1_000_000}"'))
+
+    assert r"(Pod default/a\nb\x07)" in line
+    assert len(long_line) <= 1001
+
+
 def test_a_name_that_is_taken_twice_is_told_with_both_places():
     assert problems(f"{pod()}\n---\n{pod(priority=1)}") == [
         "standard input: document 2 (Pod default/p): metadata.name: "

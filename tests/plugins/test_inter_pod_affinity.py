@@ -646,6 +646,21 @@ def test_an_added_pod_may_bring_a_topology_key_that_was_not_looked_at():
     assert_filters_agree(plugin, state, pod, snapshot)
 
 
+def test_a_pod_added_where_there_is_no_domain_changes_nothing():
+    """n4 has no zone; what happens there is not what happens on other nodes without one."""
+    cluster = cluster_of(nodes=[*NODES, make_node("n5")])
+    plugin, state, snapshot = plugin_of(cluster), CycleState(), cluster.snapshot()
+    pod = make_pod(labels=WEB, affinity=AWAY_FROM_WEB)
+    plugin.pre_filter(state, pod, snapshot)
+
+    plugin.add_pod(
+        state, pod, make_pod("x", labels=WEB, affinity=AWAY_FROM_WEB), snapshot.get("n4")
+    )
+
+    assert plugin.filter(state, pod, snapshot.get("n5")) == SUCCESS
+    assert_filters_agree(plugin, state, pod, snapshot)
+
+
 # What follows states the rules once more, over objects alone, and compares.
 
 

@@ -91,13 +91,16 @@ def test_numbers_hold_after_earlier_events_are_gone():
 
 
 def test_done_for_an_unknown_pod_changes_nothing():
-    in_flight = InFlight(Recorder())
+    metrics = Recorder()
+    in_flight = InFlight(metrics)
     in_flight.add(A)
     in_flight.record([NODE_ADD], None, None)
 
     in_flight.done("unknown")
 
     assert "a" in in_flight
+    assert in_flight.pods() == [A]
+    assert metrics.in_flight == {"PodPopped": 1, "NodeAdd": 1}
     assert labels(in_flight.events()) == ["NodeAdd"]
 
 

@@ -75,6 +75,20 @@ def test_an_event_whose_hint_says_skip_leaves_a_pod_where_it_is():
 
     assert hint.asked == [(queued.pod, None, node)]
     assert world.where() == "unschedulable"
+    assert world.metrics.incoming["unschedulable", "NodeAdd"] == 0
+
+
+def test_a_hint_that_activates_the_pod_it_is_asked_about_does_not_have_it_moved_twice():
+    def hint(pod, old, new):
+        world.queue.activate({pod.name: pod})
+        return Hint.QUEUE
+
+    world = World(hints=[(NODE_ADD, FIT, hint)])
+    world.reject()
+
+    world.queue.move_all(NODE_ADD)
+
+    assert world.where() == "active"
 
 
 def test_a_hint_that_raises_moves_the_pod_and_breaks_nothing():
@@ -248,6 +262,41 @@ def test_the_activation_of_one_pod_in_flight_is_not_for_the_others():
 
     assert world.where("p") == "backoff"
     assert world.where("q") == "unschedulable"
+
+
+def test_the_activation_of_a_waiting_pod_is_not_for_its_double_in_flight():
+    """1. p is popped. 2. Its add is told twice, and held back. 3. It is activated, which does for
+    the double. 4. That is popped and dropped. 5. The attempt fails, and nothing has happened.
+    """
+    gate = Gate()
+    world = World(pre_enqueue=[(GATES, gate)])
+    pod = world.add()
+    queued = world.pop()
+    gate.closed_to.add("p")
+    world.queue.add(pod)
+    gate.closed_to.clear()
+
+    world.queue.activate({"p": pod})
+    assert world.queue.pop() is None
+    world.fail(queued, FIT)
+
+    assert world.where() == "unschedulable"
+
+
+def test_the_activation_of_a_pod_that_is_held_back_is_for_its_double_in_flight():
+    gate = Gate()
+    world = World(pre_enqueue=[(GATES, gate)])
+    pod = world.add()
+    queued = world.pop()
+    gate.closed_to.add("p")
+    world.queue.add(pod)
+
+    world.queue.activate({"p": pod})
+    world.queue.delete(pod)
+    gate.closed_to.clear()
+    world.fail(queued, FIT)
+
+    assert world.where() == "backoff"
 
 
 def test_the_activation_of_an_unknown_pod_is_not_kept():

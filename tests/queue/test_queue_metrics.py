@@ -85,6 +85,18 @@ def test_a_pod_that_stays_unschedulable_is_not_counted_again():
     assert sum(n for (queue, _), n in world.metrics.incoming.items() if queue[0] == "u") == 2
 
 
+def test_a_pod_that_an_event_took_out_and_its_gate_put_back_is_counted_again():
+    world = World(pre_enqueue=[(GATES, Gate("p"))], hints=[(CLAIM_ADD, GATES, None)])
+    world.add()
+
+    world.queue.move_all(CLAIM_ADD)
+
+    assert world.metrics.incoming == {
+        ("unschedulable", "UnschedulablePodAdd"): 1,
+        ("unschedulable", "resource.k8s.io/ResourceClaimAdd"): 1,
+    }
+
+
 def test_a_pod_counts_for_each_plugin_that_rejected_it_until_it_is_popped():
     world = World()
     world.reject("p", FIT, pending=[CLAIMS])

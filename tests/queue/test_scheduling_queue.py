@@ -20,6 +20,7 @@ from tests.queue.world import (
     POD_LABEL,
     ByPriority,
     ByPriorityKey,
+    Gate,
     HintSpy,
     World,
 )
@@ -35,6 +36,7 @@ def test_a_new_pod_is_active_and_then_in_flight_until_done():
     queued = world.pop()
 
     assert queued.pod is pod
+    assert world.reports == []
     assert world.where() == "in flight"
     world.queue.done(pod.uid)
     assert world.where() == "nowhere"
@@ -108,6 +110,19 @@ def test_a_pod_re_created_under_its_name_takes_its_place_in_the_queue():
 
     assert world.where() == "active"
     assert [queued.uid for queued in world.queue.active_pods()] == ["2"]
+
+
+@pytest.mark.parametrize("place", ["unschedulable", "backoff"])
+def test_a_pod_re_created_while_its_predecessor_waits_elsewhere_replaces_it(place):
+    world = World()
+    world.reject("p", uid="1")
+    if place == "backoff":
+        world.queue.move_all(NODE_ADD)
+    assert world.where() == place
+
+    world.add("p", uid="2")
+
+    assert world.where() == "active"
 
 
 def test_a_pod_re_created_while_its_predecessor_is_in_flight_waits_beside_it():
@@ -619,18 +634,22 @@ def test_a_pod_that_cannot_be_signed_has_no_signature_and_that_is_reported():
 
 
 def test_the_pods_of_every_place_are_counted_and_listed():
-    world = World()
+    world = World(pre_enqueue=[("Gate", Gate("gated"))])
     world.reject("backoff")
     world.queue.move_all(NODE_ADD)
     world.reject("unschedulable")
     world.add("active-1")
     world.add("active-2")
 
+    world.add("gated")
+
     pods, summary = world.queue.pending_pods()
 
-    assert summary == "activeQ:2; backoffQ:1; unschedulablePods:1"
-    assert [pod.name for pod in pods] == ["active-1", "active-2", "backoff", "unschedulable"]
-    assert world.queue.counts() == (2, 1, 1, 0)
+    names = ["active-1", "active-2", "backoff", "unschedulable", "gated"]
+    assert summary == "activeQ:2; backoffQ:1; unschedulablePods:2"
+    assert [pod.name for pod in pods] == names
+    assert all(f"default/{name}" in world.queue for name in names)
+    assert world.queue.counts() == (2, 1, 1, 1)
     assert world.queue.get("default/backoff").pod.name == "backoff"
     assert world.queue.get("default/none") is None
 
@@ -653,6 +672,54 @@ def test_the_driver_is_woken_once_for_each_operation_that_makes_something_poppab
 
     assert world.queue.counts().backoff == 2
     assert world.wakes == wakes + 1
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda queue: queue.add(make_pod("new")),
+        lambda queue: queue.update(make_pod("new"), make_pod("new", labels={"a": "b"})),
+        lambda queue: queue.update(make_pod(), make_pod(labels={"a": "b"})),
+        lambda queue: queue.activate({"p": make_pod()}),
+        lambda queue: queue.move_all(NODE_ADD),
+        lambda queue: queue.flush_unschedulable_leftover(),
+    ],
+    ids=["add", "update unknown", "update helpful", "activate", "move_all", "flush"],
+)
+def test_whatever_brings_in_a_pod_wakes_the_driver(operation):
+    world = World(hints=[(NODE_ADD, FIT, None), (POD_LABEL, FIT, None)])
+    world.reject()
+    world.clock.advance(301)
+    wakes = world.wakes
+
+    operation(world.queue)
+
+    assert world.queue.ready
+    assert world.wakes == wakes + 1
+
+
+def test_a_pod_that_comes_back_for_another_try_wakes_the_driver():
+    world = World()
+    world.add()
+    queued = world.pop()
+    world.queue.move_all(NODE_ADD)
+    wakes = world.wakes
+
+    world.fail(queued, FIT)
+
+    assert world.wakes == wakes + 1
+
+
+def test_an_operation_that_brings_in_nothing_wakes_nobody_though_pods_are_waiting():
+    world = World(pre_enqueue=[("Gate", Gate("gated"))])
+    world.add()
+    assert (world.queue.ready, world.wakes) == (True, 1)
+
+    world.add("gated")
+    world.queue.move_all(NODE_ADD)
+    world.queue.flush_backoff_completed()
+
+    assert world.wakes == 1
 
 
 def test_the_driver_is_not_woken_for_a_pod_that_waits_out_an_error_backoff():

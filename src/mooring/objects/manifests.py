@@ -44,6 +44,8 @@ from mooring.objects.validation import problems_of
 
 DEFAULT_NAMESPACE = "default"
 
+_LONGEST_LINE = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
@@ -115,7 +117,7 @@ class _Reading:
         kind = kind_of(document.api_version, document.kind)
         if kind is None:
             group = group_of(document.api_version)
-            self._skipped[f"{document.kind}.{group}" if group else document.kind] += 1
+            self._skipped[_one_line(f"{document.kind}.{group}" if group else document.kind)] += 1
             return
         obj = self._decoded(document, kind)
         if obj is None:
@@ -159,7 +161,7 @@ class _Reading:
         made = made_by_controllers(objects, admit=defaults.spec)
         self._check_priority_classes(made, defaults.priority_classes)
         if self.problems:
-            raise InputError(self.problems)
+            raise InputError([_one_line(problem) for problem in self.problems])
         complete = [
             defaults.of(each)
             for obj, more in zip(objects, made, strict=True)
@@ -273,6 +275,14 @@ def _spec_path(obj: KubeObject) -> str:
     if isinstance(obj, Pod):
         return "spec"
     return "spec.jobTemplate.spec.template.spec" if obj.kind == "CronJob" else "spec.template.spec"
+
+
+def _one_line(text: str) -> str:
+    """Names and keys may hold anything, and be of any length; a line may not."""
+    line = "".join(
+        each if each.isprintable() else repr(each)[1:-1] for each in text[:_LONGEST_LINE]
+    )
+    return line if len(text) <= _LONGEST_LINE else f"{line}…"
 
 
 def _title(obj: KubeObject) -> str:

@@ -256,7 +256,6 @@ class SchedulingQueue:
         """As `pop`, for this pod, wherever it waits; None if it does not, or is gated."""
         self._places.activate(pod)
         queued = self._places.active.remove(pod.key)
-        self._tell_ready()
         return queued if queued is not None and self._to_in_flight(queued) else None
 
     def done(self, uid: str) -> None:

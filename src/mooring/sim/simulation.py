@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mooring.config import default_config
 from mooring.config.types import KubeSchedulerConfiguration
 from mooring.errors import InputError
+from mooring.framework.api import ApiWriter
 from mooring.framework.metrics import Metrics
 from mooring.framework.registry import Registry
 from mooring.objects.meta import KubeObject
@@ -52,6 +53,8 @@ class SimOptions:
     timeline: bool = False
     #: How to reach the configuration's extenders; None asks them over HTTP.
     transport: Transport | None = None
+    #: Puts something between the scheduler and the API, so that writes can be late or fail.
+    writer: Callable[[SimApi], ApiWriter] | None = None
 
 
 class Simulation:
@@ -66,7 +69,8 @@ class Simulation:
         self.loop = VirtualLoop()
         self.clock = VirtualClock(self.loop, DEFAULT_EPOCH_S)
         self.api = SimApi(self.loop, self.clock)
-        self.story = Story(self.clock, self.api, keeps_timeline=options.timeline)
+        writer = self.api if options.writer is None else options.writer(self.api)
+        self.story = Story(self.clock, writer, keeps_timeline=options.timeline)
         self.errors: list[str] = []
         self.loop.set_exception_handler(self._note_error)
         tie_break: TieBreak = first_by_name if options.seed is None else SeededSpread(options.seed)
@@ -89,7 +93,7 @@ class Simulation:
                 ),
             )
         except BaseException:
-            self.loop.close()
+            self._let_go()
             raise
         self.handlers = EventHandlers(self.scheduler)
         #: Binding cycles and other work under way.
@@ -132,6 +136,9 @@ class Simulation:
         self.scheduler.close()
         if self._tasks:
             self.loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))
+        self._let_go()
+
+    def _let_go(self) -> None:
         self.loop.close()
         if self._http is not None:
             self._http.close()
