@@ -266,8 +266,10 @@ class Pod(KubeObject, frozen=True):
         changed = msgspec.structs.replace(
             self, status=msgspec.structs.replace(self.status, **changes)
         )
-        kept = (item for item in self.__dict__.items() if not item[0].startswith("held"))
-        changed.__dict__.update(kept)
+        changed.__dict__.update(self.__dict__)
+        if _has_run(self) or _has_run(changed):
+            for name in _FROM_SPEC_UNLESS_RUN:
+                changed.__dict__.pop(name, None)
         return changed
 
     def take_derived_from(self, twin: Pod) -> None:

@@ -30,7 +30,7 @@ from mooring.framework.metrics import Metrics
 from mooring.framework.plugin_calls import PluginFailure
 from mooring.framework.runtime import Framework
 from mooring.framework.status import Code, Status
-from mooring.objects.manifests import decode_object
+from mooring.objects.decoding import decode_object, kind_of
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
@@ -134,6 +134,9 @@ class _Replay:
     def _load(self) -> None:
         cluster, nominator = self._scheduler.cluster, self._scheduler.nominator
         for raw in self._case.objects:
+            if kind_of(raw.get("apiVersion"), raw.get("kind")) is None:
+                # Devices: mooring does not read them, and refuses the pods that claim any.
+                continue
             obj: KubeObject = decode_object(raw)
             if isinstance(obj, Node):
                 cluster.add_node(obj)
