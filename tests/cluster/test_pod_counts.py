@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from mooring.cluster import pod_counts
 from mooring.cluster.clue_index import clues_of
 from mooring.cluster.columns import ABSENT
-from mooring.cluster.pod_counts import PodCounts, PodQuery, by_domain, domains_among, look_up
+from mooring.cluster.pod_counts import PodCounts, PodQuery, domains_among, look_up
+from mooring.cluster.row_counts import by_domain
 from mooring.objects.selectors import compile_selector
 from tests import topology_clusters as topology
 from tests.makers import make_pod, make_selector

@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-import numpy as np
-
 from mooring.cluster.clue_index import Clue, ClueIndex, clues_of, demands_of
 from mooring.cluster.columns import Ints
+from mooring.cluster.row_counts import RowCounts
 from mooring.objects.affinity import AffinityTerm
 from mooring.objects.pod import Pod
 
@@ -36,7 +35,7 @@ class _TermKey:
 class HeldTerm:
     """One term, and on which rows how many pods hold it."""
 
-    __slots__ = ("clues", "counts", "holders", "kind", "term", "weight")
+    __slots__ = ("clues", "holders", "kind", "rows", "term", "weight")
 
     def __init__(self, key: _TermKey, clues: tuple[Clue, ...], capacity: int) -> None:
         self.kind = key.kind
@@ -45,10 +44,15 @@ class HeldTerm:
         self.weight = key.weight
         #: What it is filed under.
         self.clues = clues
-        #: int64[row]
-        self.counts: Ints = np.zeros(capacity, np.int64)
+        #: How many pods hold it, row by row.
+        self.rows = RowCounts(capacity)
         #: How many pods hold it in all.
         self.holders = 0
+
+    @property
+    def counts(self) -> Ints:
+        """int64[row]"""
+        return self.rows.counts
 
 
 class HeldTerms:
@@ -62,14 +66,14 @@ class HeldTerms:
             held = self._terms.get(key)
             if held is None:
                 held = self._terms[key] = self._new_term(key)
-            held.counts[row] += 1
+            held.rows.change(row, 1)
             held.holders += 1
 
     def remove(self, pod: Pod, row: int) -> None:
         """Raises KeyError if a term of the pod is not held."""
         for key in _keys(pod):
             held = self._terms[key]
-            held.counts[row] -= 1
+            held.rows.change(row, -1)
             held.holders -= 1
             if not held.holders:
                 del self._terms[key]
@@ -89,9 +93,7 @@ class HeldTerms:
     def grow(self, capacity: int) -> None:
         self.capacity = capacity
         for held in self._terms.values():
-            longer = np.zeros(capacity, np.int64)
-            longer[: len(held.counts)] = held.counts
-            held.counts = longer
+            held.rows.grow(capacity)
 
     def _new_term(self, key: _TermKey) -> HeldTerm:
         term = key.term

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mooring.cluster.clue_index import Clue, ClueIndex, clues_of, demands_of
 from mooring.cluster.columns import Codes, Ints, Mask
+from mooring.cluster.row_counts import RowCounts
 from mooring.objects.pod import Pod
 from mooring.objects.selectors import Selector
 
@@ -55,23 +56,6 @@ class PodQuery:
         )
 
 
-def by_domain(codes: Codes, counts: Ints, domains: int) -> Ints:
-    """Add up what is counted by row, domain by domain.
-
-    ``totals[code] = sum of counts[row] over the rows with that code``, in int64 throughout. There is
-    one place more than there are domains, for the rows without the label: their code, ABSENT, is
-    -1, so the result is also the table to look codes up in.
-
-    codes
-        ``int32[row]``: each row's domain, or ABSENT.
-    counts
-        ``int64[row]``.
-    """
-    totals = np.zeros(domains + 1, np.int64)
-    np.add.at(totals, codes, counts)
-    return totals
-
-
 def look_up(table: NDArray[Scalar], codes: Codes) -> NDArray[Scalar]:
     """Each row's entry of a table by domain; that of ABSENT is the last.
 
@@ -104,14 +88,13 @@ class PodGroup:
 
 
 class _Counter:
-    __slots__ = ("clues", "counts", "query")
+    __slots__ = ("clues", "query", "rows")
 
     def __init__(self, query: PodQuery, clues: tuple[Clue, ...], capacity: int) -> None:
         self.query = query
         #: What it is filed under.
         self.clues = clues
-        #: int64[row]
-        self.counts: Ints = np.zeros(capacity, np.int64)
+        self.rows = RowCounts(capacity)
 
 
 _GroupKey = tuple[str, frozenset[tuple[str, str]], bool]
@@ -127,12 +110,16 @@ class PodCounts:
 
     def counts(self, query: PodQuery) -> Ints:
         """int64[row]: how many pods the query picks on each row. Not to be written to."""
+        return self.kept(query).counts
+
+    def kept(self, query: PodQuery) -> RowCounts:
+        """The same, with sums by domain."""
         counter = self._counters.get(query)
         if counter is None:
             counter = self._count_afresh(query)
         else:
             self._counters.move_to_end(query)
-        return counter.counts
+        return counter.rows
 
     def add(self, pod: Pod, row: int) -> None:
         key = _key(pod)
@@ -141,7 +128,7 @@ class PodCounts:
             group = self._groups[key] = self._new_group(pod)
         group.rows[row] = group.rows.get(row, 0) + 1
         for counter in group.counters:
-            counter.counts[row] += 1
+            counter.rows.change(row, 1)
 
     def remove(self, pod: Pod, row: int) -> None:
         """Raises KeyError if no such pod was added on this row."""
@@ -156,14 +143,12 @@ class PodCounts:
                 del self._groups[key]
                 self._groups_by_clue.withdraw(group, group.clues)
         for counter in group.counters:
-            counter.counts[row] -= 1
+            counter.rows.change(row, -1)
 
     def grow(self, capacity: int) -> None:
         self.capacity = capacity
         for counter in self._counters.values():
-            longer = np.zeros(capacity, np.int64)
-            longer[: len(counter.counts)] = counter.counts
-            counter.counts = longer
+            counter.rows.grow(capacity)
 
     def _new_group(self, pod: Pod) -> PodGroup:
         group = PodGroup(pod)
@@ -181,7 +166,7 @@ class PodCounts:
         for group in self._picked(query):
             group.counters.append(counter)
             for row, count in group.rows.items():
-                counter.counts[row] += count
+                counter.rows.change(row, count)
         return counter
 
     def _forget_oldest(self) -> None:

@@ -340,7 +340,7 @@ class _Ranking:
         if nodes:
             self._redo(pod, snapshot, np.array(nodes, np.intp), Depends.NODE)
         elif len(usage) > _FEW_ROWS:
-            self._redo(pod, snapshot, np.array(usage, np.intp), Depends.USAGE)
+            self._redo_usage(pod, snapshot, np.array(usage, np.intp))
         else:
             for row in usage:
                 self._redo_one(pod, snapshot, row)
@@ -407,6 +407,38 @@ class _Ranking:
         self._score(pod, snapshot, rows, changed)
         self._ok_count = int(np.count_nonzero(self._ok))
         self._normalize_all(pod)
+
+    def _redo_usage(self, pod: Pod, snapshot: Snapshot, rows: NDArray[np.intp]) -> None:
+        """Some rows whose pods changed; the other rows keep what they have, as far as they can."""
+        was_ok = self._ok[rows]
+        self._judge(pod, snapshot, rows, Depends.USAGE)
+        ok = self._ok[rows]
+        if self._normalizes_usage or (ok & ~was_ok).any():
+            self._redo(pod, snapshot, rows, Depends.NODE)
+            return
+        total = self._total[rows]
+        for kept in self._kept:
+            if kept.depends == Depends.USAGE:
+                raw = scoring.raw_scores(kept.call, self._state, pod, snapshot, rows)
+                feasible = raw[ok]
+                if feasible.size:
+                    lowest, highest = int(feasible.min()), int(feasible.max())
+                    scoring.check_range(kept.call.name, lowest, highest)
+                total += (raw - kept.raw[rows]) * kept.weight
+                kept.raw[rows] = raw
+        self._total[rows] = total
+        self._key[rows] = np.where(ok, (total << _RANK_BITS) + self._name_keys[rows], -1)
+        lost = int(np.count_nonzero(was_ok)) - int(np.count_nonzero(ok))
+        if lost:
+            self._ok_count -= lost
+            self._after_loss(pod)
+
+    @property
+    def _normalizes_usage(self) -> bool:
+        """Whether a change of one row's pods may change the scores of the others."""
+        return any(
+            kept.depends == Depends.USAGE and kept.normalized is not kept.raw for kept in self._kept
+        )
 
     def _judge(self, pod: Pod, snapshot: Snapshot, rows: Rows, changed: Depends) -> None:
         columns = snapshot.columns

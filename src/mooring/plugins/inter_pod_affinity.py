@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from mooring.cluster.affinity_terms import HeldTerm, TermKind
 from mooring.cluster.columns import ABSENT, Columns, Ints, LabelColumn, Mask, Rows
 from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.pod_counts import PodCounts, PodQuery, by_domain, look_up
+from mooring.cluster.pod_counts import PodCounts, PodQuery, look_up
+from mooring.cluster.row_counts import RowCounts
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.args import InterPodAffinityArgs
 from mooring.errors import PluginError
@@ -80,7 +81,7 @@ class InterPodAffinity:
         existing = TopologyCounts(snapshot.columns)
         for held in snapshot.held_terms.speaking_of(pod, namespace_labels):
             if held.kind is TermKind.REQUIRED_ANTI_AFFINITY:
-                existing.add_rows(held.term.topology_key, held.counts)
+                existing.add_rows(held.term.topology_key, held.rows)
         if existing.empty and not terms.required_affinity and not terms.required_anti_affinity:
             return SKIP
         required = _Required(
@@ -140,12 +141,12 @@ class InterPodAffinity:
         weights = TopologyCounts(snapshot.columns)
         for sign, preferred in ((1, terms.preferred_affinity), (-1, terms.preferred_anti_affinity)):
             for weight, term in preferred:
-                counts = snapshot.pod_counts.counts(self._query(term))
+                counts = snapshot.pod_counts.kept(self._query(term))
                 weights.add_rows(term.topology_key, counts, sign * weight)
         namespace_labels = self._listers.namespace_labels(pod.namespace)
         for held in snapshot.held_terms.speaking_of(pod, namespace_labels):
             if (given := self._weight_of(held)) is not None:
-                weights.add_rows(held.term.topology_key, held.counts, given)
+                weights.add_rows(held.term.topology_key, held.rows, given)
         if not weights.touched:
             return SKIP
         state.write(_PRE_SCORE, weights)
@@ -265,12 +266,10 @@ class TopologyCounts:
         column, totals = self._tables[key]
         return int(totals[column.code_of(labels.get(key))])
 
-    def add_rows(self, key: str, counts: Ints, weight: int = 1) -> None:
-        """Add int64[row] pods, each with a weight, to the domains of their rows."""
+    def add_rows(self, key: str, counts: RowCounts, weight: int = 1) -> None:
+        """Add the pods that are counted, each with a weight, to the domains of their rows."""
         column, totals = self._table(key)
-        rows = self._columns.all_rows
-        added = by_domain(column.codes[rows], counts[rows], len(totals) - 1)
-        added[-1] = 0
+        added = counts.by_domain(column, self._columns)
         self.touched = self.touched or bool(added.any())
         totals += added if weight == 1 else weight * added
 
@@ -317,11 +316,11 @@ class _Required:
 
     def count(self, pod_counts: PodCounts) -> None:
         if self.affinity_query is not None:
-            counts = pod_counts.counts(self.affinity_query)
+            counts = pod_counts.kept(self.affinity_query)
             for key in self.affinity_keys:
                 self.affinity.add_rows(key, counts)
         for key, query in self.anti_terms:
-            self.anti.add_rows(key, pod_counts.counts(query))
+            self.anti.add_rows(key, pod_counts.kept(query))
 
     def update(self, other: Pod, node: NodeInfo, delta: int) -> None:
         """Another pod comes to a node, or leaves it."""

@@ -20,7 +20,8 @@ from mooring.cluster.columns import ABSENT, Codes, Columns, Ints, LabelColumn, M
 from mooring.cluster.deduced_selectors import DeducedSelectors
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.node_matching import RequiredNodeAffinity
-from mooring.cluster.pod_counts import PodCounts, PodQuery, by_domain, domains_among, look_up
+from mooring.cluster.pod_counts import PodCounts, PodQuery, domains_among, look_up
+from mooring.cluster.row_counts import by_domain
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from mooring.errors import PluginError
@@ -370,13 +371,17 @@ class _HardState:
             accepted = _both(complete, inclusion.accepted_rows(constraint))
             codes = _only(accepted, column.codes[rows])
             counts = _counts(snapshot.pod_counts, constraint, pod.namespace)
+            if accepted is None and counts is not None:
+                totals = counts.by_domain(column, columns).copy()
+            else:
+                totals = _totals(column, codes, counts, rows)
             exists = domains_among(codes, len(column.values))
             exists[-1] = False
             spreads.append(
                 _Spread(
                     constraint,
                     column,
-                    counts=_totals(column, codes, counts, rows),
+                    counts=totals,
                     exists=exists,
                     own=int(constraint.selector.matches(pod.labels)),
                 )
@@ -489,7 +494,8 @@ class _SoftState:
                 accepted = _both(complete, inclusion.accepted_rows(constraint))
                 totals = _totals(column, domains(column, rows, accepted), counts, rows)
             weight = math.log(int(size) + 2)
-            spreads.append(_SoftSpread(constraint, column, totals, counts, weight, pod.namespace))
+            by_row = None if counts is None else counts.counts
+            spreads.append(_SoftSpread(constraint, column, totals, by_row, weight, pod.namespace))
         return cls(spreads, ignored, require_all)
 
     def score(self, node: NodeInfo) -> int:
@@ -563,12 +569,12 @@ def _only(accepted: Mask | None, codes: Codes) -> Codes:
     return codes if accepted is None else np.where(accepted, codes, np.int32(ABSENT))
 
 
-def _totals(column: LabelColumn, codes: Codes, counts: Ints | None, rows: Rows) -> Ints:
+def _totals(column: LabelColumn, codes: Codes, counts: RowCounts | None, rows: Rows) -> Ints:
     """int64[domain + 1]: the pods of each domain."""
     domains = len(column.values)
     if counts is None:
         return np.zeros(domains + 1, np.int64)
-    return by_domain(codes, counts[rows], domains)
+    return by_domain(codes, counts.counts[rows], domains)
 
 
 def _both(some: Mask | None, others: Mask | None) -> Mask | None:
@@ -578,15 +584,15 @@ def _both(some: Mask | None, others: Mask | None) -> Mask | None:
     return some & others
 
 
-def _counts(pod_counts: PodCounts, constraint: Constraint, namespace: str) -> Ints | None:
-    """int64[row]: the pods that a constraint counts.
+def _counts(pod_counts: PodCounts, constraint: Constraint, namespace: str) -> RowCounts | None:
+    """The pods that a constraint counts, row by row.
 
     None if there are none: an empty selector matches every pod and yet counts none, as upstream.
     """
     selector = constraint.selector
     if selector.everything or selector.nothing:
         return None
-    return pod_counts.counts(PodQuery(selector, frozenset((namespace,)), terminating=False))
+    return pod_counts.kept(PodQuery(selector, frozenset((namespace,)), terminating=False))
 
 
 def _count_on(node: NodeInfo, constraint: Constraint, namespace: str) -> int:

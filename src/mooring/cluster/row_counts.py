@@ -1,0 +1,72 @@
+"""A count a row, with its sums over topology domains kept beside it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mooring.cluster.columns import ABSENT, Codes, Columns, Ints, LabelColumn
+
+
+class RowCounts:
+    """Numbers by row that change one at a time and are asked for by domain."""
+
+    __slots__ = ("_sums", "counts")
+
+    def __init__(self, capacity: int) -> None:
+        #: int64[row]. Not to be written to but by `change`.
+        self.counts: Ints = np.zeros(capacity, np.int64)
+        #: Topology key → the sums by its domains.
+        self._sums: dict[str, _Sums] = {}
+
+    def change(self, row: int, delta: int) -> None:
+        self.counts[row] += delta
+        for sums in self._sums.values():
+            code = sums.column.codes[row]
+            if code != ABSENT:
+                sums.totals[code] += delta
+
+    def by_domain(self, column: LabelColumn, columns: Columns) -> Ints:
+        """int64[domain + 1]: the sum over each domain's rows. Not to be written to.
+
+        The last place, which ABSENT finds, is 0: rows without the label are in no domain.
+        """
+        sums = self._sums.get(column.key)
+        if sums is None or sums.column is not column or sums.epoch != columns.node_epoch:
+            # A node's labels changed, so rows may have moved from one domain to another.
+            rows = columns.all_rows
+            totals = by_domain(column.codes[rows], self.counts[rows], len(column.values))
+            totals[-1] = 0
+            sums = self._sums[column.key] = _Sums(column, columns.node_epoch, totals)
+        return sums.totals
+
+    def grow(self, capacity: int) -> None:
+        longer = np.zeros(capacity, np.int64)
+        longer[: len(self.counts)] = self.counts
+        self.counts = longer
+
+
+class _Sums:
+    __slots__ = ("column", "epoch", "totals")
+
+    def __init__(self, column: LabelColumn, epoch: int, totals: Ints) -> None:
+        self.column = column
+        #: The columns' epoch that the totals hold for.
+        self.epoch = epoch
+        self.totals = totals
+
+
+def by_domain(codes: Codes, counts: Ints, domains: int) -> Ints:
+    """Add up what is counted by row, domain by domain.
+
+    ``totals[code] = sum of counts[row] over the rows with that code``, in int64 throughout. There is
+    one place more than there are domains, for the rows without the label: their code, ABSENT, is
+    -1, so the result is also the table to look codes up in.
+
+    codes
+        ``int32[row]``: each row's domain, or ABSENT.
+    counts
+        ``int64[row]``.
+    """
+    totals = np.zeros(domains + 1, np.int64)
+    np.add.at(totals, codes, counts)
+    return totals
