@@ -22,7 +22,8 @@ class RowCounts:
         self.counts[row] += delta
         for sums in self._sums.values():
             code = sums.column.codes[row]
-            if code != ABSENT:
+            # Sums of an earlier epoch may lack the domain. They are never read again.
+            if ABSENT < code < len(sums.totals) - 1:
                 sums.totals[code] += delta
 
     def by_domain(self, column: LabelColumn, columns: Columns) -> Ints:

@@ -21,7 +21,7 @@ from mooring.cluster.deduced_selectors import DeducedSelectors
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.node_matching import RequiredNodeAffinity
 from mooring.cluster.pod_counts import PodCounts, PodQuery, domains_among, look_up
-from mooring.cluster.row_counts import by_domain
+from mooring.cluster.row_counts import RowCounts, by_domain
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from mooring.errors import PluginError
