@@ -10,10 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
+from typing import cast
 
 from hypothesis import strategies as st
 
 from mooring.cluster.cache import Cluster
+from mooring.framework.interface import Handle
 from mooring.objects.node import Node
 from mooring.objects.pod import Affinity, Pod, PodAffinity, PodAffinityTerm
 from mooring.objects.pod import WeightedPodAffinityTerm as Weighted
@@ -43,9 +45,12 @@ NO_AFFINITY: st.SearchStrategy[Affinity | None] = st.none()
 
 @dataclass
 class FakeHandle:
-    """As much of a handle as these plugins use."""
-
     cluster: Cluster
+
+
+def handle_of(cluster: Cluster) -> Handle:
+    """As much of a handle as these plugins use."""
+    return cast(Handle, FakeHandle(cluster))
 
 
 @cache

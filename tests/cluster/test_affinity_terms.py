@@ -28,7 +28,7 @@ def test_terms_kept_through_any_history_equal_those_of_the_pods_that_are_there(
     incoming = make_pod("incoming", namespace=namespace, labels=labels)
     namespace_labels = cluster.listers.namespace_labels(namespace)
 
-    recount = {}
+    recount: dict[tuple[object, ...], Counter[int]] = {}
     for info in cluster.infos.values():
         for pod in info.pods.values():
             terms = pod.affinity_terms

@@ -4,13 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.cluster import pod_counts
+from mooring.cluster.cache import Cluster
 from mooring.cluster.clue_index import clues_of
 from mooring.cluster.columns import ABSENT
 from mooring.cluster.pod_counts import PodCounts, PodQuery, domains_among, look_up
 from mooring.cluster.row_counts import by_domain
 from mooring.objects.selectors import compile_selector
 from tests import topology_clusters as topology
-from tests.makers import make_pod, make_selector
+from tests.makers import HOSTNAME, make_node, make_pod, make_selector
 
 WEB = compile_selector(make_selector({"app": "web"}))
 EVERY_WEB_POD = PodQuery(WEB, None)
@@ -67,6 +68,60 @@ def test_counts_kept_through_any_history_equal_a_recount(asked_before, data):
         for info in cluster.infos.values():
             recount[info.row] = sum(query.picks(pod) for pod in info.pods.values())
         assert cluster.pod_counts.counts(query).tolist() == recount.tolist()
+
+
+@given(query=queries(), data=st.data())
+def test_sums_by_domain_kept_through_any_history_equal_a_recount(query, data):
+    """Asked for at any time, while nodes and domains come and go between the questions."""
+    cluster = data.draw(topology.histories())
+    for _ in range(data.draw(st.integers(1, 8))):
+        match data.draw(st.sampled_from(("ask", "pod", "pod", "node", "drop node", "snapshot"))):
+            case "ask":
+                columns = cluster.snapshot().columns
+                key = data.draw(st.sampled_from(topology.KEYS))
+                cluster.pod_counts.kept(query).by_domain(columns.label(key), columns)
+            case "pod":
+                name = data.draw(st.sampled_from(topology.PODS))
+                topology.put_pod(cluster, data.draw(topology.placed_pods(name)))
+            case "node":
+                name = data.draw(st.sampled_from((*topology.NODES, "n7", "n8")))
+                cluster.update_node(data.draw(topology.nodes(name)))
+            case "drop node":
+                info = cluster.infos[data.draw(st.sampled_from(sorted(cluster.infos)))]
+                if info.node is not None and len(cluster.infos) > 1:
+                    cluster.remove_node(info.name)
+            case "snapshot":
+                cluster.snapshot()
+
+    snapshot = cluster.snapshot()
+    for key in topology.KEYS:
+        column = snapshot.columns.label(key)
+        totals = cluster.pod_counts.kept(query).by_domain(column, snapshot.columns)
+        recount = dict.fromkeys(column.values, 0)
+        for info in snapshot:
+            if key in info.labels:
+                recount[info.labels[key]] += sum(map(query.picks, info.pods.values()))
+        assert totals.tolist() == [*recount.values(), 0]
+
+
+def test_sums_that_are_out_of_date_do_not_stand_in_the_way_of_pods():
+    """A count was asked for by host; then two nodes join, and a pod that counts is put on the second.
+
+    The sums know of neither host. They are made anew when next asked for, and until then a pod may
+    come to a domain that they have no place for.
+    """
+    cluster = Cluster()
+    cluster.add_node(make_node("n0"))
+    columns = cluster.snapshot().columns
+    cluster.pod_counts.kept(EVERY_WEB_POD).by_domain(columns.label(HOSTNAME), columns)
+    for name in ("n1", "n2"):
+        cluster.add_node(make_node(name))
+    cluster.snapshot()
+
+    cluster.add_pod(web_pod(node="n2"))
+
+    sums = cluster.pod_counts.kept(EVERY_WEB_POD).by_domain(columns.label(HOSTNAME), columns)
+    assert sums[columns.label(HOSTNAME).code_of("n2")] == sums.sum() == 1
 
 
 def test_a_relabelled_pod_moves_between_counts():

@@ -255,3 +255,22 @@ def test_a_plugin_is_asked_again_only_where_what_it_depends_on_changed(depends, 
         engine.scheduler.schedule_one()
 
     assert plugin.calls == calls
+
+
+def test_an_attempt_that_a_ranking_gives_up_leaves_nothing_in_the_state():
+    """1. Two pods are ranked and fill the node. 2. A third one asks the ranking, which runs the
+    plugins it always runs and finds no room. 3. The full evaluation must start from a clean state,
+    or a PostFilter sees what a PreFilter wrote that never ran in it.
+    """
+    engine = Engine(make_node("n", cpu="2"))
+    for i in range(2):
+        engine.handlers.added(make_pod(f"p{i}", cpu="1"))
+        engine.scheduler.schedule_one()
+    scheduler = engine.scheduler
+    search = scheduler.searches["default-scheduler"]
+    state, third = CycleState(), make_pod("p2", cpu="1")
+
+    assert search._from_ranking(state, third, scheduler.cluster.snapshot()) is None
+
+    fresh = CycleState()
+    assert state._values.keys() == fresh._values.keys()

@@ -58,7 +58,7 @@ def cluster_of(pods=(), *namespaces, nodes=NODES):
 
 def plugin_of(cluster, **args):
     return InterPodAffinity(
-        InterPodAffinityArgs(**args) if args else None, topology.FakeHandle(cluster)
+        InterPodAffinityArgs(**args) if args else None, topology.handle_of(cluster)
     )
 
 
@@ -751,7 +751,7 @@ class Oracle:
         mine = self.terms
         if self.ignore and not (mine.preferred_affinity or mine.preferred_anti_affinity):
             return None
-        weights = {}
+        weights: dict[tuple[str, str], int] = {}
         for info in self.infos:
             for other in info.pods.values():
                 for weight, term in self._given(other):

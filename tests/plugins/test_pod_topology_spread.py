@@ -68,7 +68,7 @@ def zones(**names):
 
 
 def plugin_of(cluster, args=None):
-    return PodTopologySpread(args, topology.FakeHandle(cluster))
+    return PodTopologySpread(args, topology.handle_of(cluster))
 
 
 def listing(*constraints):
@@ -851,7 +851,7 @@ class Oracle:
         hard = self.of_action("DoNotSchedule")
         match = []
         for constraint in hard:
-            domains = {}
+            domains: dict[str, int] = {}
             for info in self.infos:
                 if not all(c.topology_key in info.labels for c in hard):
                     continue

@@ -21,8 +21,9 @@ class RowCounts:
     def change(self, row: int, delta: int) -> None:
         self.counts[row] += delta
         for sums in self._sums.values():
-            code = sums.column.codes[row]
-            # Sums of an earlier epoch may lack the domain. They are never read again.
+            # Sums of an earlier epoch may lack the row or its domain. They are never read again.
+            codes = sums.column.codes
+            code = codes[row] if row < len(codes) else ABSENT
             if ABSENT < code < len(sums.totals) - 1:
                 sums.totals[code] += delta
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, Protocol, TypeVar, cast
 
 from mooring.objects.pod import Pod
 
@@ -12,7 +12,6 @@ PODS_TO_ACTIVATE = "kubernetes.io/pods-to-activate"
 T = TypeVar("T")
 
 
-@runtime_checkable
 class Clonable(Protocol):
     """A value that dry runs may change: each works on a clone. Other values are shared."""
 
@@ -68,7 +67,9 @@ class CycleState:
     def clone(self) -> CycleState:
         other = CycleState(record_plugin_metrics=self.record_plugin_metrics)
         other._values = {
-            key: value.clone() if isinstance(value, Clonable) else value
+            # Asked for directly: an instance check of the protocol costs ten times as much, and dry
+            # runs clone for every node.
+            key: cast(Clonable, value).clone() if hasattr(value, "clone") else value
             for key, value in self._values.items()
         }
         other.skip_filter = self.skip_filter

@@ -7,7 +7,7 @@ those who ask. A node is refused by the first plugin that refuses it; later plug
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -70,6 +70,18 @@ class FilterMatrix:
         self.refused_by[rows] = NOT_ASKED
         for row in rows.tolist():
             self.with_nominated.pop(row, None)
+
+    def rows_with(self, codes: Collection[int]) -> Mask:
+        """bool[row]: the rows looked at whose status has one of these codes."""
+        found = np.zeros(len(self.refused_by), np.bool_)
+        for index, verdicts in enumerate(self.verdicts):
+            refused = self.refused_by == index
+            for code in np.unique(verdicts.codes[refused]).tolist():
+                if verdicts.decode(code).code in codes:
+                    found |= refused & (verdicts.codes == code)
+        for row, status in self.with_nominated.items():
+            found[row] = status.code in codes
+        return found
 
     def refusals(self) -> Iterator[tuple[Status, int]]:
         """Each distinct refusal and how many nodes got it."""

@@ -61,7 +61,18 @@ class Diagnosis:
 
     def nodes_with(self, *codes: int) -> Sequence[NodeInfo]:
         """The nodes whose status has one of these codes, in the snapshot's order."""
-        return [node for node in self.snapshot if self.get(node.name).code in codes]
+        snapshot, matrix = self.snapshot, self.matrix
+        if matrix is None:
+            return list(snapshot) if self.absent.code in codes else []
+        found = matrix.rows_with(codes)
+        if self.absent.code in codes:
+            found |= matrix.refused_by == NOT_ASKED
+        for name in self.by_extenders.keys() | self.removed_by.keys():
+            row = snapshot.columns.row_of.get(name)
+            if row is not None:
+                found[row] = self.get(name).code in codes
+        rows = snapshot.rows
+        return [snapshot.at(row) for row in rows[found[rows]].tolist()]
 
     def reasons(self) -> Counter[str]:
         """How many nodes give each reason."""

@@ -113,9 +113,12 @@ class NodeSearch:
         """The same choice as by evaluating in full, if it can be had for less."""
         if self.rankings is None or pod.nominated_node_name or self.percentage_of_nodes:
             return None
-        choice = self.rankings.choose(state, pod, snapshot)
+        # What the plugins leave in a state counts only if this is where the answer comes from.
+        tried = CycleState(record_plugin_metrics=state.record_plugin_metrics)
+        choice = self.rankings.choose(tried, pod, snapshot)
         if choice is None:
             return None
+        state.adopt(tried)
         return Decision(
             pod,
             _PASSED,
