@@ -20,7 +20,7 @@ from tests.webhook_server import CERTIFICATES, HANG, Reply, Webhook, server_tls
 
 NO_TLS = ExtenderTLSConfig()
 #: Long enough for loopback on a busy machine, and long for a test to wait for.
-TIMEOUT_S = 5.0
+TIMEOUT_S = 30.0
 SHORT_S = 0.2
 
 AUTHORITY = (CERTIFICATES / "authority.pem").read_bytes()

@@ -3,9 +3,16 @@
 MooringError
 ├── InputError         a manifest that cannot be used: file, document, field, what is wrong
 ├── ConfigError        a configuration that cannot be used: every problem, each with its field path
-├── ApiError           the API server answered with a failure
+├── ApiError           the API server answered with a failure, or not at all
+│   ├── Unauthorized   401: it does not know who asks
+│   ├── Forbidden      403: who asks may not do that
 │   ├── NotFound       404: the object is gone
-│   └── Conflict       409: someone wrote first; read again and decide again
+│   ├── Conflict       409: someone wrote first; read again and decide again
+│   ├── Expired        410: the resource version is too old; list again
+│   ├── TooManyRequests 429: ask again later
+│   └── ServerUnavailable 5xx: it failed, or is overloaded
+│       └── Unanswered no answer came: refused, broken off, or not in time
+├── CredentialsError   a kubeconfig or service account that gives no way to reach an API server
 ├── PluginError        a plugin that cannot be loaded or built, or that broke the framework's contract
 ├── ExtenderError      an extender that cannot be reached, or answered with a failure or with nonsense
 └── InvariantError     mooring's own books do not add up: a bug, never the user's fault
@@ -39,6 +46,21 @@ class ConfigError(MooringError):
 class ApiError(MooringError):
     """The API server answered with a failure, or did not answer."""
 
+    def __init__(self, message: str = "", *, status: int = 0, reason: str = "") -> None:
+        super().__init__(message)
+        #: The HTTP status; 0 if there was no answer.
+        self.status = status
+        #: What the API server calls it in one word, such as AlreadyExists; empty if it did not say.
+        self.reason = reason
+
+
+class Unauthorized(ApiError):
+    """401: the API server does not know who asks."""
+
+
+class Forbidden(ApiError):
+    """403: who asks may not do that."""
+
 
 class NotFound(ApiError):
     """404: the object is gone."""
@@ -46,6 +68,31 @@ class NotFound(ApiError):
 
 class Conflict(ApiError):
     """409: someone wrote first; read again and decide again."""
+
+
+class Expired(ApiError):
+    """410: the resource version is too old; list again."""
+
+
+class TooManyRequests(ApiError):
+    """429: ask again later."""
+
+
+class ServerUnavailable(ApiError):
+    """5xx, or no answer at all: it may well work later."""
+
+
+class Unanswered(ServerUnavailable):
+    """No answer came: the connection was refused, broke off, or nothing was heard in time."""
+
+    def __init__(self, message: str, *, maybe_done: bool) -> None:
+        super().__init__(message)
+        #: Whether the request may have reached the API server, and so may have been carried out.
+        self.maybe_done = maybe_done
+
+
+class CredentialsError(MooringError):
+    """A kubeconfig or a service account that gives no way to reach an API server."""
 
 
 class PluginError(MooringError):

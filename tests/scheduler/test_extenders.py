@@ -47,6 +47,11 @@ def config_with(*extenders: dict[str, Any], **fields: Any) -> KubeSchedulerConfi
     )
 
 
+def waiting_for(answer: object) -> dict[str, Any]:
+    """A short timeout where it must run out, and a long one where it must not."""
+    return {"httpTimeout": "100ms" if answer is HANG else "30s"}
+
+
 class Run:
     """A simulation, and what it decided."""
 
@@ -358,7 +363,7 @@ def test_a_filter_that_fails_fails_the_attempt(answer, text):
         simulated(
             *two_nodes(),
             make_pod("p"),
-            extenders=[extender.config(**NAMES, httpTimeout="100ms")],
+            extenders=[extender.config(**NAMES, **waiting_for(answer))],
         ) as run,
     ):
         assert run.node_of() == ""
@@ -377,7 +382,7 @@ def test_a_filter_that_may_fail_is_done_without(answer, text):
             *two_nodes(),
             make_pod("p"),
             extenders=[
-                broken.config(**NAMES, ignorable=True, httpTimeout="100ms"),
+                broken.config(**NAMES, ignorable=True, **waiting_for(answer)),
                 extender.config(**NAMES),
             ],
         ) as run,
@@ -519,7 +524,7 @@ def test_scores_that_cannot_be_had_are_done_without(answer):
         simulated(
             *two_nodes(),
             make_pod("p"),
-            extenders=[broken.config(httpTimeout="100ms"), extender.config()],
+            extenders=[broken.config(**waiting_for(answer)), extender.config()],
         ) as run,
     ):
         assert run.node_of() == "b"
@@ -567,7 +572,7 @@ def test_a_binding_that_fails_is_undone(answer, text):
     with (
         Webhook(bind=answer) as extender,
         simulated(
-            make_node("a"), make_pod("p"), extenders=[extender.config(httpTimeout="100ms")]
+            make_node("a"), make_pod("p"), extenders=[extender.config(**waiting_for(answer))]
         ) as run,
     ):
         assert run.node_of() == ""

@@ -278,11 +278,11 @@ class _Ranking:
         nominated = self._framework.nominator.has_any
         if not calls and not nominated:
             return None
-        ok = self._ok[: self._size]
-        if calls:
-            ok = filtering.run_filters(calls, state, pod, snapshot, ok).feasible
+        ok = self._ok[: self._size].copy()
+        rows = snapshot.columns.all_rows
+        for call in calls:
+            ok &= filtering.passes(call, state, pod, snapshot, rows, ok)
         if nominated:
-            ok = ok.copy()
             for row in self._framework.rows_refused_for_nominated(state, pod, snapshot, ok):
                 ok[row] = False
         return ok

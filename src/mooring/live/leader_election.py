@@ -312,7 +312,9 @@ OpenStore = Callable[[], AbstractAsyncContextManager[LeaseStore]]
 class ElectionThread:
     """An elector with a thread of its own. What it calls back, it calls from that thread."""
 
-    def __init__(self, make_elector: Callable[[LeaseStore], Elector], open_store: OpenStore) -> None:
+    def __init__(
+        self, make_elector: Callable[[LeaseStore], Elector], open_store: OpenStore
+    ) -> None:
         self._make_elector = make_elector
         self._open_store = open_store
         self._thread = threading.Thread(target=self._main, name="leader-election", daemon=True)

@@ -59,9 +59,7 @@ def set_up(form: str, verbosity: int, stream: TextIO | None = None) -> None:
         root.removeHandler(known)
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
-    logging.getLogger("mooring").setLevel(
-        logging.DEBUG if verbosity >= DETAILED else logging.INFO
-    )
+    logging.getLogger("mooring").setLevel(logging.DEBUG if verbosity >= DETAILED else logging.INFO)
 
 
 def _time(record: logging.LogRecord) -> str:

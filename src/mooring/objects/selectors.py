@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from mooring.objects.meta import Part
 from mooring.objects.quantity import MAX_INT64, MIN_INT64
@@ -78,7 +78,7 @@ class Requirement:
         return number > bound if self.operator == "Gt" else number < bound
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Selector:
     """All requirements must hold; one without any matches everything."""
 
@@ -92,6 +92,14 @@ class Selector:
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         return not self.nothing and all(r.matches(labels) for r in self.requirements)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.requirements, self.nothing))
+
+    def __hash__(self) -> int:
+        """Selectors are parts of dictionary keys in hot paths, and deep: hash once."""
+        return self._hash
 
     def plus(self, more: Iterable[Requirement]) -> Selector:
         return Selector((*self.requirements, *more), self.nothing)

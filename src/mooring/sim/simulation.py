@@ -163,6 +163,8 @@ class Simulation:
 
     def _pump(self) -> None:
         """One pod a turn, so that watches and bindings go on between two of them."""
+        if self.scheduler.queue.closed:
+            return
         if self.scheduler.schedule_one():
             self.loop.call_soon(self._pump)
             return
@@ -174,7 +176,7 @@ class Simulation:
 
     def _stalled(self) -> bool:
         """Whether pods only ever fail: gangs that are never complete keep each other trying."""
-        if self.until_s is not None or self.api.busy or self.scheduler.queue.closed:
+        if self.until_s is not None or self.api.busy:
             return False
         return self.loop.time() - self.story.last_progress_s > _PATIENCE_S
 
@@ -220,7 +222,12 @@ class Simulation:
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self.loop.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        # A pod whose binding failed backs off: the queue has nothing to pop, but a timer to be set.
+        self._wake()
 
     def _note_error(self, loop: object, context: dict[str, Any]) -> None:
         error = context.get("exception")

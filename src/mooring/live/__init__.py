@@ -1,0 +1,1 @@
+"""Mooring on a real cluster: reading, deciding, writing."""

@@ -1,0 +1,34 @@
+"""Where the API server is and how it knows us: what a client needs, wherever it came from."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+
+async def nobody() -> str | None:
+    """The credentials of whoever needs none, or has them in a client certificate."""
+    return None
+
+
+async def keep() -> None:
+    """For credentials that never change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One API server, as seen by one user; `credentials` makes them."""
+
+    #: `https://host:port`, perhaps with a path before all others, without a slash at the end.
+    server: str
+    #: None speaks plain HTTP. A certificate that is renewed is loaded into this same context.
+    ssl_context: ssl.SSLContext | None = None
+    #: The Authorization header of a request made now; asked for each one, so it must be quick.
+    authorization: Callable[[], Awaitable[str | None]] = nobody
+    #: Told that the API server did not accept the credentials: get others if there are any.
+    renew: Callable[[], Awaitable[None]] = keep
+    #: The name in the server's certificate, where it is not the host's.
+    tls_server_name: str | None = None
+    #: An HTTP proxy to go through.
+    proxy: str | None = None
