@@ -26,6 +26,7 @@ from mooring.objects.pod import (
 )
 from mooring.objects.selectors import LabelSelector, NodeSelectorTerm, SelectorRequirement
 from mooring.objects.taints import Taint, Toleration
+from mooring.scheduler.choosing import SeededSpread, first_by_name
 from mooring.scheduler.scheduling_cycle import Decision, NodeSearch
 from tests.engine import Engine
 from tests.makers import HOSTNAME, ZONE, make_node, make_pod
@@ -97,7 +98,8 @@ class Story:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        self.engine = Engine()
+        tie_break = first_by_name if self.random.random() < 0.5 else SeededSpread(seed)
+        self.engine = Engine(tie_break=tie_break)
         self.count = 0
         for _ in range(self.random.randrange(1, 8)):
             self.engine.handlers.added(self._node(self._new_name("node")))

@@ -25,7 +25,7 @@ from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.sim.api import SimApi
-from mooring.sim.simulation import Simulation, SimOptions
+from mooring.sim.simulation import SimOptions, Simulation
 from mooring.sim.volume_controller import PROVISION_FAILS, PROVISION_SECONDS
 from tests.engine import registry_with
 from tests.makers import make_node, make_pod

@@ -25,6 +25,12 @@ Rows = slice | NDArray[np.intp]
 
 T = TypeVar("T", bound=Hashable)
 
+
+def row_count(rows: Rows) -> int:
+    """How many rows are asked for."""
+    return int(rows.stop) if isinstance(rows, slice) else len(rows)
+
+
 #: The code of a label that a node does not have.
 ABSENT = -1
 

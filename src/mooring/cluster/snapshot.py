@@ -9,10 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster.affinity_terms import HeldTerms
-from mooring.cluster.columns import Columns
+from mooring.cluster.columns import Columns, Ints
 from mooring.cluster.listers import Listers
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.pod_counts import PodCounts
+
+#: More nodes than this cannot be put into one order with their scores.
+RANKS = 1 << 24
 
 
 class Snapshot:
@@ -65,15 +68,10 @@ class Snapshot:
         return np.fromiter((row_of[name] for name in self.order), np.intp, len(self.order))
 
     @cached_property
-    def name_keys(self) -> NDArray[np.int64]:
-        """int64[row]: the larger, the earlier the name; below 2**24."""
-        return (1 << 24) - 1 - self.name_ranks.astype(np.int64)
-
-    @cached_property
-    def name_ranks(self) -> NDArray[np.intp]:
-        """intp[row]: the place of each node's name among all names, sorted."""
-        ranks = np.zeros(self.columns.size, np.intp)
+    def name_keys(self) -> Ints:
+        """int64[row]: the larger, the earlier the name; below RANKS."""
+        keys = np.zeros(self.columns.size, np.int64)
         row_of = self.columns.row_of
         for rank, name in enumerate(sorted(self.order)):
-            ranks[row_of[name]] = rank
-        return ranks
+            keys[row_of[name]] = RANKS - 1 - rank
+        return keys

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster.columns import Ints, Mask, Rows
+from mooring.cluster.columns import Ints, Mask, Rows, row_count
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
+from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.plugin_calls import Calls, unexpected
 from mooring.framework.status import SUCCESS, Code, Status
@@ -163,6 +164,8 @@ def _all_rows(
     assert call.filter_rows is not None
     with call.guard("Filter", DOING, state):
         verdicts: RowVerdicts = call.filter_rows(state, pod, snapshot.columns, rows)
+        if len(verdicts.codes) != row_count(rows):
+            raise PluginError("filter_rows must give a verdict on each row it is asked for")
         return verdicts
 
 

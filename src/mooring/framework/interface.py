@@ -186,7 +186,7 @@ class FilterRowsPlugin(Protocol):
 class PostFilterPlugin(Protocol):
     def post_filter(
         self, state: CycleState, pod: Pod, statuses: NodeStatuses
-    ) -> tuple[PostFilterResult | None, Status]: ...
+    ) -> tuple[PostFilterResult | None, Status | None]: ...
 
 
 @runtime_checkable
@@ -227,7 +227,7 @@ class ReservePlugin(Protocol):
 class PermitPlugin(Protocol):
     def permit(
         self, state: CycleState, pod: Pod, node_name: str
-    ) -> Status | tuple[Status, float] | None:
+    ) -> Status | tuple[Status | None, float] | None:
         """With Wait goes the longest wait in seconds; above fifteen minutes it is cut to that."""
         ...
 

@@ -11,13 +11,13 @@ handed back (None) to the full evaluation, which also says why.
     kept:   ok[row]   every kept Filter passes
             raw[k][row], normalized[k][row]   of each kept Score
             total[row]   the weighted sum of the normalised ones
-            key[row]     total and name in one number: the largest is the node to take; -1 where not ok
+            key[row]     total and tie-break in one number: the largest is the node to take; -1 where not ok
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from mooring.cluster.cache import Cluster
 from mooring.cluster.columns import Ints, Mask, Rows
 from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.snapshot import Snapshot
+from mooring.cluster.snapshot import RANKS, Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.framework import filtering, scoring
 from mooring.framework.cycle_state import CycleState
@@ -45,9 +45,11 @@ _MOST_MET_ONCE = 16 * MOST_RANKINGS
 #: on a hundred, and the plain rule of a node costs less than either.
 _FEW_ROWS = 6
 
-#: Bits for the rank of a name in `key`; more nodes than this cannot be ranked.
-_RANK_BITS = 24
-_LAST_RANK = (1 << _RANK_BITS) - 1
+#: Bits for the place in the order of ties in `key`.
+_RANK_BITS = (RANKS - 1).bit_length()
+
+#: The order of ties: int64[row], the same array for the same snapshot.
+TieKeys = Callable[[Snapshot], Ints]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +65,10 @@ class Choice:
 class Rankings:
     """The rankings of one profile."""
 
-    def __init__(self, framework: Framework, cluster: Cluster) -> None:
+    def __init__(self, framework: Framework, cluster: Cluster, tie_keys: TieKeys) -> None:
         self._framework = framework
         self._cluster = cluster
+        self._tie_keys_of = tie_keys
         self._rankings: OrderedDict[Hashable, _Ranking] = OrderedDict()
         self._met_once: set[Hashable] = set()
         self._signatures = _Signatures(framework)
@@ -86,7 +89,9 @@ class Rankings:
         if ranking is None:
             if not self._worth_keeping(signature):
                 return None
-            ranking = self._rankings[signature] = _Ranking(self._framework, self._cluster, pod)
+            ranking = self._rankings[signature] = _Ranking(
+                self._framework, self._cluster, pod, self._tie_keys_of
+            )
         self._rankings.move_to_end(signature)
         try:
             return ranking.choose(state, pod, snapshot)
@@ -180,9 +185,10 @@ class _Kept:
 class _Ranking:
     """All that is kept for one signature."""
 
-    def __init__(self, framework: Framework, cluster: Cluster, pod: Pod) -> None:
+    def __init__(self, framework: Framework, cluster: Cluster, pod: Pod, tie_keys: TieKeys) -> None:
         self._framework = framework
         self._cluster = cluster
+        self._tie_keys_of = tie_keys
         self._depends = {
             call.name: call.depends_on(pod) if call.depends_on is not None else Depends.CLUSTER
             for call in framework.plugins.values()
@@ -201,7 +207,7 @@ class _Ranking:
         self._kept_filters: list[Calls] = []
         self._usage_filters: list[Calls] = []
         self._kept: list[_Kept] = []
-        self._name_keys: Ints = _NO_INTS
+        self._tie_keys: Ints = _NO_INTS
         self._rows: NDArray[np.intp] | None = None
         self._ok: Mask = np.zeros(0, np.bool_)
         #: bool[row]: what of `ok` does not depend on the node's pods.
@@ -230,7 +236,7 @@ class _Ranking:
         for call in scorers:
             scores = scoring.score_plugin(call, state, pod, snapshot, feasible)
             total = total + scores.normalized * self._framework.weights[call.name]
-        keys = (total << _RANK_BITS) + self._name_keys[feasible]
+        keys = (total << _RANK_BITS) + self._tie_keys[feasible]
         return self._chosen(int(feasible[keys.argmax()]), len(feasible), state)
 
     def kept_scores(self) -> scoring.ScoreMatrix:
@@ -332,7 +338,9 @@ class _Ranking:
         usage = cluster.usage_changes.since(self._usage_position)
         if nodes is None or usage is None or len(nodes) > _FEW_ROWS:
             return self._build(pod, snapshot)
-        if nodes and (self._depends_on_all_nodes or self._name_keys is not snapshot.name_keys):
+        if nodes and (
+            self._depends_on_all_nodes or self._tie_keys is not self._tie_keys_of(snapshot)
+        ):
             return self._build(pod, snapshot)
         self._node_position = cluster.node_changes.position
         self._usage_position = cluster.usage_changes.position
@@ -350,7 +358,7 @@ class _Ranking:
         """Everything afresh, for all rows."""
         self._built = False
         framework, columns = self._framework, snapshot.columns
-        if len(snapshot) > _LAST_RANK:
+        if len(snapshot) > RANKS:
             return False
         state = self._state = CycleState()
         skipped: set[str] = set()
@@ -371,7 +379,7 @@ class _Ranking:
             call for call in self._kept_filters if self._depends[call.name] == Depends.USAGE
         ]
         self._size = columns.size
-        self._name_keys = snapshot.name_keys
+        self._tie_keys = self._tie_keys_of(snapshot)
         self._ok = np.zeros(columns.capacity, np.bool_)
         self._node_ok = np.zeros(columns.capacity, np.bool_)
         self._total = np.zeros(columns.capacity, np.int64)
@@ -427,7 +435,7 @@ class _Ranking:
                 total += (raw - kept.raw[rows]) * kept.weight
                 kept.raw[rows] = raw
         self._total[rows] = total
-        self._key[rows] = np.where(ok, (total << _RANK_BITS) + self._name_keys[rows], -1)
+        self._key[rows] = np.where(ok, (total << _RANK_BITS) + self._tie_keys[rows], -1)
         lost = int(np.count_nonzero(was_ok)) - int(np.count_nonzero(ok))
         if lost:
             self._ok_count -= lost
@@ -476,7 +484,7 @@ class _Ranking:
                 scoring.check_range(kept.call.name, kept.lowest, kept.highest)
             self._total += kept.normalized * kept.weight
         size = self._size
-        key = (self._total[:size] << _RANK_BITS) + self._name_keys
+        key = (self._total[:size] << _RANK_BITS) + self._tie_keys
         self._key[:size] = np.where(ok[:size], key, -1)
 
     def _redo_one(self, pod: Pod, snapshot: Snapshot, row: int) -> None:
@@ -531,7 +539,7 @@ class _Ranking:
             scoring.check_range(kept.call.name, score, score)
             total += (score - before) * kept.weight
         self._total[row] = total
-        self._key[row] = (total << _RANK_BITS) + int(self._name_keys[row])
+        self._key[row] = (total << _RANK_BITS) + int(self._tie_keys[row])
 
     def _after_loss(self, pod: Pod) -> None:
         """Normalise again if the row that went was an extreme."""

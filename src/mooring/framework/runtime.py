@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -83,7 +83,6 @@ class Framework:
         self.waiting_pods = waiting_pods
         self.nominator = nominator
         self.metrics = metrics
-        self._narrowing = [c for c in points[Point.PRE_FILTER] if c.add_pod is not None]
 
     @property
     def plugins(self) -> dict[str, Calls]:
@@ -209,19 +208,32 @@ class Framework:
 
     def run_add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> None:
         """Tell PreFilter plugins of a pod that is taken to be on a node. Raises PluginFailure."""
-        for call in self._narrowing:
-            if call.name not in state.skip_filter:
-                assert call.add_pod is not None
-                self._extension(call, call.add_pod(state, pod, added, node), "AddPod")
+        for call in self.points[Point.PRE_FILTER]:
+            if call.add_pod is not None and call.name not in state.skip_filter:
+                self._tell(call, call.add_pod, "AddPod", state, pod, added, node)
 
     def run_remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: NodeInfo) -> None:
-        for call in self._narrowing:
-            if call.name not in state.skip_filter and call.remove_pod is not None:
-                self._extension(call, call.remove_pod(state, pod, removed, node), "RemovePod")
+        for call in self.points[Point.PRE_FILTER]:
+            if call.remove_pod is not None and call.name not in state.skip_filter:
+                self._tell(call, call.remove_pod, "RemovePod", state, pod, removed, node)
 
-    def _extension(self, call: Calls, status: Status | None, doing: str) -> None:
-        if status is not None and not status.ok:
-            raise call.failed(f'running {doing} on PreFilter plugin "{{name}}"', unexpected(status))
+    def _tell(
+        self,
+        call: Calls,
+        extension: Callable[[CycleState, Pod, Pod, NodeInfo], Status | None],
+        doing: str,
+        state: CycleState,
+        pod: Pod,
+        other: Pod,
+        node: NodeInfo,
+    ) -> None:
+        # Dry runs come here for every victim: a bare try costs nothing, a guard would.
+        try:
+            status = extension(state, pod, other, node)
+            if status is not None and not status.ok:
+                raise unexpected(status)
+        except Exception as error:
+            raise call.failed(f'running {doing} on PreFilter plugin "{{name}}"', error) from error
 
     def run_post_filters(
         self, state: CycleState, pod: Pod, statuses: NodeStatuses
@@ -234,6 +246,7 @@ class Framework:
             try:
                 with call.guard("PostFilter", 'running PostFilter plugin "{name}"', state):
                     result, status = call.post_filter(state, pod, statuses)
+                    status = status or SUCCESS
             except PluginFailure as error:
                 return None, error.as_status()
             if status.ok or status.code == Code.UNRESOLVABLE:
@@ -388,17 +401,15 @@ class Framework:
             self.points[Point.PRE_BIND], lambda call: call.name in state.parallel_pre_bind
         ):
             calls = [call for call in group if call.name not in state.skip_pre_bind]
-            runs = [self._pre_bind(call, state, pod, node_name) for call in calls]
-            if parallel and len(runs) > 1:
+            if parallel and len(calls) > 1:
+                runs = [self._pre_bind(call, state, pod, node_name) for call in calls]
                 status = await _first_failure(runs)
                 if not status.ok:
                     return status
                 continue
-            for position, run in enumerate(runs):
-                status = await run
+            for call in calls:
+                status = await self._pre_bind(call, state, pod, node_name)
                 if not status.ok:
-                    for unused in runs[position + 1 :]:
-                        unused.close()
                     return status
         return SUCCESS
 
@@ -467,8 +478,11 @@ def _no_node_left(narrowed_by: Sequence[str]) -> str:
     return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed_by))}] simultaneously"
 
 
-def _permit_answer(answer: Status | tuple[Status, float] | None) -> tuple[Status, float]:
-    status, timeout_s = answer if isinstance(answer, tuple) else (answer or SUCCESS, LONGEST_WAIT_S)
+def _permit_answer(
+    answer: Status | tuple[Status | None, float] | None,
+) -> tuple[Status, float]:
+    status, timeout_s = answer if isinstance(answer, tuple) else (answer, LONGEST_WAIT_S)
+    status = status or SUCCESS
     if not (status.ok or status.rejected or status.code == Code.WAIT):
         raise unexpected(status)
     return status, timeout_s

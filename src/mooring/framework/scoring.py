@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster.columns import Ints, Rows
+from mooring.cluster.columns import Ints, Rows, row_count
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
+from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.interface import MAX_SCORE, MIN_SCORE
 from mooring.framework.plugin_calls import Calls, PluginFailure, unexpected
@@ -102,6 +104,8 @@ def raw_scores(call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot, row
     if call.score_rows is not None:
         with call.guard("Score", SCORING, state):
             scores: Ints = call.score_rows(state, pod, snapshot.columns, rows)
+            if scores.dtype != np.int64 or len(scores) != row_count(rows):
+                raise PluginError("score_rows must return an int64 for each row it is asked for")
             return scores
     numbers = np.arange(snapshot.columns.size)[rows].tolist()
     return _node_scores(call, state, pod, map(snapshot.at, numbers))
@@ -111,7 +115,8 @@ def _node_scores(call: Calls, state: CycleState, pod: Pod, nodes: Iterable[NodeI
     score = call.score
     assert score is not None
     with call.guard("Score", SCORING, state):
-        return np.fromiter((score(state, pod, node) for node in nodes), np.int64)
+        # `index`, since NumPy would cut a fraction off without a word.
+        return np.fromiter((index(score(state, pod, node)) for node in nodes), np.int64)
 
 
 def normalize(call: Calls, state: CycleState, pod: Pod, raw: Ints) -> Ints:

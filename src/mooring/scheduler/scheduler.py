@@ -38,6 +38,7 @@ from mooring.framework.runtime import Framework
 from mooring.framework.status import Code, Status, failure
 from mooring.framework.waiting_pods import WaitingPods
 from mooring.objects.pod import Pod
+from mooring.queue.metrics import QueueMetrics
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.queue.scheduling_queue import SchedulingQueue
 from mooring.scheduler import failure as failures
@@ -68,6 +69,8 @@ class Surroundings:
     registry: Registry
     metrics: Metrics
     tie_break: TieBreak = first_by_name
+    #: What the queue reports to; None if nobody listens.
+    queue_metrics: QueueMetrics | None = None
     #: Whether work done for a pod is kept for its twins; the choices are the same either way.
     keep_rankings: bool = True
     seed: int = 0
@@ -279,17 +282,12 @@ class Scheduler:
         )
 
     def _make_search(self, profile: SchedulerProfile) -> NodeSearch:
-        # A ranking breaks ties by name; any other way has to see all of the best. And nobody knows
-        # what an extender's answers depend on.
-        keeps = (
-            self.around.keep_rankings
-            and self.around.tie_break is first_by_name
-            and not len(self.extenders)
-        )
-        framework = self.frameworks[profile.scheduler_name]
+        # Nobody knows what an extender's answers depend on.
+        keeps = self.around.keep_rankings and not len(self.extenders)
+        framework, tie_break = self.frameworks[profile.scheduler_name], self.around.tie_break
         return NodeSearch(
-            self.around.tie_break,
-            Rankings(framework, self.cluster) if keeps else None,
+            tie_break,
+            Rankings(framework, self.cluster, tie_break.keys) if keeps else None,
             self.config.percentage_for(profile),
             extenders=self.extenders,
         )
@@ -327,6 +325,7 @@ class Scheduler:
             nominator=self.nominator,
             initial_backoff_s=self.config.pod_initial_backoff_seconds,
             max_backoff_s=self.config.pod_max_backoff_seconds,
+            metrics=self.around.queue_metrics,
             on_ready=self.around.on_ready,
         )
 

@@ -1,0 +1,60 @@
+"""Frameworks made of whatever plugins a test brings along."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mooring.cluster.cache import Cluster
+from mooring.cluster.snapshot import Snapshot
+from mooring.config.extension_points import ExtensionPoint
+from mooring.framework.metrics import Metrics
+from mooring.framework.nominator import Nominator
+from mooring.framework.plugin_calls import Calls, points_of
+from mooring.framework.runtime import Framework
+from mooring.framework.waiting_pods import WaitingPods
+from tests.clock import FakeClock
+from tests.makers import make_node
+
+
+def make_plugin(name: str = "X", **methods: Any) -> object:
+    """A plugin with these methods; each is called without `self`. What is no function is returned."""
+    as_methods = {
+        method: staticmethod(answer if callable(answer) else _always(answer))
+        for method, answer in methods.items()
+    }
+    return type(name, (), {"name": name, **as_methods})()
+
+
+def _always(answer: object) -> Any:
+    return lambda *_: answer
+
+
+def framework_of(
+    *plugins: Any,
+    weights: Mapping[str, int] | None = None,
+    clock: FakeClock | None = None,
+    nominator: Nominator | None = None,
+    metrics: Metrics | None = None,
+) -> Framework:
+    """Every plugin takes part wherever it can, in this order; scores weigh 1 unless told otherwise."""
+    calls = [Calls(plugin.name, plugin, metrics or Metrics()) for plugin in plugins]
+    return Framework(
+        "default-scheduler",
+        {
+            point: [call for call in calls if point in points_of(call.plugin)]
+            for point in ExtensionPoint
+        },
+        {call.name: 1 for call in calls} | dict(weights or {}),
+        waiting_pods=WaitingPods(clock or FakeClock()),
+        nominator=nominator or Nominator(),
+        metrics=metrics or Metrics(),
+    )
+
+
+def snapshot_of(*names: str) -> Snapshot:
+    """Nodes of these names, alike and empty."""
+    cluster = Cluster()
+    for name in names:
+        cluster.add_node(make_node(name))
+    return cluster.snapshot()
