@@ -217,8 +217,12 @@ class _Reader:
                     self._number += index > 0
                     yield from self._from_value(self._where(), value)
             except YamlError as error:
-                template = "; it looks like a template: render it first" if b"{{" in chunk else ""
-                self._problem(self._where(), f"{error}{template}")
+                hint = ""
+                if "not text" in str(error):
+                    hint = "; is it a YAML or JSON file?"
+                elif b"{{" in chunk:
+                    hint = "; it looks like a template: render it first"
+                self._problem(self._where(), f"{error}{hint}")
             line += chunk.count(b"\n")
             self._report(end)
 
