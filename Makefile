@@ -10,13 +10,13 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 IS_SUPPORTED := -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
 SHOW_VERSION := -c 'import sys; print(sys.version.split()[0])' 2>/dev/null
-TYPED := $(wildcard src examples benchmarks)
+TYPED := $(wildcard src examples benchmarks tools/control-plane)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-live test-web lint format bench lock clean
+.PHONY: help demo test test-live control-plane test-web lint format bench bench-full lock clean
 
 help:  ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 demo: .venv/.base  ## Simulate the cluster that comes with mooring
 	$(BIN)/mooring demo
@@ -24,8 +24,11 @@ demo: .venv/.base  ## Simulate the cluster that comes with mooring
 test: lint  ## Run every check and test that needs nothing but Python
 	$(BIN)/pytest -n $(WORKERS) -m "not live and not web" $(PYTEST_ARGS)
 
-test-live:  ## Test against a real kube-apiserver
-	@echo "no live tests yet"
+test-live: .venv/.dev control-plane  ## Test against a real kube-apiserver
+	MOORING_LIVE=required $(BIN)/pytest -m live $(PYTEST_ARGS)
+
+control-plane:  ## Build a kube-apiserver to test against, once (needs Go)
+	@tools/control-plane/build.sh
 
 test-web:  ## Test the page in a real browser
 	@echo "no web tests yet"
@@ -40,8 +43,16 @@ format: .venv/.dev  ## Format the code and mend what can be mended safely
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
 
-bench: .venv/.base  ## Measure decisions per second
-	$(BIN)/python benchmarks/decisions.py
+bench: .venv/.base  ## Measure decisions per second, in a few minutes
+	$(BIN)/python -m benchmarks.suite --nodes 500 5000 --most-s 2 --write .benchmarks
+
+# One after another, since they share the machine; the page is written from what they found.
+bench-full: .venv/.base  ## Measure everything, and write docs/performance.md (an hour)
+	$(BIN)/python -m benchmarks.suite --nodes 500 5000 15000 --pods 2000 --repeats 5 \
+		--write benchmarks/results
+	$(BIN)/python -m benchmarks.growth --write benchmarks/results
+	$(BIN)/python -m benchmarks.memory --write benchmarks/results
+	$(BIN)/python -m benchmarks.report
 
 # The options leave out of the files everything that is true of one machine only. One NumPy for all
 # versions of Python (`fewest`), so that all of them are tested with the same.
@@ -52,8 +63,9 @@ COMPILE := $(UV) pip compile --quiet --no-config --universal --python-version 3.
 lock:  ## Pin the requirements afresh (UPGRADE=--upgrade for newer versions; needs uv)
 	$(COMPILE) $(UPGRADE) requirements/base.in -o requirements/base.txt
 	$(COMPILE) $(UPGRADE) requirements/build.in -o requirements/build.txt -c requirements/base.txt
+	$(COMPILE) $(UPGRADE) requirements/live.in -o requirements/live.txt -c requirements/base.txt
 	$(COMPILE) $(UPGRADE) requirements/dev.in -o requirements/dev.txt \
-		-c requirements/base.txt -c requirements/build.txt
+		-c requirements/base.txt -c requirements/build.txt -c requirements/live.txt
 
 clean:  ## Remove .venv and everything else that was made here
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache \

@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from benchmarks.manifests import zone_of
+from benchmarks.manifests import ZONES, zone_of
 
 
-class WrongAnswer(Exception):  # noqa: N818: it is the answer that is wrong
+class WrongAnswer(Exception):
     """A scheduler under test placed pods where they must not be, or did not place them."""
 
 
@@ -101,9 +101,8 @@ def zones_within(skew: int) -> Holds:
 
     def holds(answer: Answer) -> None:
         zones = Counter(zone_of(node) for node in answer.placed.values())
-        if len(answer.placed) >= 10:
-            difference = max(zones.values()) - min(zones.get(zone, 0) for zone in range(10))
-            _demand(difference <= skew, f"zones differ by {difference} pods: {dict(zones)}")
+        difference = max(zones.values()) - min(zones[zone] for zone in range(ZONES))
+        _demand(difference <= skew, f"zones differ by {difference} pods: {dict(zones)}")
 
     return holds
 
@@ -132,9 +131,7 @@ def every(checks: Iterable[Holds]) -> Holds:
 
 def _nodes_of(answer: Answer, is_alike: Callable[[int], bool]) -> list[str]:
     """The nodes of the bound pods that are alike: the n-th is called `default/bound-n`."""
-    return [
-        node for pod, node in answer.bound.items() if is_alike(int(pod.rpartition("-")[2]))
-    ]
+    return [node for pod, node in answer.bound.items() if is_alike(int(pod.rpartition("-")[2]))]
 
 
 def _demand(holds: bool, otherwise: str) -> None:

@@ -69,7 +69,10 @@ class Driver:
         """A pod as the API shows it."""
         return self.api.get(Pod, f"default/{name}")
 
-    def close(self) -> None:
+    def __enter__(self) -> Driver:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self.settle()
         self.scheduler.close()
         self._loop.close()

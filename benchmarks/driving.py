@@ -68,6 +68,8 @@ def with_churn(driver: Driver, pods: Sequence[Pod], times_s: list[float]) -> int
         if turn % 2 == 0:
             driver.create([obj])
         else:
+            # What was begun for it is over before it goes.
+            driver.settle()
             driver.delete([obj])
 
     schedule_one = driver.scheduler.schedule_one
@@ -88,19 +90,21 @@ def with_churn(driver: Driver, pods: Sequence[Pod], times_s: list[float]) -> int
 def before_a_backlog(driver: Driver, pods: Sequence[Pod], times_s: list[float]) -> int:
     """Bindings are heard of beside pods that wait in vain, and one pod in ten joins those."""
     schedule_one = driver.scheduler.schedule_one
-    too_many = [_TOO_LARGE.pod(f"late-{i}") for i in range(len(pods) // 10)]
+    too_many = [_TOO_LARGE.pod(f"{pod.name}-large") for pod in pods[::10]]
     for i in range(len(pods)):
-        if i % 10 == 0 and too_many:
-            driver.create([too_many.pop()])
+        if i % 10 == 0:
+            driver.create([too_many[i // 10]])
         started = perf_counter()
         schedule_one()
         times_s.append(perf_counter() - started)
         if i % _ROUND_TRIP == 0:
             driver.settle()
+    # Those that came last are left over.
+    left = 0
     while schedule_one():
-        times_s.append(0.0)
+        left += 1
     driver.settle()
-    return len(times_s)
+    return len(pods) + left
 
 
 def preempt(driver: Driver, pods: Sequence[Pod], times_s: list[float]) -> int:

@@ -63,7 +63,9 @@ class Workload:
     drive: driving.Drive = driving.decide
     #: Whether pods are in the queue before the clock starts.
     queued: bool = True
-    #: How many pods can be measured on so many nodes.
+    #: Pods that are placed before the clock starts, and that a full evaluation is asked about as well.
+    warm_up: int = 60
+    #: How many pods can be placed on so many nodes.
     most: Callable[[int], int] = lambda nodes: nodes * (_PODS_PER_NODE - 1) // 2
     #: What must hold on so many nodes, beside that all pods are placed.
     holds: Callable[[int], Holds] = field(default=lambda _: answers.fits(_PODS_PER_NODE))
@@ -354,6 +356,7 @@ WORKLOADS: dict[str, Workload] = {
             bound=lambda _: _LOW_PRIORITY,
             bound_per_node=4,
             drive=driving.preempt,
+            warm_up=10,
             most=lambda nodes: min(200, nodes // 2),
             holds=lambda _: answers.victims_per_pod(3),
         ),
@@ -365,6 +368,7 @@ WORKLOADS: dict[str, Workload] = {
             bound=lambda _: _WITH_CLAIM,
             beside=_csi_nodes,
             brings=_claim_and_volume,
+            warm_up=10,
             holds=lambda _: answers.fits(_MOST_VOLUMES),
         ),
         Workload(

@@ -10,6 +10,7 @@ MooringError
 │   ├── Conflict       409: someone wrote first; read again and decide again
 │   ├── Expired        410: the resource version is too old; list again
 │   ├── TooManyRequests 429: ask again later
+│   ├── NotLeading     a write that was not made, as another process may be making it
 │   └── ServerUnavailable 5xx: it failed, or is overloaded
 │       └── Unanswered no answer came: refused, broken off, or not in time
 ├── CredentialsError   a kubeconfig or service account that gives no way to reach an API server
@@ -76,6 +77,10 @@ class Expired(ApiError):
 
 class TooManyRequests(ApiError):
     """429: ask again later."""
+
+
+class NotLeading(ApiError):
+    """A write that was not made, as another process may be making it."""
 
 
 class ServerUnavailable(ApiError):

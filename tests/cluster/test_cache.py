@@ -118,6 +118,18 @@ P = "default/p"
         pytest.param(
             lambda c: None, lambda c: c.remove_node("x"), "node x is not found", id="unknown node"
         ),
+        pytest.param(
+            lambda c: None,
+            lambda c: c.add_pod(make_pod("p", uid="", node="a")),
+            "pod default/p has no UID",
+            id="add what has no UID",
+        ),
+        pytest.param(
+            lambda c: None,
+            lambda c: c.assume_pod(make_pod("p", uid="", node="a")),
+            "pod default/p has no UID",
+            id="assume what has no UID",
+        ),
     ],
 )
 def test_a_step_that_the_books_do_not_allow_says_why(before, step, error):
@@ -135,6 +147,25 @@ def test_a_pod_that_moves_between_nodes_means_that_events_were_lost():
 
     with pytest.raises(InvariantError, match="moved from a to b"):
         cluster.update_pod(make_pod("p", node="b"))
+
+
+def test_a_pod_removed_from_another_node_means_that_events_were_lost():
+    cluster = cluster_with("a", "b")
+    added(cluster)
+
+    with pytest.raises(InvariantError, match="was on a and is removed from b"):
+        cluster.remove_pod(make_pod("p", node="b"))
+
+
+@pytest.mark.parametrize("known", [assumed, added], ids=["assumed", "added"])
+def test_a_pod_is_removed_as_it_is_known_though_the_event_names_no_node(known):
+    cluster = cluster_with("a")
+    known(cluster)
+
+    cluster.remove_pod(make_pod("p"))
+
+    assert (cluster.pods, cluster.assumed_pods()) == ({}, [])
+    cluster.validate()
 
 
 def test_a_pod_may_come_before_its_node():
@@ -159,6 +190,30 @@ def test_a_node_that_leaves_is_kept_unseen_until_its_last_pod_is_gone():
 
     cluster.remove_pod(pod)
     assert "n" not in cluster.infos
+
+
+def test_a_node_that_comes_back_finds_the_pods_that_stayed():
+    cluster = cluster_with("n")
+    cluster.add_pod(make_pod("p", cpu="1", node="n"))
+    generation = cluster.infos["n"].generation
+    cluster.remove_node("n")
+    cluster.snapshot()
+
+    cluster.add_node(make_node("n"))
+
+    assert requested_cpu(cluster, "n") == 1000
+    assert cluster.infos["n"].generation > generation
+
+
+def test_an_assumption_on_a_node_that_left_is_forgotten_with_the_node():
+    cluster = cluster_with("n")
+    pod = make_pod("p", node="n")
+    cluster.assume_pod(pod)
+    cluster.remove_node("n")
+
+    cluster.forget_pod(pod)
+
+    assert cluster.infos == {}
 
 
 def test_a_slot_is_given_to_the_next_node_and_nothing_is_left_in_it():
@@ -231,6 +286,16 @@ def test_an_image_has_the_size_its_first_node_says_and_the_nodes_that_list_it():
     assert "app:1" not in cluster.snapshot().columns.images
 
 
+def test_an_image_has_another_size_if_the_only_node_that_lists_it_says_so():
+    cluster = Cluster()
+    cluster.add_node(make_node("a", images={"app:1": 100}))
+    cluster.snapshot()
+
+    cluster.update_node(make_node("a", images={"app:1": 300}))
+
+    assert cluster.snapshot().columns.images["app:1"].size_bytes == 300
+
+
 def test_a_heartbeat_changes_no_row():
     cluster = cluster_with("n")
     columns = cluster.snapshot().columns
@@ -240,6 +305,27 @@ def test_a_heartbeat_changes_no_row():
 
     assert cluster.snapshot().columns.node_epoch == before
     assert cluster.node_changes.position == position
+
+
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [
+        pytest.param(lambda c: c.pods.clear(), "are not the known pods", id="a pod is missing"),
+        pytest.param(
+            lambda c: c.infos["n"].requested.update(cpu=5), "was not kept", id="a sum is off"
+        ),
+        pytest.param(lambda c: c._assumed.add("nobody"), "assumed that is not known", id="assumed"),
+    ],
+)
+def test_books_that_do_not_add_up_are_found_out(spoil, problem):
+    cluster = cluster_with("n")
+    cluster.add_pod(make_pod("p", cpu="1", node="n"))
+    cluster.validate()
+
+    spoil(cluster)
+
+    with pytest.raises(InvariantError, match=problem):
+        cluster.validate()
 
 
 def test_only_rows_that_changed_are_written():

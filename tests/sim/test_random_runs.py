@@ -155,19 +155,21 @@ class Life:
             make_volume(
                 self._name("volume"),
                 node=self.random.choice(self._nodes).name if self.chance(0.7) else None,
+                storage_class=self.random.choice(["wait", "wait", "now"]),
                 modes=("ReadWriteOnce", "ReadWriteOncePod"),
             )
             for _ in range(self.random.randint(0, 3))
         ]
         claims = [self._claim() for _ in range(self.random.randint(0, 4))]
-        return [make_class("wait"), broken if self.chance(0.2) else made, *volumes, *claims]
+        known = [make_class("wait"), make_class("now", mode="Immediate")]
+        return [*known, broken if self.chance(0.2) else made, *volumes, *claims]
 
     def _claim(self) -> PersistentVolumeClaim:
         name = self._name("claim")
         self._claims.append(name)
         return make_claim(
             name,
-            storage_class=self.random.choice(["wait", "made"]),
+            storage_class=self.random.choice(["wait", "made", "now"]),
             modes=[self.random.choice(["ReadWriteOnce", "ReadWriteOncePod"])],
             namespace="default",
         )

@@ -73,8 +73,9 @@ KUBE_SCHEDULER = User("system:kube-scheduler", ("system:authenticated",))
 USERS = (ADMIN, MOORING, KUBE_SCHEDULER)
 
 #: TaintNodesByCondition taints each new node as not ready, until a kubelet says otherwise; ServiceAccount
-#: wants an account in the namespace of each new pod, and nobody makes them.
-DISABLED_ADMISSION = "TaintNodesByCondition,ServiceAccount"
+#: wants an account in the namespace of each new pod, and nobody makes them; StorageObjectInUseProtection
+#: keeps a volume from being deleted until a controller agrees.
+DISABLED_ADMISSION = "TaintNodesByCondition,ServiceAccount,StorageObjectInUseProtection"
 
 #: Who bound, evicted or deleted which pod, and what the API server answered.
 AUDIT_POLICY = {
@@ -149,6 +150,8 @@ class Component:
     name: str
     command: Sequence[str | Path]
     log: Path
+    #: None: as this process.
+    environment: dict[str, str] | None = None
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     @property
@@ -167,6 +170,7 @@ class Component:
                 stdout=log,
                 stderr=log,
                 process_group=0,
+                env=self.environment,
             )
 
     def kill(self) -> None:
@@ -350,7 +354,7 @@ class ControlPlane:
     def kubectl(self, *arguments: str | Path, user: User = ADMIN) -> str:
         """Run kubectl and return what it prints."""
         command = [self.binaries["kubectl"], f"--kubeconfig={self.kubeconfig(user)}", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
         if done.returncode != 0:
             words = " ".join(str(argument) for argument in arguments)
             raise ControlPlaneError(f"kubectl {words}: {done.stderr.strip()}")

@@ -23,6 +23,34 @@ COMMANDS = {
         "mooring.cli.simulate:simulate",
         "Say where the pods of a cluster would go, and why some would not.",
     ),
+    "explain": (
+        "mooring.cli.explain:explain",
+        "Say why a pod goes where it goes, or nowhere, and what would make it fit.",
+    ),
+    "compare": (
+        "mooring.cli.compare:compare",
+        "Say what changes with another configuration, or on another cluster.",
+    ),
+    "capacity": (
+        "mooring.cli.capacity:capacity",
+        "Say how many more pods fit, how many nodes are missing, and what may be lost.",
+    ),
+    "replay": (
+        "mooring.cli.replay:replay",
+        "Play a recorded cluster again, and measure it over virtual time.",
+    ),
+    "run": (
+        "mooring.cli.run:run",
+        "Schedule the pods of a real cluster.",
+    ),
+    "shadow": (
+        "mooring.cli.shadow:shadow",
+        "Watch another scheduler at work, and say where mooring would decide otherwise.",
+    ),
+    "snapshot": (
+        "mooring.cli.snapshot:snapshot",
+        "Write down a real cluster, to simulate it.",
+    ),
     "config": (
         "mooring.cli.config:config",
         "Check a scheduler configuration, or see what it comes to.",

@@ -209,6 +209,8 @@ class Cluster:
         return info
 
     def _put(self, pod: Pod) -> None:
+        if not pod.uid:
+            raise CacheError(f"pod {pod.key} has no UID, by which pods are told apart")
         info = self._info(pod.node_name)
         info.add_pod(pod)
         self.pods[pod.uid] = pod

@@ -169,7 +169,8 @@ class Columns:
         self.node_epoch = 0
         self._label_columns: dict[str, LabelColumn] = {}
         self._labels: list[dict[str, str]] = []
-        self._image_names: list[tuple[str, ...]] = []
+        #: The images that each row's node lists, with their sizes.
+        self._listed_images: list[dict[str, int]] = []
         self._free: list[int] = []
 
     @property
@@ -185,7 +186,7 @@ class Columns:
         self.size += 1
         self.names.append("")
         self._labels.append({})
-        self._image_names.append(())
+        self._listed_images.append({})
         return row
 
     def free_slot(self, row: int) -> None:
@@ -266,26 +267,27 @@ class Columns:
             column.write(row, labels.get(column.key))
 
     def _write_images(self, row: int, info: NodeInfo) -> None:
-        listed = info.node.status.images if info.node is not None else []
-        names = tuple(dict.fromkeys(name for image in listed for name in image.names))
-        if names == self._image_names[row]:
+        listed: dict[str, int] = {}
+        for image in info.node.status.images if info.node is not None else []:
+            for name in image.names:
+                listed.setdefault(name, image.size_bytes)
+        if listed == self._listed_images[row]:
             return
         self._drop_images(row)
-        self._image_names[row] = names
-        for image in listed:
-            for name in image.names:
-                state = self.images.get(name)
-                if state is None:
-                    state = self.images[name] = ImageState(image.size_bytes)
-                state.add(row)
+        self._listed_images[row] = listed
+        for name, size_bytes in listed.items():
+            state = self.images.get(name)
+            if state is None:
+                state = self.images[name] = ImageState(size_bytes)
+            state.add(row)
 
     def _drop_images(self, row: int) -> None:
-        for name in self._image_names[row]:
+        for name in self._listed_images[row]:
             state = self.images[name]
             state.discard(row)
             if not state.rows:
                 del self.images[name]
-        self._image_names[row] = ()
+        self._listed_images[row] = {}
 
     def _clear(self, row: int) -> None:
         if not self.alive[row]:

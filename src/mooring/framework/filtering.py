@@ -42,7 +42,8 @@ class FilterMatrix:
     verdicts: list[RowVerdicts]
     #: int16[row]: the first plugin that refuses the row, or PASSED, or NOT_ASKED.
     refused_by: NDArray[np.int16]
-    #: Rows refused only when the pods nominated to them are taken to be there.
+    #: Rows refused apart from the others: with the pods nominated to them taken to be there, or
+    #: because the node was held for the pod and tried before the search.
     with_nominated: dict[int, Status] = field(default_factory=dict)
 
     @property
@@ -62,7 +63,7 @@ class FilterMatrix:
         return self.verdicts[index].status(row).by(self.plugins[index])
 
     def refuse(self, row: int, status: Status) -> None:
-        """Refuse a row for the sake of pods nominated to it."""
+        """Refuse a row that no plugin refuses among the others."""
         self.with_nominated[row] = status
         self.refused_by[row] = len(self.plugins)
 

@@ -16,6 +16,7 @@ handed back (None) to the full evaluation, which also says why.
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ from mooring.framework.runtime import Framework
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.objects.kinds import DeviceClass
 from mooring.objects.pod import Pod
+
+_LOG = logging.getLogger(__name__)
 
 #: How many signatures are remembered for a profile; the one met longest ago is forgotten first.
 MOST_RANKINGS = 256
@@ -140,7 +143,11 @@ class _Signatures:
             return last[1]
         if len(self._last) > 4 * MOST_RANKINGS:
             self._last.clear()
-        signature = self._sign(pod)
+        try:
+            signature = self._sign(pod)
+        except Exception:
+            _LOG.exception("pod %s cannot be signed, and so nothing is kept for it", pod.key)
+            signature = None
         self._last[key] = (pod, signature)
         return signature
 

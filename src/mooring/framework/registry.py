@@ -41,7 +41,7 @@ class Registry:
 
     def add(self, name: str, factory: PluginFactory) -> None:
         """For programs that bring their own plugins along."""
-        if name in self._factories or name in self.seats:
+        if name in self.names():
             raise PluginError(f"a plugin named {name} already exists")
         self._factories[name] = factory
 

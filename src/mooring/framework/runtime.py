@@ -19,7 +19,7 @@ from mooring.cluster.columns import Mask
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
-from mooring.errors import MooringError
+from mooring.errors import MooringError, PluginError
 from mooring.framework import filtering, scoring
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import DEFAULT_EVENTS, Action, ClusterEvent, EventWithHint, Resource
@@ -95,7 +95,10 @@ class Framework:
     # Before the queue
 
     def events_to_register(self) -> list[tuple[str, EventWithHint]]:
-        """(plugin, event) for each event that may make a pod schedulable that the plugin rejected."""
+        """(plugin, event) for each event that may make a pod schedulable that the plugin rejected.
+
+        Raises PluginError.
+        """
         rejecting = {call.name: call for point in _REJECTING_POINTS for call in self.points[point]}
         return [(name, event) for name, call in rejecting.items() for event in _events(call)]
 
@@ -463,7 +466,11 @@ class Framework:
 def _events(call: Calls) -> Iterable[EventWithHint]:
     if call.events_to_register is None:
         return [EventWithHint(event) for event in DEFAULT_EVENTS]
-    events: list[EventWithHint] = list(call.events_to_register())
+    try:
+        events: list[EventWithHint] = list(call.events_to_register())
+    except Exception as error:
+        text = f'registering the events of plugin "{call.name}": {describe(error)}'
+        raise PluginError(text) from error
     on_node = [e.event.action for e in events if e.event.resource == Resource.NODE]
     adds = any(action & Action.ADD for action in on_node)
     if adds and not any(action & Action.UPDATE_NODE_TAINT for action in on_node):

@@ -7,11 +7,11 @@ with the text that the API server gave.
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack
+import ssl
+from collections.abc import AsyncGenerator, Callable, Mapping
 from types import TracebackType
-from typing import Self
-from urllib.parse import urlencode
+from typing import Self, TypedDict
+from urllib.parse import quote, urlencode, urlsplit
 
 import aiohttp
 import msgspec
@@ -21,6 +21,7 @@ from mooring import __version__, errors
 from mooring.framework.clock import Clock, sleep
 from mooring.live.clock import WallClock
 from mooring.live.connection import Connection
+from mooring.live.lane import CONNECT_TIMEOUT_S, Answer, Lane, keep_alive
 from mooring.live.rate_limit import Priority, RateLimiter
 
 USER_AGENT = f"mooring/{__version__}"
@@ -31,7 +32,6 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
 #: An API server gives up on a request after a minute by itself, and says so.
 REQUEST_TIMEOUT_S = 65.0
-CONNECT_TIMEOUT_S = 10.0
 
 #: How much longer than it asked for a watch may stay open.
 _WATCH_GRACE_S = 30.0
@@ -41,8 +41,6 @@ _WATCH_TIMEOUT_S = 300.0
 #: How often a request is made again that the API server asks to make later.
 _MOST_RETRIES = 10
 
-#: Connections that requests share, watches apart.
-_MOST_CONNECTIONS = 32
 _WATCH_BUFFER_BYTES = 1 << 18
 
 _BY_STATUS: dict[int, type[errors.ApiError]] = {
@@ -54,7 +52,14 @@ _BY_STATUS: dict[int, type[errors.ApiError]] = {
     429: errors.TooManyRequests,
 }
 
+#: What may stand in a path as it is.
+_SAFE_IN_PATH = "/:@!$&'()*+,;=~-._"
+
 Params = Mapping[str, str]
+
+
+def always() -> bool:
+    return True
 
 
 class ApiClient:
@@ -74,13 +79,21 @@ class ApiClient:
         self._user_agent = user_agent
         self._clock = clock or WallClock()
         self._timeout_s = timeout_s
-        self._sessions = AsyncExitStack()
-        self._requests: aiohttp.ClientSession
-        self._watches: aiohttp.ClientSession
+        #: Whatever comes before the path of a request, as with an API server behind another.
+        self._prefix = urlsplit(connection.server).path
+        self._lane = Lane(
+            connection.server, connection.ssl_context, tls_server_name=connection.tls_server_name
+        )
+        #: For watches, and for what goes through a proxy.
+        self._session: aiohttp.ClientSession
 
     async def __aenter__(self) -> Self:
-        self._requests = await self._sessions.enter_async_context(self._session(_MOST_CONNECTIONS))
-        self._watches = await self._sessions.enter_async_context(self._session(0))
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, socket_factory=_socket),
+            read_bufsize=_WATCH_BUFFER_BYTES,
+            skip_auto_headers=("Accept-Encoding",),
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
         return self
 
     async def __aexit__(
@@ -89,7 +102,8 @@ class ApiClient:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._sessions.aclose()
+        self._lane.close()
+        await self._session.close()
 
     async def request(
         self,
@@ -101,31 +115,48 @@ class ApiClient:
         content_type: str = JSON,
         priority: Priority = Priority.NORMAL,
         timeout_s: float | None = None,
+        may_send: Callable[[], bool] = always,
     ) -> bytes:
         """The body of the answer. Raises ApiError.
 
-        An answer that asks to come again later (429, or 5xx with Retry-After) is heeded.
+        An answer that asks to come again later (429, or 5xx with Retry-After) is heeded. `may_send` is
+        asked when it is this request's turn, which may be long after it was made.
         """
-        url = self._url(path, params)
-        for retries in range(_MOST_RETRIES + 1):
+        request = _Request(
+            method,
+            path,
+            self._target(path, params),
+            body,
+            content_type,
+            priority,
+            timeout_s or self._timeout_s,
+        )
+        for attempt in range(_MOST_RETRIES + 1):
             if self._limiter is not None:
                 await self._limiter.take(priority)
-            answer = await self._exchange(
-                method, url, body, content_type, timeout_s or self._timeout_s
-            )
-            if answer.status < 400:
+            if not may_send():
+                raise errors.NotLeading(f"{method} {path}: not sent: this process does not lead")
+            try:
+                answer = await self._send(request)
+            except errors.Unanswered as error:
+                if method == "GET" and error.maybe_done and attempt == 0:
+                    # A connection that was kept open may be closed by the other side just then.
+                    continue
+                raise
+            if answer.status < 300:
                 return answer.body
-            if answer.status == 401 and retries == 0:
+            retry_after_s = _retry_after_s(answer)
+            if answer.status == 401 and attempt == 0:
                 await self._connection.renew()
-            elif answer.retry_after_s is not None:
-                await sleep(self._clock, answer.retry_after_s)
+            elif retry_after_s is not None and attempt < _MOST_RETRIES:
+                await sleep(self._clock, retry_after_s)
             else:
                 break
         raise error_of(answer.status, answer.body)
 
     async def watch(
         self, path: str, params: Params | None = None, *, timeout_s: float = _WATCH_TIMEOUT_S
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes, None]:
         """Each line of a watch, without its end, until the API server closes it.
 
         Raises ApiError, also when it breaks off; a line that is cut short is never given out. Close
@@ -134,24 +165,21 @@ class ApiClient:
         asked = {**(params or {}), "watch": "true", "timeoutSeconds": str(int(timeout_s))}
         if self._limiter is not None:
             await self._limiter.take()
-        url = self._url(path, asked)
         timeout = aiohttp.ClientTimeout(
             total=timeout_s + _WATCH_GRACE_S, sock_connect=CONNECT_TIMEOUT_S
         )
         try:
-            async with self._watches.get(
-                url,
+            async with self._session.get(
+                self._url(self._target(path, asked)),
                 headers=await self._headers(),
                 timeout=timeout,
-                ssl=self._connection.ssl_context or True,
-                server_hostname=self._connection.tls_server_name,
-                proxy=self._connection.proxy,
-                allow_redirects=False,
+                **self._way(),
             ) as response:
-                if response.status >= 400:
+                if response.status >= 300:
+                    body = await response.read()
                     if response.status == 401:
                         await self._connection.renew()
-                    raise error_of(response.status, await response.read())
+                    raise error_of(response.status, body)
                 pieces: list[bytes] = []
                 async for chunk in response.content.iter_any():
                     first, *others = chunk.split(b"\n")
@@ -162,62 +190,92 @@ class ApiClient:
                     for line in others[:-1]:
                         yield line
                     pieces = [others[-1]]
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise _unanswered("GET", url, error) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise _unanswered(f"watching {path}", error) from error
 
-    async def _exchange(
-        self, method: str, url: URL, body: bytes | None, content_type: str, timeout_s: float
-    ) -> _Answer:
+    async def _send(self, request: _Request) -> Answer:
         headers = await self._headers()
-        if body is not None:
-            headers["Content-Type"] = content_type
+        if request.body is not None:
+            headers["Content-Type"] = request.content_type
+        if self._connection.proxy is not None:
+            return await self._through_proxy(request, headers)
+        headers["Content-Length"] = str(len(request.body or b""))
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        head = f"{request.method} {request.target} HTTP/1.1\r\n{lines}\r\n"
         try:
-            async with self._requests.request(
-                method,
-                url,
-                data=body,
+            return await self._lane.send(
+                head.encode("latin-1") + (request.body or b""),
+                timeout_s=request.timeout_s,
+                priority=request.priority,
+            )
+        except errors.Unanswered as error:
+            raise errors.Unanswered(
+                f"{request.method} {request.path}: {error}", maybe_done=error.maybe_done
+            ) from error
+
+    async def _through_proxy(self, request: _Request, headers: dict[str, str]) -> Answer:
+        try:
+            async with self._session.request(
+                request.method,
+                self._url(request.target),
+                data=request.body,
                 headers=headers,
-                timeout=aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S),
-                ssl=self._connection.ssl_context or True,
-                server_hostname=self._connection.tls_server_name,
-                proxy=self._connection.proxy,
-                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=request.timeout_s),
+                **self._way(),
             ) as response:
-                content = await response.read()
-                if response.status == 401:
-                    # The certificate of this connection may be what was not accepted.
-                    response.close()
-                return _Answer(response.status, content, _retry_after_s(response))
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise _unanswered(method, url, error) from error
+                body = await response.read()
+                retry_after = response.headers.get("Retry-After")
+        except (aiohttp.ClientError, OSError) as error:
+            raise _unanswered(f"{request.method} {request.path}", error) from error
+        said = None if retry_after is None else retry_after.encode()
+        return Answer(response.status, body, said)
 
     async def _headers(self) -> dict[str, str]:
-        headers = {"Accept": JSON, "User-Agent": self._user_agent}
+        headers = {
+            "Host": self._lane.authority,
+            "Accept": JSON,
+            "User-Agent": self._user_agent,
+        }
         authorization = await self._connection.authorization()
         if authorization is not None:
             headers["Authorization"] = authorization
         return headers
 
-    def _url(self, path: str, params: Params | None) -> URL:
-        query = f"?{urlencode(params)}" if params else ""
-        return URL(f"{self._connection.server}{path}{query}", encoded=True)
+    def _target(self, path: str, params: Params | None) -> str:
+        target = self._prefix + quote(path, safe=_SAFE_IN_PATH)
+        return f"{target}?{urlencode(params)}" if params else target
 
-    def _session(self, most_connections: int) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=most_connections, socket_factory=_socket, keepalive_timeout=90.0
-            ),
-            read_bufsize=_WATCH_BUFFER_BYTES,
-            skip_auto_headers=("Accept-Encoding",),
-            cookie_jar=aiohttp.DummyCookieJar(),
-        )
+    def _url(self, target: str) -> URL:
+        parts = urlsplit(self._connection.server)
+        return URL(f"{parts.scheme}://{parts.netloc}{target}", encoded=True)
+
+    def _way(self) -> _Way:
+        return {
+            "ssl": self._connection.ssl_context or True,
+            "server_hostname": self._connection.tls_server_name,
+            "proxy": self._connection.proxy,
+            "allow_redirects": False,
+        }
 
 
-class _Answer(msgspec.Struct, frozen=True, gc=False):
-    status: int
-    body: bytes
-    #: How long to wait before asking again; None if it does not say to ask again.
-    retry_after_s: float | None
+class _Request(msgspec.Struct, frozen=True, gc=False):
+    method: str
+    path: str
+    #: The path with all that belongs around it, as it goes over the wire.
+    target: str
+    body: bytes | None
+    content_type: str
+    priority: Priority
+    timeout_s: float
+
+
+class _Way(TypedDict):
+    """How aiohttp gets to the server."""
+
+    ssl: ssl.SSLContext | bool
+    server_hostname: str | None
+    proxy: str | None
+    allow_redirects: bool
 
 
 class _Status(msgspec.Struct, frozen=True):
@@ -242,29 +300,23 @@ def error_of(status: int, body: bytes) -> errors.ApiError:
     return kind(said.message or f"HTTP status {status}", status=status, reason=said.reason)
 
 
-def _retry_after_s(response: aiohttp.ClientResponse) -> float | None:
-    if response.status != 429 and response.status < 500:
+def _retry_after_s(answer: Answer) -> float | None:
+    """How long to wait before asking again; None if it does not say to ask again."""
+    said = answer.retry_after
+    if said is None or not said.isdigit() or not (answer.status == 429 or answer.status >= 500):
         return None
-    said = response.headers.get("Retry-After")
-    return float(said) if said is not None and said.isdecimal() else None
+    return float(said)
 
 
-def _unanswered(method: str, url: URL, error: BaseException) -> errors.Unanswered:
+def _unanswered(what: str, error: Exception) -> errors.Unanswered:
     refused = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
-    problem = str(error) or type(error).__name__
-    if isinstance(error, TimeoutError):
-        problem = "no answer in time"
-    return errors.Unanswered(f"{method} {url.with_query(None)}: {problem}", maybe_done=not refused)
+    problem = "no answer in time" if isinstance(error, TimeoutError) else str(error)
+    return errors.Unanswered(f"{what}: {problem or type(error).__name__}", maybe_done=not refused)
 
 
 def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    """A socket that notices within a minute that the other side is gone: watches may be silent."""
     family, kind, proto, _, _ = address
     sock = socket.socket(family, kind, proto)
     sock.setblocking(False)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    if hasattr(socket, "TCP_KEEPIDLE"):
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 20)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 5)
+    keep_alive(sock)
     return sock

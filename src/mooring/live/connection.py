@@ -22,7 +22,7 @@ class Connection:
 
     #: `https://host:port`, perhaps with a path before all others, without a slash at the end.
     server: str
-    #: None speaks plain HTTP. A certificate that is renewed is loaded into this same context.
+    #: None trusts whom the machine trusts. A certificate that is renewed is loaded into this same one.
     ssl_context: ssl.SSLContext | None = None
     #: The Authorization header of a request made now; asked for each one, so it must be quick.
     authorization: Callable[[], Awaitable[str | None]] = nobody

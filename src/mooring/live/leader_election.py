@@ -153,7 +153,7 @@ class Elector:
             await self.release()
         elif self._led:
             self._valid_until = 0.0
-            _LOG.error("failed to renew lease %s within its deadline", self.lock_name)
+            _LOG.error("lost lease %s", self.lock_name)
             self._on_lost()
 
     async def _acquire(self, stopping: asyncio.Event) -> bool:

@@ -74,7 +74,7 @@ class LiveMetrics(Metrics, QueueMetrics):
 
     def __init__(self, timer: Callable[[], float] = time.perf_counter) -> None:
         # The reference has no `_created` series, and dashboards would only trip over them.
-        prometheus_client.disable_created_metrics()
+        prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         # Straight from the callable, as it is asked several times for each pod.
         self.timer = timer  # type: ignore[method-assign]

@@ -156,14 +156,12 @@ class OperationsServer:
 
     async def _serve(self) -> None:
         self._loop, self._closing = asyncio.get_running_loop(), asyncio.Event()
-        runner = web.AppRunner(self._application(), access_log=None)
+        runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         try:
             listen = self._listen
             # Port 0 here means any free one; that nothing is to be served is decided by the caller.
-            site = web.TCPSite(
-                runner, listen.address, listen.port, ssl_context=_tls(listen), shutdown_timeout=1.0
-            )
+            site = web.TCPSite(runner, listen.address, listen.port, ssl_context=_tls(listen))
             await site.start()
             self.port = runner.addresses[0][1]
             self._started.set()
@@ -205,9 +203,7 @@ class OperationsServer:
         return answer
 
     async def _metrics(self, _request: web.Request) -> web.Response:
-        return web.Response(
-            body=self._endpoints.metrics(), headers={"Content-Type": CONTENT_TYPE}
-        )
+        return web.Response(body=self._endpoints.metrics(), headers={"Content-Type": CONTENT_TYPE})
 
     async def _configz(self, _request: web.Request) -> web.Response:
         body = configz(self._endpoints.config())
@@ -223,9 +219,7 @@ def _asked(check: Check) -> str | None:
 
 
 def _text(status: int, body: str) -> web.Response:
-    return web.Response(
-        status=status, text=body, headers={"X-Content-Type-Options": "nosniff"}
-    )
+    return web.Response(status=status, text=body, headers={"X-Content-Type-Options": "nosniff"})
 
 
 def _tls(listen: Listen) -> ssl.SSLContext | None:

@@ -13,6 +13,11 @@ from heapq import heappop, heappush
 from mooring.config.types import ClientConnectionConfiguration
 from mooring.framework.clock import Clock, Timer
 
+#: Sums of small shares fall short of a whole token by a hair.
+_WHOLE = 1.0 - 1e-6
+#: No alarm is set earlier than a clock can tell.
+_GRAIN_S = 0.0005
+
 
 class Priority(IntEnum):
     """Whose turn it is; the lower goes first."""
@@ -40,7 +45,7 @@ class RateLimiter:
     async def take(self, priority: Priority = Priority.NORMAL) -> None:
         """Return when a request may be made."""
         self._refill()
-        if not self._line and self._tokens >= 1.0:
+        if not self._line and self._tokens >= _WHOLE:
             self._tokens -= 1.0
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -59,14 +64,14 @@ class RateLimiter:
     def _serve(self) -> None:
         """Call up all that there are tokens for, and set the alarm for the next token."""
         self._refill()
-        while self._line and (self._line[0][2].done() or self._tokens >= 1.0):
+        while self._line and (self._line[0][2].done() or self._tokens >= _WHOLE):
             _, _, turn = heappop(self._line)
             if not turn.done():
                 self._tokens -= 1.0
                 turn.set_result(None)
         if self._line and self._timer is None:
             missing_s = (1.0 - self._tokens) / self._qps
-            self._timer = self._clock.call_later(missing_s, self._alarm)
+            self._timer = self._clock.call_later(max(missing_s, _GRAIN_S), self._alarm)
 
     def _alarm(self) -> None:
         self._timer = None

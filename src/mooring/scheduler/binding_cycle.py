@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mooring.cluster.cache import CacheError
-from mooring.errors import ApiError, MooringError
+from mooring.errors import ApiError
 from mooring.framework.api import Event, PodStatusPatch
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, Resource
@@ -83,7 +83,7 @@ async def _bind(scheduler: Scheduler, attempt: Attempt) -> Status:
         return by_extender
     status = await framework.run_bind(state, pod, node_name)
     if status.code == Code.SKIP:
-        return failure(MooringError("all bind plugins skipped the pod"))
+        scheduler.log.error("every Bind plugin skipped pod %s", pod.key)
     return status
 
 

@@ -130,6 +130,8 @@ class EventHandlers:
         known = observed.get(pod.key)
         if known is not None and known.uid == pod.uid:
             del observed[pod.key]
+        elif pod.finished:
+            return  # It left when it finished.
         if pod.node_name:
             self._guarded(lambda: self._cluster.remove_pod(pod))
             self._queue.move_all(ASSIGNED_POD_DELETE, pod, None)

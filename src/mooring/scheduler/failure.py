@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from mooring.framework.api import Event, PodStatusPatch
 from mooring.framework.interface import CLEAR_NOMINATION, NominatingInfo
 from mooring.framework.runtime import Framework
-from mooring.framework.status import Status
+from mooring.framework.status import Code, Status
 from mooring.objects.pod import Pod, PodCondition
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.scheduler.diagnosis import FitError, NodeRefusal
@@ -51,6 +51,9 @@ def handle_failure(
     else:
         scheduler.queue.done(pod.uid)
     scheduler.nominator.add(pod, nominating)
+    if not (status.rejected or status.code == Code.ERROR):
+        # Every Bind plugin skipped the pod: there is nothing that it could be told.
+        return
     message = status.message
     scheduler.writer.record_event(
         Event(
@@ -110,3 +113,5 @@ def _remember_plugins(queued: QueuedPodInfo, status: Status) -> None:
         # A pod whose wait was ended from outside is blamed on a plugin without a name: no hint
         # matches it, only events that concern every pod.
         queued.unschedulable_plugins = {status.plugin}
+        if status.code == Code.PENDING:
+            queued.pending_plugins = {status.plugin}

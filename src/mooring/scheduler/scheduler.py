@@ -20,7 +20,7 @@ from mooring.config.extenders import with_ignored_resources
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.config.gates import DEFAULT_GATES, FeatureGates
 from mooring.config.types import KubeSchedulerConfiguration, SchedulerProfile
-from mooring.errors import ApiError, ExtenderError
+from mooring.errors import ApiError, ConfigError, ExtenderError, InvariantError, PluginError
 from mooring.framework.api import ApiWriter, Event, PodStatusPatch
 from mooring.framework.build import build_frameworks
 from mooring.framework.clock import Clock
@@ -53,7 +53,12 @@ from mooring.scheduler.extenders import (
     Transport,
     at_once,
 )
-from mooring.scheduler.scheduling_cycle import Decision, NodeSearch, NoNodesError
+from mooring.scheduler.scheduling_cycle import (
+    Decision,
+    NodeSearch,
+    NoNodesError,
+    SearchStart,
+)
 
 #: One attempt in ten has its plugins timed one by one.
 _SAMPLED_SHARE = 0.1
@@ -109,6 +114,7 @@ class Scheduler:
         self.frameworks = build_frameworks(
             config, around.registry, self._make_handle, around.metrics
         )
+        self._start = SearchStart()
         self.searches = {
             profile.scheduler_name: self._make_search(profile) for profile in config.profiles
         }
@@ -184,7 +190,7 @@ class Scheduler:
         except PluginFailure as error:
             self.handle_failure(framework, queued, error.as_status(), started)
             return None
-        except ExtenderError as error:
+        except (ExtenderError, InvariantError) as error:
             self.handle_failure(framework, queued, failure(error), started)
             return None
         if self.around.on_decision is not None:
@@ -289,13 +295,19 @@ class Scheduler:
             tie_break,
             Rankings(framework, self.cluster, tie_break.keys) if keeps else None,
             self.config.percentage_for(profile),
-            extenders=self.extenders,
+            self._start,
+            self.extenders,
         )
 
     def _events_to_register(self, framework: Framework) -> list[tuple[str, EventWithHint]]:
         """Extenders cannot say what they wait for, so they hear of everything."""
         of_extenders = EXTENDER_EVENTS if len(self.extenders) else ()
-        return [*framework.events_to_register(), *((EXTENDER, event) for event in of_extenders)]
+        try:
+            of_plugins = framework.events_to_register()
+        except PluginError as error:
+            where = f"creating profile for scheduler name {framework.profile_name}"
+            raise ConfigError([f"{where}: {error}"]) from error
+        return [*of_plugins, *((EXTENDER, event) for event in of_extenders)]
 
     def _activate(self, pods: Mapping[str, Pod]) -> None:
         self.queue.activate(pods)

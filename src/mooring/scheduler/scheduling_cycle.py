@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,9 @@ from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.errors import ExtenderError, MooringError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.filtering import FilterMatrix
+from mooring.framework.filtering import NOT_ASKED, FilterMatrix
 from mooring.framework.interface import PostFilterResult
+from mooring.framework.plugin_calls import PluginFailure
 from mooring.framework.ranking import Rankings
 from mooring.framework.runtime import Framework, PreFilterOutcome
 from mooring.framework.scoring import ScoreMatrix
@@ -44,6 +46,13 @@ class NoNodesError(MooringError):
 
 
 _PASSED = PreFilterOutcome(SUCCESS)
+
+
+class _Held(NamedTuple):
+    """A node that was held for a pod, and why it does not take it."""
+
+    row: int
+    status: Status
 
 
 def _no_rows() -> NDArray[np.intp]:
@@ -75,15 +84,25 @@ class Decision:
 
 
 @dataclass(slots=True)
+class SearchStart:
+    """Where the next search starts, in the snapshot's order; one for all profiles."""
+
+    position: int = 0
+
+    def advance(self, processed: int, nodes: int) -> None:
+        self.position = (self.position + processed) % nodes
+
+
+@dataclass(slots=True)
 class NodeSearch:
-    """How a profile looks for nodes; remembers where the next search starts."""
+    """How a profile looks for nodes."""
 
     tie_break: TieBreak
     #: None evaluates every pod in full.
     rankings: Rankings | None = None
     #: 0 looks at every node: a pass over all costs less than the reference's sample.
     percentage_of_nodes: int = 0
-    next_start: int = 0
+    start: SearchStart = field(default_factory=SearchStart)
     extenders: Extenders = field(default_factory=Extenders)
 
     def schedule_pod(
@@ -139,36 +158,46 @@ class NodeSearch:
             diagnosis.pre_filter_message = outcome.status.message
             diagnosis.blame(outcome.status)
             return decision
-        if self._fits_nominated_node(decision, framework, state, snapshot):
+        held = self._try_nominated_node(decision, framework, state, snapshot)
+        if len(decision.feasible):
             return decision
         looked_at = _candidates(outcome, snapshot, diagnosis)
         matrix = framework.run_filters(state, pod, snapshot, looked_at)
         diagnosis.matrix = matrix
         self._take_feasible(decision, matrix, looked_at, scoring=self._compares(framework))
+        processed = decision.evaluated
+        if held is not None and matrix.refused_by[held.row] == NOT_ASKED:
+            matrix.refuse(held.row, held.status)
+            processed += 1
+        self.start.advance(processed, len(snapshot))
         self._pass_extenders(decision)
         if not len(decision.feasible):
             for status, _ in matrix.refusals():
                 diagnosis.blame(status)
         return decision
 
-    def _fits_nominated_node(
+    def _try_nominated_node(
         self, decision: Decision, framework: Framework, state: CycleState, snapshot: Snapshot
-    ) -> bool:
-        """A node held for the pod is tried first, and taken if it fits."""
+    ) -> _Held | None:
+        """A node held for the pod is tried first, and taken if it fits; else why plugins refuse it.
+
+        What goes wrong here is no more than logged: the search of all nodes has the last word.
+        """
         pod = decision.pod
         node = snapshot.get(pod.nominated_node_name) if pod.nominated_node_name else None
         if node is None:
-            return False
-        if not framework.filter_node(state, pod, node, snapshot).ok:
-            return False
+            return None
         try:
+            status = framework.filter_node(state, pod, node, snapshot)
+            if not status.ok:
+                return _Held(node.row, status)
             survivors = self._ask_extenders(decision, np.array([node.row], np.intp))
-        except ExtenderError as error:
+        except (PluginFailure, ExtenderError) as error:
             _LOG.warning("node %s nominated for %s: %s", node.name, pod.key, error)
-            return False
+            return None
         decision.feasible = survivors.rows
         decision.evaluated = 1
-        return bool(len(survivors.rows))
+        return None
 
     def _pass_extenders(self, decision: Decision) -> None:
         """Raises ExtenderError."""
@@ -196,7 +225,7 @@ class NodeSearch:
             decision.feasible = np.flatnonzero(matrix.feasible)
             return
         # In the snapshot's order from where the last search ended, up to one node more than wanted.
-        in_order = np.roll(snapshot.rows, -self.next_start)
+        in_order = np.roll(snapshot.rows, -self.start.position)
         in_order = in_order[looked_at[in_order]]
         feasible = matrix.feasible[in_order]
         found = np.cumsum(feasible)
@@ -206,13 +235,14 @@ class NodeSearch:
         if self.extenders.filter_any:
             # Should they refuse all of these, the pod fits nowhere, and nothing is known of the rest.
             matrix.forget(in_order[processed:])
-        self.next_start = (self.next_start + processed) % len(snapshot)
 
     def _number_to_find(self, nodes: int, *, scoring: bool) -> int:
-        if not self.percentage_of_nodes or nodes < FEWEST_NODES_TO_FIND:
+        if not self.percentage_of_nodes:
             return nodes
         if not scoring:
             return 1
+        if nodes < FEWEST_NODES_TO_FIND:
+            return nodes
         return max(FEWEST_NODES_TO_FIND, nodes * self.percentage_of_nodes // 100)
 
     def _compares(self, framework: Framework) -> bool:

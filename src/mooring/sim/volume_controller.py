@@ -55,11 +55,13 @@ class VolumeController:
     api: SimApi
 
     def added(self, obj: KubeObject) -> None:
-        match obj:
+        # As it is by now: what the watch tells may be older than what was done about it meanwhile.
+        current = self.api.get(type(obj), obj.key)
+        match current:
             case PersistentVolume():
-                self._volume_changed(obj)
+                self._volume_changed(current)
             case PersistentVolumeClaim():
-                self._claim_changed(obj)
+                self._claim_changed(current)
 
     def updated(self, old: KubeObject, new: KubeObject) -> None:
         self.added(new)
@@ -79,17 +81,14 @@ class VolumeController:
         if volume.spec.claim_ref is None:
             for claim in self.api.all(PersistentVolumeClaim):
                 if self._binds_at_once(claim) and _will_do(volume, claim):
-                    self._bind(claim, volume)
-                    return
+                    if self._take_smallest(claim) == volume.name:
+                        return
 
     def _claim_changed(self, claim: PersistentVolumeClaim) -> None:
         if claim.spec.volume_name or claim.terminating:
             return
-        if self._binds_at_once(claim):
-            free = [v for v in self.api.all(PersistentVolume) if _will_do(v, claim)]
-            if free:
-                self._bind(claim, min(free, key=_size))
-                return
+        if self._binds_at_once(claim) and self._take_smallest(claim):
+            return
         storage_class = self.api.get(StorageClass, class_of_claim(claim))
         if storage_class is None or not provisions(storage_class):
             return
@@ -108,6 +107,15 @@ class VolumeController:
         storage_class = self.api.get(StorageClass, class_of_claim(claim))
         return storage_class is None or not waits_for_consumer(storage_class)
 
+    def _take_smallest(self, claim: PersistentVolumeClaim) -> str:
+        """Bind the claim to the smallest volume that will do; its name, or "" if there is none."""
+        free = [v for v in self.api.all(PersistentVolume) if _will_do(v, claim)]
+        if not free:
+            return ""
+        volume = min(free, key=_size)
+        self._bind(claim, volume)
+        return volume.name
+
     def _provision(self, claim: PersistentVolumeClaim, node_name: str, *, fails: bool) -> None:
         current = self.api.get(PersistentVolumeClaim, claim.key)
         if current is None or current.uid != claim.uid or current.spec.volume_name:
@@ -115,7 +123,8 @@ class VolumeController:
         if current.metadata.annotations.get(SELECTED_NODE, "") != node_name:
             return
         if fails:
-            self._quietly(lambda: self.api.update(_annotated(current, {}, drop=SELECTED_NODE)))
+            if node_name:
+                self._quietly(lambda: self.api.update(_annotated(current, {}, drop=SELECTED_NODE)))
             return
         node = self.api.get(Node, node_name)
         hostname = node.labels.get(_HOSTNAME) if node is not None else None

@@ -1,0 +1,389 @@
+"""`mooring capacity`: how many more fit, how many nodes are missing, what may be lost?"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from mooring.cli import output
+from mooring.cli.inputs import cluster_paths, config_option, naming, read_cluster, read_config
+from mooring.cli.main import NO
+from mooring.cli.output import Cell, Column, Page, counted
+from mooring.cli.progress import Progress
+from mooring.errors import InputError
+from mooring.explain.capacity import (
+    NodesToAdd,
+    Room,
+    Settled,
+    Template,
+    how_many_more,
+    nodes_to_add,
+    settle,
+)
+from mooring.explain.drain import Survival, nodes_of_zone, without_nodes
+from mooring.objects.kinds import PriorityClass
+from mooring.objects.manifests import Manifests, read_manifests
+from mooring.objects.meta import KubeObject, encode_hook
+from mooring.objects.node import Node
+from mooring.scheduler.scheduling_cycle import Decision
+from mooring.sim.report import Pending
+from mooring.sim.simulation import SimOptions
+
+_DEFAULT_LIMIT = 100_000
+_MOST_REASONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One row of the table."""
+
+    question: str
+    answer: str
+    #: Whether it is good news.
+    yes: bool
+    because: str
+    data: dict[str, Any]
+
+
+@click.command()
+@cluster_paths
+@config_option
+@click.option(
+    "--pod",
+    "pods",
+    multiple=True,
+    metavar="FILE[:N]",
+    help="How many more of the pod in this file fit? With several, of this mix: N of each in a round.",
+)
+@click.option(
+    "--add-node",
+    "templates",
+    multiple=True,
+    metavar="NAME|FILE",
+    help="How many more nodes like this one, or like the one in this file, place everything?",
+)
+@click.option(
+    "--drain",
+    "drained",
+    multiple=True,
+    metavar="NODE[,NODE…]",
+    help="Do the others hold everything without these nodes? Each --drain is a question of its own.",
+)
+@click.option(
+    "--lose",
+    "lost",
+    multiple=True,
+    metavar="ZONE|LABEL=VALUE",
+    help="Do the others hold everything without this zone, or without all nodes with this label?",
+)
+@click.option("--seed", type=int, help="Spread ties between equally good nodes by this number.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=_DEFAULT_LIMIT,
+    show_default=True,
+    metavar="N",
+    help="How many more pods, or rounds of a mix, to look for at most.",
+)
+@click.option(
+    "--max-nodes",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many nodes to add at most; otherwise twice as many as pods are pending.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "form",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+)
+def capacity(
+    paths: tuple[str, ...],
+    filenames: tuple[str, ...],
+    config_path: str | None,
+    pods: tuple[str, ...],
+    templates: tuple[str, ...],
+    drained: tuple[str, ...],
+    lost: tuple[str, ...],
+    seed: int | None,
+    limit: int,
+    max_nodes: int | None,
+    form: str,
+) -> None:
+    """Say how many more pods fit, how many nodes are missing, and what may be lost.
+
+    Everything that is pending is placed first, as far as it fits. Then each question is answered by
+    the scheduler itself: pods are added until one does not fit, numbers of nodes are searched, nodes
+    are taken away. Pods with a run time are taken to be there for good.
+
+    Exits 0 if every answer is good (one more fits, some number of nodes is enough, the survivors hold
+    everything), 1 if not, 2 if the input cannot be used.
+
+    \b
+    Examples:
+      mooring capacity -f cluster/ --pod web.yaml
+      mooring capacity -f cluster/ --pod web.yaml:3 --pod worker.yaml:1
+      mooring capacity -f cluster/ --add-node node-7 --drain node-1,node-2 --lose eu-west-1a
+    """
+    if not (pods or templates or drained or lost):
+        raise click.UsageError("nothing to answer: give --pod, --add-node, --drain or --lose")
+    manifests = read_cluster(paths, filenames)
+    mix = [_template(text, manifests) for text in pods]
+    nodes = [_node(text, manifests) for text in templates]
+    with naming(config_path):
+        settled = _settled(manifests, SimOptions(config=read_config(config_path), seed=seed))
+    answers = list(
+        _answers(
+            settled,
+            mix=mix,
+            nodes=nodes,
+            drained=drained,
+            lost=lost,
+            limit=limit,
+            max_nodes=max_nodes,
+        )
+    )
+    if form == "json":
+        output.write_json(_data(settled, answers))
+    else:
+        _write_table(settled, answers)
+    sys.exit(0 if all(each.yes for each in answers) else NO)
+
+
+# What is asked
+
+
+def _settled(manifests: Manifests, options: SimOptions) -> Settled:
+    waiting = sum(1 for pod in manifests.pods if not pod.node_name and not pod.finished)
+    tried = 0
+    with Progress("placing pods", total=waiting) as progress:
+
+        def count(decision: Decision) -> None:
+            nonlocal tried
+            tried += 1
+            progress.update(min(tried, waiting))
+
+        counting = SimOptions(config=options.config, seed=options.seed, on_decision=count)
+        return settle(manifests.objects, counting)
+
+
+def _template(text: str, cluster: Manifests) -> Template:
+    path, colon, count = text.rpartition(":")
+    if not colon or not (count.isascii() and count.isdigit()):
+        path, count = text, "1"
+    if not int(count):
+        raise click.BadParameter(f"{text!r} asks for none of it", param_hint="--pod")
+    found = _read_beside(path, cluster).pods
+    if not found:
+        raise InputError([f"{path}: has no pod in it, nor anything that makes one"])
+    if len({pod.metadata.controller for pod in found}) > 1 or (
+        len(found) > 1 and found[0].metadata.controller is None
+    ):
+        raise InputError([f"{path}: has several pods; name one file for each --pod"])
+    return Template(found[0], int(count))
+
+
+def _read_beside(path: str, cluster: Manifests) -> Manifests:
+    """A file that may refer to the cluster's priority classes."""
+    try:
+        return read_manifests([path])
+    except InputError:
+        classes = [obj for obj in cluster.objects if isinstance(obj, PriorityClass)]
+        if not classes or not Path(path).exists():
+            raise
+        document = {"apiVersion": "v1", "kind": "List", "items": classes}
+        text = msgspec.json.encode(document, enc_hook=encode_hook)
+        return read_manifests([path, "-"], stdin=io.BytesIO(text))
+
+
+def _node(text: str, cluster: Manifests) -> Node:
+    known = {node.name: node for node in cluster.nodes}
+    if text in known:
+        return known[text]
+    if not Path(text).exists():
+        some = ", ".join(sorted(known)[:10]) or "none"
+        raise InputError([f"there is no node and no file {text!r}; the cluster's nodes: {some}"])
+    found: list[KubeObject] = [
+        obj for obj in read_manifests([text]).objects if isinstance(obj, Node)
+    ]
+    if len(found) != 1 or not isinstance(found[0], Node):
+        raise InputError([f"{text}: has {counted(len(found), 'node')} in it; one is needed"])
+    return found[0]
+
+
+# Answering
+
+
+def _answers(
+    settled: Settled,
+    *,
+    mix: Sequence[Template],
+    nodes: Sequence[Node],
+    drained: Sequence[str],
+    lost: Sequence[str],
+    limit: int,
+    max_nodes: int | None,
+) -> Iterator[Answer]:
+    # Wrong names are found before anything that takes long.
+    zones = {zone: nodes_of_zone(settled, zone) for zone in lost}
+    drains = [[name.strip() for name in text.split(",") if name.strip()] for text in drained]
+    if mix:
+        with Progress("adding pods") as progress:
+            room = how_many_more(settled, mix, limit=limit, on_progress=progress.update)
+        yield _room_answer(mix, room)
+    survivals = [(f"drain {', '.join(names)}", without_nodes(settled, names)) for names in drains]
+    survivals += [(f"lose {zone}", without_nodes(settled, zones[zone])) for zone in lost]
+    for template in nodes:
+        with Progress("trying numbers of nodes") as progress:
+            found = nodes_to_add(settled, template, most=max_nodes, on_progress=progress.update)
+        yield _nodes_answer(found)
+    for question, survival in survivals:
+        yield _survival_answer(question, survival)
+
+
+def _room_answer(mix: Sequence[Template], room: Room) -> Answer:
+    names = " + ".join(f"{each.count} × {each.pod.name}" for each in mix)
+    one = len(mix) == 1 and mix[0].count == 1
+    question = f"more of {mix[0].pod.name}" if one else f"more rounds of {names}"
+    number = f"{room.rounds:,}"
+    because = f"the next {room.stopped_at}: {room.stopped_by}"
+    if room.limited:
+        number, because = f"{room.rounds:,} or more", "--limit ended the search"
+    return Answer(
+        question,
+        number,
+        room.rounds > 0,
+        because,
+        {
+            "kind": "room",
+            "rounds": room.rounds,
+            "limited": room.limited,
+            "pods": room.pods,
+            "stoppedAt": room.stopped_at,
+            "stoppedBy": room.stopped_by,
+            "nodes": room.nodes,
+        },
+    )
+
+
+def _nodes_answer(found: NodesToAdd) -> Answer:
+    never = len(found.hopeless)
+    parts = []
+    if not found.waiting:
+        parts.append("nothing is pending")
+    elif found.count is not None:
+        placed = found.waiting - never
+        parts.append(f"places {counted(placed, 'pending pod')}; {found.count - 1:,} would not do")
+    elif found.probes:
+        parts.append(f"not even {max(found.probes):,} are enough: {_reasons(found.left)}")
+    if never:
+        pod, why = found.hopeless[0]
+        parts.append(f"{counted(never, 'pod')} would never fit such a node, as {pod}: {why}")
+    if not found.monotone:
+        tried = ", ".join(f"{n}: {'yes' if ok else 'no'}" for n, ok in sorted(found.probes.items()))
+        parts.append(f"more nodes are not always better here ({tried})")
+    return Answer(
+        f"nodes like {found.template} to add",
+        "no number" if found.count is None else f"{found.count:,}",
+        found.count is not None and not never,
+        "; ".join(parts),
+        {
+            "kind": "nodesToAdd",
+            "template": found.template,
+            "waiting": found.waiting,
+            "count": found.count,
+            "monotone": found.monotone,
+            "probes": [{"nodes": n, "enough": ok} for n, ok in found.probes.items()],
+            "hopeless": [{"pod": pod, "message": why} for pod, why in found.hopeless],
+            "left": _pending_data(found.left),
+        },
+    )
+
+
+def _survival_answer(question: str, survival: Survival) -> Answer:
+    parts = [
+        f"{counted(survival.displaced, 'pod')} of {counted(len(survival.nodes), 'node')} to move"
+    ]
+    if survival.gone:
+        parts.append(f"{counted(survival.gone, 'daemon or static pod')} gone")
+    if survival.unplaced:
+        parts.append(f"{len(survival.unplaced):,} fit nowhere: {_reasons(survival.unplaced)}")
+    if survival.evicted:
+        parts.append(f"{counted(len(survival.evicted), 'pod')} evicted to make room")
+    if survival.uncontrolled:
+        parts.append(f"{len(survival.uncontrolled):,} have no controller to make them again")
+    return Answer(
+        question,
+        "holds" if survival.holds else "does not hold",
+        survival.holds,
+        "; ".join(parts),
+        {
+            "kind": "survival",
+            "nodes": list(survival.nodes),
+            "holds": survival.holds,
+            "displaced": survival.displaced,
+            "gone": survival.gone,
+            "uncontrolled": list(survival.uncontrolled),
+            "unplaced": _pending_data(survival.unplaced),
+            "evicted": list(survival.evicted),
+        },
+    )
+
+
+def _reasons(pending: Sequence[Pending]) -> str:
+    """The first pods with their messages, each message once."""
+    examples: dict[str, str] = {}
+    for each in pending:
+        examples.setdefault(each.message, each.pod)
+    return " / ".join(f"{pod}: {why}" for why, pod in list(examples.items())[:_MOST_REASONS])
+
+
+def _pending_data(pending: Iterable[Pending]) -> list[dict[str, str]]:
+    return [{"pod": each.pod, "message": each.message} for each in pending]
+
+
+# The forms
+
+
+def _data(settled: Settled, answers: Sequence[Answer]) -> dict[str, Any]:
+    return {
+        "cluster": {
+            "nodes": len(settled.nodes),
+            "pending": _pending_data(settled.pending),
+            "evicted": list(settled.evicted),
+        },
+        "answers": [
+            {"question": each.question, "answer": each.answer, "yes": each.yes, **each.data}
+            for each in answers
+        ],
+    }
+
+
+def _write_table(settled: Settled, answers: Sequence[Answer]) -> None:
+    page = Page()
+    page.table(
+        (Column("QUESTION"), Column("ANSWER"), Column("BECAUSE", wraps=True)),
+        (
+            (
+                each.question,
+                Cell(each.answer, "bold green" if each.yes else "bold red"),
+                each.because,
+            )
+            for each in answers
+        ),
+    )
+    page.line()
+    line = f"{counted(len(settled.nodes), 'node')}, {len(settled.pending):,} pending"
+    if settled.evicted:
+        line += f", {len(settled.evicted):,} preempted"
+    page.line(f"{line} when everything that fits has been placed", "dim")
+    page.write()

@@ -1,0 +1,219 @@
+"""`mooring compare`: what changes with another configuration, or on another cluster?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+
+import click
+
+from mooring.cli import output
+from mooring.cli.comparison_page import comparison_page
+from mooring.cli.comparison_tables import write_comparison
+from mooring.cli.inputs import cluster_paths, read_cluster, read_config
+from mooring.cli.main import NO
+from mooring.cli.progress import Progress
+from mooring.cli.simulation_tables import DEFAULT_ROWS
+from mooring.config import KubeSchedulerConfiguration
+from mooring.explain.compare import (
+    Comparison,
+    Threshold,
+    Variant,
+    parse_threshold,
+    regression_data,
+    regressions,
+    values_of,
+)
+from mooring.explain.compare import compare as compare_variants
+
+#: As a `--config`: the configuration that kube-scheduler has without any.
+DEFAULT = "default"
+
+#: Option → the values that it limits.
+_LIMITS = {
+    "max_pending": "pending",
+    "max_preemptions": "preempted",
+    "max_fragmentation": "fragmentation.",
+    "max_zone_skew": "zoneSkew.max",
+}
+
+
+class _Limit(click.ParamType[Threshold]):
+    name = "limit"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Threshold:
+        assert param is not None
+        assert param.name is not None
+        try:
+            return parse_threshold(_LIMITS[param.name], value)
+        except ValueError:
+            self.fail(f"{value!r} is not a limit; write +0 or +10% over the baseline, or 5", param)
+
+
+@click.command()
+@cluster_paths
+@click.option(
+    "--config",
+    "configs",
+    multiple=True,
+    metavar="FILE",
+    help="A KubeSchedulerConfiguration, or 'default'; two or more. The first is the baseline.",
+)
+@click.option(
+    "--cluster",
+    "clusters",
+    multiple=True,
+    metavar="PATH",
+    help="A file or folder with a cluster; two or more, instead of several configurations. What is"
+    " named by PATH and -f is added to each.",
+)
+@click.option("--seed", type=int, help="Spread ties between equally good nodes by this number.")
+@click.option(
+    "--why",
+    "explained",
+    type=click.IntRange(min=0),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Explain the first N decisions that come out otherwise.",
+)
+@click.option(
+    "--fail-on-regression",
+    is_flag=True,
+    help="Exit 1 if a limit is exceeded; without any other limit, if more pods are pending or"
+    " preempted than by the baseline.",
+)
+@click.option(
+    "--max-pending", type=_Limit(), metavar="LIMIT", help="+0 and +10% are over the baseline."
+)
+@click.option("--max-preemptions", type=_Limit(), metavar="LIMIT", help="Pods preempted.")
+@click.option(
+    "--max-fragmentation", type=_Limit(), metavar="LIMIT", help="Of any resource, as +0.05."
+)
+@click.option(
+    "--max-zone-skew", type=_Limit(), metavar="LIMIT", help="The largest zone skew of a workload."
+)
+@click.option(
+    "-o",
+    "--output",
+    "form",
+    type=click.Choice(["table", "json", "csv", "html"]),
+    default="table",
+    show_default=True,
+    help="csv has one line a measure and one a pod that differs; html is one file with all in it.",
+)
+@click.option(
+    "--rows",
+    type=click.IntRange(min=0),
+    default=DEFAULT_ROWS,
+    show_default=True,
+    metavar="N",
+    help="The most rows of a table; 0 shows all.",
+)
+def compare(
+    paths: tuple[str, ...],
+    filenames: tuple[str, ...],
+    configs: tuple[str, ...],
+    clusters: tuple[str, ...],
+    seed: int | None,
+    explained: int,
+    fail_on_regression: bool,
+    form: str,
+    rows: int,
+    **limits: Threshold | None,
+) -> None:
+    """Say what changes with another configuration, or on another cluster.
+
+    Every variant is simulated with the same pods, and held against the first: which pods go elsewhere
+    and why, which are pending, how full, how evenly spread and how fragmented the nodes are
+    (docs/compare.md has the formulas).
+
+    Exits 0; 1 if a limit is exceeded; 2 if the input cannot be used. A limit implies
+    --fail-on-regression.
+
+    \b
+    Examples:
+      mooring compare -f cluster/ --config default --config most-allocated.yaml
+      mooring compare -f pods.yaml --cluster small/ --cluster large/ -o html > report.html
+      mooring compare -f cluster/ --config a.yaml --config b.yaml --max-pending +0
+    """
+    variants = list(_variants(paths, filenames, configs, clusters, seed))
+    with Progress("deciding") as progress:
+        total = 0
+
+        def count(name: str, decisions: int) -> None:
+            nonlocal total
+            total += 1
+            progress.update(total)
+
+        comparison = compare_variants(variants, explained=explained, on_progress=count)
+    thresholds = [limit for limit in limits.values() if limit is not None]
+    if fail_on_regression and not thresholds:
+        thresholds = [parse_threshold("pending", "+0"), parse_threshold("preempted", "+0")]
+    worse = regressions(comparison, thresholds)
+    match form:
+        case "json":
+            data = comparison.to_data()
+            data["regressions"] = [regression_data(each) for each in worse]
+            output.write_json(data)
+        case "csv":
+            names = [run.name for run in comparison.runs]
+            output.write_csv(("kind", "name", *names), _csv_rows(comparison))
+        case "html":
+            output.write(comparison_page(comparison, worse, checked=bool(thresholds)))
+        case _:
+            write_comparison(comparison, worse, checked=bool(thresholds), rows=rows)
+    sys.exit(NO if worse else 0)
+
+
+def _variants(
+    paths: Sequence[str],
+    filenames: Sequence[str],
+    configs: Sequence[str],
+    clusters: Sequence[str],
+    seed: int | None,
+) -> Iterator[Variant]:
+    if len(clusters) > 1 and len(configs) > 1:
+        raise click.UsageError(
+            "several clusters and several configurations at once: compare one or the other"
+        )
+    if len(clusters) < 2 and len(configs) < 2:
+        raise click.UsageError(
+            "nothing to compare: give --config twice or more (one may be 'default'), or --cluster"
+        )
+    if len(clusters) > 1:
+        for name, path in zip(_distinct(clusters), clusters, strict=True):
+            objects = read_cluster([path], [*paths, *filenames]).objects
+            config = _config(configs[0]) if configs else None
+            yield Variant(name, objects, config, seed)
+        return
+    objects = read_cluster([*clusters, *paths], filenames).objects
+    for name, path in zip(_distinct(configs), configs, strict=True):
+        yield Variant(name, objects, _config(path), seed)
+
+
+def _config(path: str) -> KubeSchedulerConfiguration | None:
+    return None if path == DEFAULT else read_config(path)
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The same one twice is a fair question, but the answer needs two names."""
+    return [
+        name if names.index(name) == i else f"{name} ({names[: i + 1].count(name)})"
+        for i, name in enumerate(names)
+    ]
+
+
+def _csv_rows(comparison: Comparison) -> Iterator[tuple[object, ...]]:
+    columns = [{key: value for key, _, value in values_of(run)} for run in comparison.runs]
+    for key in dict.fromkeys(key for column in columns for key in column):
+        cells = (column.get(key) for column in columns)
+        yield "measure", key, *("" if cell is None else cell for cell in cells)
+    for pod in moved_pods(comparison):
+        yield "pod", pod, *(run.where.get(pod, "-") for run in comparison.runs)
+
+
+def moved_pods(comparison: Comparison) -> list[str]:
+    return list(dict.fromkeys(pod for each in comparison.differences for pod, _, _ in each.moved))

@@ -1,0 +1,146 @@
+"""`mooring explain`: why is this pod there, or nowhere, and what would make it fit?"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from mooring.cli import output
+from mooring.cli.explain_tables import write_explanation, write_node
+from mooring.cli.inputs import (
+    cluster_paths,
+    config_option,
+    duration,
+    naming,
+    read_cluster,
+    read_config,
+)
+from mooring.cli.main import NO
+from mooring.explain.counterfactuals import Counterfactuals, find_counterfactuals
+from mooring.explain.explanation import Explanation, Inquiry, find_pod, inquire
+from mooring.sim.simulation import SimOptions
+
+DEFAULT_TOP = 3
+
+
+@click.command()
+@click.argument("pod", metavar="POD")
+@cluster_paths
+@config_option
+@click.option(
+    "--node", "node_name", metavar="NAME", help="Show this one node in full: why not here?"
+)
+@click.option(
+    "--as-is",
+    is_flag=True,
+    help="Take the files as they are: place nothing before looking at the pod.",
+)
+@click.option("--seed", type=int, help="Spread ties between equally good nodes by this number.")
+@click.option(
+    "--until",
+    "until_s",
+    type=duration,
+    metavar="DURATION",
+    help="Simulate up to this virtual time: 1h30m, 90s or 5400. Otherwise until nothing can change.",
+)
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    default=DEFAULT_TOP,
+    show_default=True,
+    metavar="N",
+    help="How many of the best nodes to show with their scores.",
+)
+@click.option(
+    "--budget",
+    "budget_s",
+    type=duration,
+    default="2s",
+    show_default=True,
+    metavar="DURATION",
+    help="How long to look for changes that would make a pending pod fit; 0 does not look.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "form",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="json has every node with every plugin.",
+)
+def explain(
+    pod: str,
+    paths: tuple[str, ...],
+    filenames: tuple[str, ...],
+    config_path: str | None,
+    node_name: str | None,
+    as_is: bool,
+    seed: int | None,
+    until_s: float | None,
+    top: int,
+    budget_s: float,
+    form: str,
+) -> None:
+    """Say why a pod goes where it goes, or nowhere, and what would make it fit.
+
+    POD is a name, or namespace/name where the name is not enough. PATH is as for `mooring simulate`.
+    The cluster is simulated first. A pod that is placed in the simulation is explained by the cluster as it
+    was at that moment; a pending one by the cluster as it is at the end; one that came with its node as
+    if it had to be placed anew.
+
+    Exits 0 if the pod has a node or would get one, 1 if it fits nowhere or is not let in, 2 if the
+    question cannot be answered.
+
+    \b
+    Examples:
+      mooring explain web-0 -f cluster/
+      mooring explain shop/web-0 cluster.yaml --node worker-3
+      mooring explain train-7 cluster.yaml --config scheduler.yaml --budget 10s
+      mooring explain web-0 cluster.yaml -o json | jq '.nodes[] | select(.fits)'
+    """
+    manifests = read_cluster(paths, filenames)
+    key = find_pod(manifests.objects, pod)
+    options = SimOptions(config=read_config(config_path), seed=seed)
+    with naming(config_path):
+        inquiry = inquire(manifests.objects, options, watched=key, until_s=until_s, as_read=as_is)
+    try:
+        explanation = inquiry.explain(key)
+        if node_name is not None:
+            explanation.node_view(node_name)
+        changes = None
+        if not explanation.fits and node_name is None and budget_s > 0:
+            changes = _changes(inquiry, key, budget_s)
+    finally:
+        inquiry.world.close()
+    _write(explanation, changes, node_name=node_name, top=top, form=form)
+    sys.exit(0 if explanation.fits else NO)
+
+
+def _changes(inquiry: Inquiry, key: str, budget_s: float) -> Counterfactuals | None:
+    pod = inquiry.world.pod(key)
+    if pod is None:
+        return None
+    return find_counterfactuals(inquiry.world, pod, budget_s=budget_s)
+
+
+def _write(
+    explanation: Explanation,
+    changes: Counterfactuals | None,
+    *,
+    node_name: str | None,
+    top: int,
+    form: str,
+) -> None:
+    if form == "json":
+        data = explanation.to_data()
+        if node_name is not None:
+            data["nodes"] = [explanation.node_view(node_name).to_data()]
+        if changes is not None:
+            data["wouldFitIf"] = changes.to_data()
+        output.write_json(data)
+    elif node_name is not None:
+        write_node(explanation, node_name)
+    else:
+        write_explanation(explanation, changes, top=top)

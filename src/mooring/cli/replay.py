@@ -1,0 +1,320 @@
+"""`mooring replay`: a recorded cluster, played again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import msgspec
+
+from mooring.cli import output
+from mooring.cli.inputs import config_option, duration, naming, read_config
+from mooring.cli.main import NO
+from mooring.cli.output import Column, Page, counted
+from mooring.cli.plots import Line, Panel, plot
+from mooring.cli.progress import Progress
+from mooring.cli.simulation_tables import when
+from mooring.errors import InputError
+from mooring.explain.over_time import ReplayReport, Sample
+from mooring.explain.over_time import replay as replay_trace
+from mooring.objects.meta import encode_hook
+from mooring.scheduler.scheduling_cycle import Decision
+from mooring.sim.simulation import SimOptions
+from mooring.sim.traces.openb import Sharing
+from mooring.sim.traces.reading import TraceOptions, read_trace
+from mooring.sim.traces.trace import Trace
+
+_TABLE_ROWS = 12
+_MOST_PENDING = 10
+
+
+@click.command()
+@click.argument("path", metavar="TRACE", type=click.Path(path_type=Path))
+@click.option(
+    "--nodes",
+    "nodes_path",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The file of the nodes, if it does not lie beside that of the pods.",
+)
+@config_option
+@click.option("--seed", type=int, help="Spread ties between equally good nodes by this number.")
+@click.option(
+    "--until",
+    "until_s",
+    type=duration,
+    metavar="DURATION",
+    help="Stop at this virtual time: 72h, 90s or 5400. Otherwise when the trace ends.",
+)
+@click.option("--endless", is_flag=True, help="Pods never end, so the cluster fills up.")
+@click.option(
+    "--gpu-sharing",
+    type=click.Choice([each.value for each in Sharing]),
+    default=Sharing.POOL.value,
+    show_default=True,
+    help="OpenB: the shares of GPUs come from the sum of a node, or take a whole GPU each.",
+)
+@click.option(
+    "--priority",
+    "priorities",
+    multiple=True,
+    metavar="QOS=N",
+    help="OpenB: the priority of a quality of service, as LS=1000; may be repeated. Otherwise 0.",
+)
+@click.option(
+    "--samples",
+    type=click.IntRange(min=1, max=100_000),
+    default=200,
+    show_default=True,
+    help="At how many moments to measure.",
+)
+@click.option(
+    "--plot",
+    "plot_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Draw the measures over time as SVG.",
+)
+@click.option(
+    "--manifests",
+    "manifests_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the trace's nodes and pods as Kubernetes JSON for other commands, and play nothing.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "form",
+    type=click.Choice(["table", "json", "csv"]),
+    default="table",
+    show_default=True,
+    help="csv has one line a moment.",
+)
+def replay(
+    path: Path,
+    nodes_path: Path | None,
+    config_path: str | None,
+    seed: int | None,
+    until_s: float | None,
+    endless: bool,
+    gpu_sharing: str,
+    priorities: tuple[str, ...],
+    samples: int,
+    plot_path: Path | None,
+    manifests_path: Path | None,
+    form: str,
+) -> None:
+    """Play a recorded cluster again, and measure it over virtual time.
+
+    TRACE is a folder or a file of pods: the OpenB GPU trace, or mooring's own form in CSV or Parquet
+    (docs/traces.md). Pods arrive when they did, and run as long as they did once they have a node.
+
+    Exits 0 if every pod that came was placed, 1 if some were not, 2 if the trace cannot be used.
+
+    \b
+    Examples:
+      mooring replay openb/ --plot openb.svg
+      mooring replay openb/ --endless --config most-allocated.yaml -o csv > filling.csv
+      mooring replay openb/ --manifests openb.json && mooring simulate openb.json
+    """
+    options = TraceOptions(Sharing(gpu_sharing), dict(_priority(text) for text in priorities))
+    trace = read_trace(path, nodes_path=nodes_path, options=options)
+    if not trace.nodes:
+        click.echo("warning: the trace has no nodes, so no pod can be placed", err=True)
+    if manifests_path is not None:
+        _write_file(manifests_path, _manifests(trace))
+        what = f"{counted(len(trace.nodes), 'node')} and {counted(len(trace.pods), 'pod')}"
+        click.echo(f"wrote {what} to {manifests_path}", err=True)
+        return
+    sim_options = SimOptions(config=read_config(config_path), seed=seed)
+    with naming(config_path):
+        report = _played(trace, sim_options, samples=samples, endless=endless, until_s=until_s)
+    if plot_path is not None:
+        _write_file(plot_path, _plot(report).encode())
+    match form:
+        case "json":
+            output.write_json(report.to_data())
+        case "csv":
+            output.write_csv(*_csv(report))
+        case _:
+            _write_tables(report)
+    sys.exit(0 if report.placed == report.arrived else NO)
+
+
+def _played(
+    trace: Trace, options: SimOptions, *, samples: int, endless: bool, until_s: float | None
+) -> ReplayReport:
+    with Progress("playing", total=len(trace.pods)) as progress:
+        seen: set[str] = set()
+
+        def count(decision: Decision) -> None:
+            seen.add(decision.pod.uid)
+            progress.update(len(seen))
+
+        report = replay_trace(
+            trace,
+            SimOptions(config=options.config, seed=options.seed, on_decision=count),
+            samples=samples,
+            pods_end=not endless,
+            until_s=until_s,
+        )
+    for error in report.errors:
+        click.echo(f"warning: {error}", err=True)
+    return report
+
+
+def _priority(text: str) -> tuple[str, int]:
+    qos, _, number = text.partition("=")
+    try:
+        return qos, int(number)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is not QOS=N; write LS=1000", param_hint="--priority"
+        ) from None
+
+
+def _manifests(trace: Trace) -> bytes:
+    items = trace.objects()
+    document = {"apiVersion": "v1", "kind": "List", "items": items}
+    return msgspec.json.encode(document, enc_hook=encode_hook) + b"\n"
+
+
+def _write_file(path: Path, content: bytes) -> None:
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise InputError([f"{path}: cannot be written: {error.strerror or error}"]) from error
+
+
+# The forms
+
+
+def _write_tables(report: ReplayReport) -> None:
+    page = Page()
+    if report.samples:
+        page.heading("OVER TIME")
+        resources = [each.resource for each in report.samples[0].resources]
+        page.table(
+            (
+                Column("TIME", right=True),
+                Column("RUNNING", right=True),
+                Column("PENDING", right=True),
+                Column("PREEMPTED", right=True),
+                Column("NODES", right=True),
+                *(Column(f"{name.upper()}", right=True) for name in resources),
+                *(Column(f"{name.upper()} FRAGM.", right=True) for name in resources),
+            ),
+            (_table_row(sample) for sample in _some(report.samples)),
+        )
+    if report.pending:
+        page.heading("PENDING AT THE END")
+        page.table(
+            (Column("POD"), Column("WHY", wraps=True)),
+            ((each.pod, each.message) for each in report.pending[:_MOST_PENDING]),
+        )
+        if len(report.pending) > _MOST_PENDING:
+            more = counted(len(report.pending) - _MOST_PENDING, "more pod")
+            page.line(f"… and {more}; --output json has all", "dim")
+    page.line()
+    for note in report.notes:
+        page.line(f"note: {note}", "dim")
+    page.line(_summary(report), "bold green" if report.placed == report.arrived else "bold yellow")
+    page.write()
+
+
+def _some(samples: tuple[Sample, ...]) -> Iterator[Sample]:
+    """Evenly picked; the first and the last are always there."""
+    count = min(_TABLE_ROWS, len(samples))
+    last = len(samples) - 1
+    yield from (samples[round(i * last / max(count - 1, 1))] for i in range(count))
+
+
+def _table_row(sample: Sample) -> list[str]:
+    return [
+        when(sample.at_s),
+        f"{sample.running:,}",
+        f"{sample.pending:,}",
+        f"{sample.preempted:,}",
+        f"{sample.nodes_in_use:,}",
+        *(_percent(each.utilisation) for each in sample.resources),
+        *(_percent(each.fragmentation) for each in sample.resources),
+    ]
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f}%"
+
+
+def _summary(report: ReplayReport) -> str:
+    parts = [f"{report.placed:,} of {counted(report.arrived, 'pod')} placed"]
+    if report.pending:
+        parts.append(f"{len(report.pending):,} pending")
+    if report.never_placed:
+        parts.append(f"{report.never_placed:,} left without a node")
+    if report.preempted:
+        parts.append(f"{report.preempted:,} preempted")
+    waiting = report.waiting
+    if waiting is not None:
+        parts.append(f"waited {when(waiting.mean_s)} on average, {when(waiting.longest_s)} at most")
+    return (
+        f"{', '.join(parts)}; on {counted(report.nodes, 'node')}, {when(report.elapsed_s)} of virtual"
+        f" time in {report.took_s:.1f} s"
+    )
+
+
+def _csv(report: ReplayReport) -> tuple[list[str], Iterator[list[object]]]:
+    resources = [each.resource for each in report.samples[0].resources] if report.samples else []
+    columns = ["at_seconds", "arrived", "ended", "running", "pending", "preempted", "nodes_in_use"]
+    for kind in ("utilisation", "imbalance", "fragmentation"):
+        columns += [f"{kind}.{name}" for name in resources]
+    return columns, map(_csv_row, report.samples)
+
+
+def _csv_row(sample: Sample) -> list[object]:
+    shares = [
+        *(each.utilisation for each in sample.resources),
+        *(each.imbalance for each in sample.resources),
+        *(each.fragmentation for each in sample.resources),
+    ]
+    return [
+        sample.at_s,
+        sample.arrived,
+        sample.ended,
+        sample.running,
+        sample.pending,
+        sample.preempted,
+        sample.nodes_in_use,
+        *("" if share is None else share for share in shares),
+    ]
+
+
+def _plot(report: ReplayReport) -> str:
+    samples = report.samples
+    resources = [each.resource for each in samples[0].resources] if samples else []
+
+    def shares(kind: str) -> list[Line]:
+        return [
+            Line(name, [getattr(sample.resources[i], kind) for sample in samples])
+            for i, name in enumerate(resources)
+        ]
+
+    return plot(
+        f"{report.trace}: {report.placed:,} of {report.arrived:,} pods placed",
+        [sample.at_s for sample in samples],
+        [
+            Panel("Utilisation", shares("utilisation"), shares=True),
+            Panel("Fragmentation of what is free", shares("fragmentation"), shares=True),
+            Panel(
+                "Pods",
+                [
+                    Line("running", [sample.running for sample in samples]),
+                    Line("pending", [sample.pending for sample in samples]),
+                    Line("preempted so far", [sample.preempted for sample in samples]),
+                ],
+            ),
+            Panel("Nodes in use", [Line("nodes", [each.nodes_in_use for each in samples])]),
+        ],
+    )

@@ -1,0 +1,161 @@
+"""`mooring run`: schedule a real cluster."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from msgspec.structs import replace
+
+from mooring.cli.cluster_options import check_installed, kubeconfig_options, log_options
+from mooring.cli.inputs import config_option, duration
+from mooring.config import (
+    DEFAULT_GATES,
+    Duration,
+    KubeSchedulerConfiguration,
+    config_problems,
+)
+from mooring.errors import ConfigError
+
+
+@click.command()
+@kubeconfig_options
+@config_option
+@click.option(
+    "--leader-elect/--no-leader-elect",
+    default=None,
+    help="Whether to schedule only while holding the lease; by default as the configuration says,"
+    " which is to do so.",
+)
+@click.option("--leader-elect-lease-duration", type=duration, metavar="DURATION")
+@click.option("--leader-elect-renew-deadline", type=duration, metavar="DURATION")
+@click.option("--leader-elect-retry-period", type=duration, metavar="DURATION")
+@click.option("--leader-elect-resource-name", metavar="NAME")
+@click.option("--leader-elect-resource-namespace", metavar="NAME")
+@click.option("--kube-api-qps", type=float, metavar="N", help="Requests a second, at most.")
+@click.option("--kube-api-burst", type=int, metavar="N", help="Requests at once, at most.")
+@click.option(
+    "--bind-address",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="Where /healthz, /readyz, /metrics and the like are served, to whoever can reach it.",
+)
+@click.option(
+    "--port",
+    "--secure-port",
+    type=click.IntRange(0, 65535),
+    default=10259,
+    show_default=True,
+    metavar="N",
+    help="0 serves nothing.",
+)
+@click.option("--tls-cert-file", default="", metavar="FILE", help="Serve HTTPS with this.")
+@click.option("--tls-private-key-file", default="", metavar="FILE")
+@click.option(
+    "--drain-timeout",
+    type=duration,
+    default="20s",
+    show_default=True,
+    metavar="DURATION",
+    help="How long bindings may take to end on SIGTERM.",
+)
+@click.option("--seed", type=int, help="Break ties between equally good nodes by this number.")
+@log_options
+def run(
+    kubeconfig: str | None,
+    context: str | None,
+    config_path: str | None,
+    bind_address: str,
+    port: int,
+    tls_cert_file: str,
+    tls_private_key_file: str,
+    drain_timeout: float,
+    seed: int | None,
+    verbosity: int,
+    logging_format: str,
+    **flags: Any,
+) -> None:
+    """Schedule the pods of a real cluster.
+
+    SIGTERM and SIGINT stop it in good order, a second one at once. SIGHUP, or a change of the file,
+    reloads the configuration and its plugins; SIGUSR2 logs what is in the queue and on the nodes.
+
+    Exits 0 if it was asked to stop, 1 if it lost its lease, ran without leader election (as
+    kube-scheduler does) or could not go on, 2 if it could not start.
+
+    \b
+    Examples:
+      mooring run --kubeconfig ~/.kube/config
+      mooring run --config scheduler.yaml --no-leader-elect -v 4
+    """
+    check_installed()
+    import asyncio
+
+    from mooring.live import logs
+    from mooring.live.operations import Listen
+    from mooring.live.reload import ConfigSource
+    from mooring.live.runner import RunOptions
+    from mooring.live.runner import run as run_live
+    from mooring.live.session import connector
+
+    logs.set_up(logging_format, verbosity)
+    path = None if config_path is None else Path(config_path)
+    source = ConfigSource(path, _override(flags))
+    config = source.load()
+    named = kubeconfig or config.client_connection.kubeconfig
+    options = RunOptions(
+        source=source,
+        listen=Listen(bind_address, port, tls_cert_file, tls_private_key_file),
+        drain_s=drain_timeout,
+        seed=seed,
+    )
+    connect = connector(Path(named) if named else None, context)
+    sys.exit(asyncio.run(run_live(options, config, connect)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Flag:
+    """A flag and the field of the configuration that it stands for."""
+
+    name: str
+    part: str
+    field: str
+    is_duration: bool = False
+
+
+_FLAGS = (
+    _Flag("leader_elect", "leader_election", "leader_elect"),
+    _Flag("leader_elect_lease_duration", "leader_election", "lease_duration", True),
+    _Flag("leader_elect_renew_deadline", "leader_election", "renew_deadline", True),
+    _Flag("leader_elect_retry_period", "leader_election", "retry_period", True),
+    _Flag("leader_elect_resource_name", "leader_election", "resource_name"),
+    _Flag("leader_elect_resource_namespace", "leader_election", "resource_namespace"),
+    _Flag("kube_api_qps", "client_connection", "qps"),
+    _Flag("kube_api_burst", "client_connection", "burst"),
+)
+
+
+def _override(
+    given: dict[str, Any],
+) -> Callable[[KubeSchedulerConfiguration], KubeSchedulerConfiguration]:
+    """Flags that were given win over the file. Raises ConfigError if that makes no sense."""
+
+    def override(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
+        for flag in _FLAGS:
+            value = given.get(flag.name)
+            if value is not None:
+                if flag.is_duration:
+                    value = Duration(int(value * 1_000_000_000))
+                part = replace(getattr(config, flag.part), **{flag.field: value})
+                config = replace(config, **{flag.part: part})
+        problems = list(config_problems(config, DEFAULT_GATES))
+        if problems:
+            raise ConfigError(problems)
+        return config
+
+    return override

@@ -1,0 +1,124 @@
+"""`mooring shadow`: would mooring decide as the scheduler of a cluster does?"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from mooring.cli import output
+from mooring.cli.cluster_options import check_installed, kubeconfig_options, log_options
+from mooring.cli.inputs import config_option, duration
+from mooring.cli.main import NO
+
+if TYPE_CHECKING:
+    from mooring.live.shadow import Comparison
+    from mooring.live.shadow_run import ShadowReport
+
+
+@click.command()
+@kubeconfig_options
+@config_option
+@click.option(
+    "--for",
+    "for_s",
+    type=duration,
+    metavar="DURATION",
+    help="Stop after this long; otherwise when interrupted.",
+)
+@click.option("--pods", type=click.IntRange(min=1), metavar="N", help="Stop after so many pods.")
+@click.option("--all", "show_all", is_flag=True, help="Also show the pods where both agree.")
+@click.option(
+    "-o",
+    "--output",
+    "form",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="json has one line a pod, and one with the sums at the end.",
+)
+@log_options
+def shadow(
+    kubeconfig: str | None,
+    context: str | None,
+    config_path: str | None,
+    for_s: float | None,
+    pods: int | None,
+    show_all: bool,
+    form: str,
+    verbosity: int,
+    logging_format: str,
+) -> None:
+    """Watch another scheduler at work, and say where mooring would decide otherwise.
+
+    Only reads: nothing is bound and nothing is written. For every pod that is bound or refused while
+    this runs, mooring decides too, on the cluster as it stood, and says why where the two differ.
+    Equally good nodes are no difference.
+
+    Exits 0 if both agreed on every pod, 1 if they differed, 2 if the cluster cannot be watched.
+
+    \b
+    Examples:
+      mooring shadow --kubeconfig ~/.kube/config --for 10m
+      mooring shadow --config scheduler.yaml -o json | jq 'select(.agrees == false)'
+    """
+    check_installed()
+    import asyncio
+
+    from mooring.live import logs
+    from mooring.live.reload import ConfigSource
+    from mooring.live.session import connector
+    from mooring.live.shadow_run import ShadowOptions, run_shadow
+
+    logs.set_up(logging_format, verbosity)
+    config = ConfigSource(None if config_path is None else Path(config_path)).load()
+    named = kubeconfig or config.client_connection.kubeconfig
+    write = _write_json if form == "json" else _write_row
+
+    def tell(comparison: Comparison) -> None:
+        if show_all or form == "json" or not comparison.verdict.agrees:
+            write(comparison)
+
+    report = asyncio.run(
+        run_shadow(
+            config,
+            connector(Path(named) if named else None, context),
+            ShadowOptions(for_s=for_s, pods=pods),
+            tell,
+        )
+    )
+    _write_sums(report, form)
+    sys.exit(0 if report.agreed == report.compared else NO)
+
+
+def _write_json(comparison: Comparison) -> None:
+    output.write(msgspec.json.encode(comparison.to_data()).decode() + "\n")
+
+
+def _write_row(comparison: Comparison) -> None:
+    """A line at a time, as it happens, so columns have fixed widths."""
+    best = ", ".join(comparison.best)
+    if comparison.best_count > len(comparison.best):
+        best += f", … ({comparison.best_count})"
+    line = (
+        f"{comparison.verdict.value:<12} {comparison.pod:<44}"
+        f" {comparison.actual or '-':<24} {best or '-'}\n"
+    )
+    if comparison.explanation:
+        line += f"{'':<13}{comparison.explanation}\n"
+    output.write(line)
+
+
+def _write_sums(report: ShadowReport, form: str) -> None:
+    if form == "json":
+        output.write(msgspec.json.encode(report.to_data()).decode() + "\n")
+        return
+    share = f" ({100 * report.agreed / report.compared:.1f} %)" if report.compared else ""
+    sums = ", ".join(f"{count} {name}" for name, count in report.by_verdict.items())
+    output.write(
+        f"{output.counted(report.compared, 'pod')} compared, {report.agreed} agreed{share}"
+        f"{': ' + sums if sums else ''}\n"
+    )

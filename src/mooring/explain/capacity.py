@@ -1,0 +1,386 @@
+"""How many more fit, and how many nodes are missing: answered by the engine, never by division.
+
+Every question is asked of the *settled* cluster: everything that fits has been placed. All pods are taken to
+be there at the same time, so how long they say they run is left out of account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from math import ceil
+
+import msgspec
+from msgspec.structs import replace as changed
+
+from mooring.objects.controllers import made_by_controllers
+from mooring.objects.defaults import Defaults
+from mooring.objects.generated_names import generated_uid
+from mooring.objects.kinds import DaemonSet
+from mooring.objects.meta import KubeObject, encode_hook
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod, PodStatus
+from mooring.objects.requests import amounts
+from mooring.scheduler.scheduling_cycle import Decision
+from mooring.sim.api import RUN_SECONDS
+from mooring.sim.report import Pending, build_report
+from mooring.sim.simulation import SimOptions, Simulation
+
+HOSTNAME = "kubernetes.io/hostname"
+
+#: Whom these refuse, more pods on the nodes will not help: what they look at only ever gets less.
+_FINAL = frozenset(
+    ("NodeResourcesFit", "NodeAffinity", "TaintToleration", "NodeName", "NodeUnschedulable")
+)
+#: The least number of nodes that is tried before a search gives up.
+_FEWEST_TO_TRY = 16
+
+OnProgress = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A cluster in which everything that fits has been placed."""
+
+    #: Everything but the pods that wait.
+    objects: tuple[KubeObject, ...]
+    waiting: tuple[Pod, ...]
+    pending: tuple[Pending, ...]
+    #: Pods that had to go for others while it settled.
+    evicted: tuple[str, ...]
+    options: SimOptions
+
+    @property
+    def nodes(self) -> list[Node]:
+        return [obj for obj in self.objects if isinstance(obj, Node)]
+
+
+def settle(objects: Sequence[KubeObject], options: SimOptions) -> Settled:
+    """Raises InputError and ConfigError."""
+    with Simulation(options) as simulation:
+        simulation.load(_without_run_time(obj) for obj in objects)
+        simulation.run()
+        report = build_report(simulation)
+        stored = list(simulation.api.all(KubeObject))
+    waiting = tuple(obj for obj in stored if _waits(obj) and isinstance(obj, Pod))
+    return Settled(
+        objects=tuple(obj for obj in stored if not _waits(obj)),
+        waiting=waiting,
+        pending=report.pending,
+        evicted=tuple(victim.pod for each in report.preemptions for victim in each.victims),
+        options=replace(options, on_decision=None),
+    )
+
+
+# How many more
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A pod to add, and how many of it in a round."""
+
+    pod: Pod
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many more fit."""
+
+    #: Whole rounds: with one template, pods.
+    rounds: int
+    #: Template's pod → how many of it fit, in whole rounds.
+    pods: dict[str, int]
+    #: The pod that ended it and why; "" if the limit did.
+    stopped_at: str
+    stopped_by: str
+    #: Node → how many pods of whole rounds and of the last one went there.
+    nodes: dict[str, int]
+
+    @property
+    def limited(self) -> bool:
+        return not self.stopped_at
+
+
+def how_many_more(
+    settled: Settled,
+    templates: Sequence[Template],
+    *,
+    limit: int,
+    on_progress: OnProgress | None = None,
+) -> Room:
+    """Add rounds one pod after another, as the scheduler would place them, until one does not fit.
+
+    Nothing is preempted for them.
+    """
+    last = _LastDecision()
+    nodes: dict[str, int] = {}
+    order = [template.pod for template in templates for _ in range(template.count)]
+    rounds, stopped = 0, None
+    with Simulation(replace(settled.options, on_decision=last.note)) as simulation:
+        simulation.load(settled.objects)
+        simulation.run()
+        while rounds < limit and stopped is None:
+            for i, pod in enumerate(order):
+                copy = simulation.api.create(_copy_of(pod, rounds * len(order) + i))
+                simulation.run()
+                stored = simulation.api.get(Pod, copy.key)
+                if stored is None or not stored.node_name:
+                    stopped = (pod, last.message_for(copy) or _last_failure(simulation, copy))
+                    break
+                nodes[stored.node_name] = nodes.get(stored.node_name, 0) + 1
+            else:
+                rounds += 1
+                if on_progress is not None:
+                    on_progress(rounds)
+    return Room(
+        rounds=rounds,
+        pods={each.pod.key: each.count * rounds for each in templates},
+        stopped_at=stopped[0].key if stopped else "",
+        stopped_by=stopped[1] if stopped else "",
+        nodes=nodes,
+    )
+
+
+# How many nodes
+
+
+@dataclass(frozen=True, slots=True)
+class NodesToAdd:
+    """The smallest number of nodes that places everything that waits."""
+
+    template: str
+    #: Pods that wait before any node is added.
+    waiting: int
+    #: None if no number was enough.
+    count: int | None
+    #: Pods that do not even fit onto such a node while it is empty: pod and why.
+    hopeless: tuple[tuple[str, str], ...] = ()
+    #: Number of nodes that was tried → whether it was enough, in the order they were tried.
+    probes: dict[int, bool] = field(default_factory=dict)
+    #: What waits with as many nodes as were tried at most, if that was not enough.
+    left: tuple[Pending, ...] = ()
+
+    @property
+    def monotone(self) -> bool:
+        """Whether more nodes never did worse than fewer, in all that was tried."""
+        enough = [n for n, ok in self.probes.items() if ok]
+        short = [n for n, ok in self.probes.items() if not ok]
+        return not enough or not short or max(short) < min(enough)
+
+
+def nodes_to_add(
+    settled: Settled,
+    template: Node,
+    *,
+    most: int | None = None,
+    on_progress: OnProgress | None = None,
+) -> NodesToAdd:
+    """Search by doubling, then by halving; one node fewer is known not to do, two more are tried too.
+
+    Schedulers are not monotone by nature, so the numbers next to the answer are tried and not taken on trust.
+    """
+    adding = _Adding(settled, template, on_progress)
+    answer = NodesToAdd(template.name, len(settled.waiting), 0)
+    if not settled.waiting:
+        return answer
+    hopeless = adding.find_hopeless()
+    answer = replace(answer, hopeless=tuple((pod.key, why) for pod, why in hopeless.values()))
+    if len(hopeless) == len(settled.waiting):
+        return replace(answer, count=None)
+    adding.expected = [pod for pod in settled.waiting if pod.uid not in hopeless]
+    limit = most or max(_FEWEST_TO_TRY, 2 * len(adding.expected))
+    count = _smallest(adding.is_enough, start=min(adding.lower_bound(), limit), limit=limit)
+    left = () if count is not None else adding.left
+    return replace(answer, count=count, probes=dict(adding.probes), left=left)
+
+
+def _smallest(is_enough: Callable[[int], bool], *, start: int, limit: int) -> int | None:
+    """The least n ≥ 1 that is enough, if more is never worse; None if `limit` is not."""
+    too_few, n = 0, start
+    while not is_enough(n):
+        if n >= limit:
+            return None
+        too_few, n = n, min(2 * n, limit)
+    while n - too_few > 1:
+        middle = (n + too_few) // 2
+        if is_enough(middle):
+            n = middle
+        else:
+            too_few = middle
+    for more in (n + 1, n + 2):
+        is_enough(more)
+    return n
+
+
+class _Adding:
+    """Tries numbers of nodes."""
+
+    def __init__(self, settled: Settled, template: Node, on_progress: OnProgress | None) -> None:
+        self._settled = settled
+        self._template = template
+        self._on_progress = on_progress
+        self._daemon_sets = [obj for obj in settled.objects if isinstance(obj, DaemonSet)]
+        #: The pods that are to be placed.
+        self.expected: Sequence[Pod] = settled.waiting
+        self.probes: dict[int, bool] = {}
+        #: Of the last number that was not enough.
+        self.left: tuple[Pending, ...] = ()
+
+    def find_hopeless(self) -> dict[str, tuple[Pod, str]]:
+        """By UID: the pods that fit onto no node even if they were alone with an empty one; and why."""
+        last = _LastDecision()
+        found: dict[str, tuple[Pod, str]] = {}
+        verdicts: dict[bytes, str] = {}
+        with Simulation(replace(self._settled.options, on_decision=last.note)) as simulation:
+            simulation.load((*self._settled.objects, *self._added(1)))
+            simulation.run()
+            for pod in self._settled.waiting:
+                shape = _shape(pod)
+                if shape not in verdicts:
+                    verdicts[shape] = _tried_alone(simulation, pod, last)
+                if verdicts[shape]:
+                    found[pod.uid] = (pod, verdicts[shape])
+        return found
+
+    def lower_bound(self) -> int:
+        """By the requests alone. Only where the search starts: it does not rely on this."""
+        offered = amounts(self._template.status.allocatable)
+        wanted: dict[str, int] = {}
+        for pod in self.expected:
+            for resource, amount in pod.requests.items():
+                wanted[resource] = wanted.get(resource, 0) + amount
+        bounds = [
+            ceil(amount / offered[resource])
+            for resource, amount in wanted.items()
+            if offered.get(resource)
+        ]
+        return max(1, *bounds) if bounds else 1
+
+    def is_enough(self, count: int) -> bool:
+        if count not in self.probes:
+            self.probes[count] = self._probe(count)
+            if self._on_progress is not None:
+                self._on_progress(len(self.probes))
+        return self.probes[count]
+
+    def _probe(self, count: int) -> bool:
+        failed = False
+        expected = {pod.uid for pod in self.expected}
+
+        def note(decision: Decision) -> None:
+            nonlocal failed
+            if (
+                decision.node_name is None
+                and decision.pod.uid in expected
+                and decision.diagnosis.unschedulable_plugins <= _FINAL
+            ):
+                # Nothing that comes later can make up for this.
+                failed = True
+                simulation.loop.stop()
+
+        with Simulation(replace(self._settled.options, on_decision=note)) as simulation:
+            simulation.load((*self._settled.objects, *self._added(count), *self.expected))
+            simulation.run()
+            report = build_report(simulation)
+        enough = not failed and not report.pending and not report.preemptions
+        if not enough:
+            self.left = report.pending
+        return enough
+
+    def _added(self, count: int) -> Iterator[KubeObject]:
+        """The nodes, and the daemons that would run on them."""
+        nodes = [_node_like(self._template, i + 1) for i in range(count)]
+        yield from nodes
+        if self._daemon_sets:
+            known = [obj for obj in self._settled.objects if isinstance(obj, Node | Pod)]
+            defaults = Defaults(self._settled.objects)
+            objects = [*self._daemon_sets, *known, *nodes]
+            made = made_by_controllers(objects, admit=defaults.spec)
+            for each in made[: len(self._daemon_sets)]:
+                yield from (defaults.of(obj) for obj in each)
+
+
+# Small steps
+
+
+@dataclass(slots=True)
+class _LastDecision:
+    decision: Decision | None = None
+
+    def note(self, decision: Decision) -> None:
+        self.decision = decision
+
+    def message_for(self, pod: Pod) -> str:
+        """Why it fits nowhere; "" if the last decision was not about that."""
+        decision = self.decision
+        if decision is None or decision.pod.uid != pod.uid or decision.node_name is not None:
+            return ""
+        return decision.diagnosis.fit_error
+
+
+def _last_failure(simulation: Simulation, pod: Pod) -> str:
+    return simulation.story.last_failure.get(pod.uid, "it was neither placed nor refused")
+
+
+def _tried_alone(simulation: Simulation, pod: Pod, last: _LastDecision) -> str:
+    """Why the pod can never be placed; "" if it can, or if that depends on other pods."""
+    tried = simulation.api.create(_copy_of(pod, 0))
+    simulation.run()
+    why, decision = last.message_for(tried), last.decision
+    simulation.api.delete(tried)
+    simulation.run()
+    if not why or decision is None:
+        return ""
+    return why if decision.diagnosis.unschedulable_plugins <= _FINAL else ""
+
+
+def _waits(obj: KubeObject) -> bool:
+    return isinstance(obj, Pod) and not obj.node_name and not obj.finished
+
+
+def _without_run_time(obj: KubeObject) -> KubeObject:
+    if not isinstance(obj, Pod) or RUN_SECONDS not in obj.metadata.annotations:
+        return obj
+    kept = {key: value for key, value in obj.metadata.annotations.items() if key != RUN_SECONDS}
+    return changed(obj, metadata=changed(obj.metadata, annotations=kept))
+
+
+def unbound(pod: Pod, *, name: str = "", **spec: object) -> Pod:
+    """The pod as its controller would make it again: without a node, and with nothing behind it."""
+    bare = _without_run_time(pod)
+    name = name or pod.name
+    metadata = changed(
+        bare.metadata,
+        name=name,
+        uid=generated_uid("", "Pod", pod.namespace, f"{name} again"),
+        deletion_timestamp=None,
+    )
+    return changed(
+        pod,
+        metadata=metadata,
+        spec=changed(pod.spec, node_name="", **spec),
+        status=PodStatus(),
+    )
+
+
+def _copy_of(pod: Pod, number: int) -> Pod:
+    return unbound(pod, name=f"{pod.name}-more-{number + 1}", preemption_policy="Never")
+
+
+def _node_like(template: Node, number: int) -> Node:
+    name = f"{template.name}-added-{number}"
+    metadata = changed(
+        template.metadata,
+        name=name,
+        uid=generated_uid("", "Node", "", name),
+        labels={**template.labels, HOSTNAME: name},
+    )
+    return changed(template, metadata=metadata, spec=changed(template.spec, unschedulable=False))
+
+
+def _shape(pod: Pod) -> bytes:
+    """All of a pod that the scheduler may look at."""
+    return msgspec.json.encode(
+        (pod.namespace, sorted(pod.labels.items()), pod.spec), enc_hook=encode_hook
+    )

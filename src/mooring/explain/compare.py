@@ -1,0 +1,467 @@
+"""What changes if…: the same pods under several configurations, or on several clusters, side by side.
+
+Every variant is simulated in full. The first variant is the baseline that the others are held against. Then
+the few decisions to be explained are taken once more, this time in full, for the scores that led to them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from mooring.config.types import KubeSchedulerConfiguration
+from mooring.errors import ConfigError
+from mooring.explain.measures import Measures, measure, shapes_of
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.scoring import ScoreMatrix
+from mooring.objects.meta import KubeObject
+from mooring.objects.pod import Pod
+from mooring.scheduler.scheduling_cycle import Decision
+from mooring.sim.report import Pending, SimulationReport, build_report
+from mooring.sim.simulation import SimOptions, Simulation
+
+PENDING = "pending"
+#: Of a pod that a variant does not have.
+ABSENT = "-"
+
+#: How many nodes to show of each explained decision, beside those that were taken.
+_TOP_NODES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One side of a comparison."""
+
+    name: str
+    objects: Sequence[KubeObject]
+    config: KubeSchedulerConfiguration | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What came of a variant."""
+
+    variant: Variant
+    report: SimulationReport
+    measures: Measures
+    #: Every attempt in its order: the pod, and its node or None.
+    decisions: list[tuple[str, str | None]]
+    #: On the wall clock, and so not the same each time.
+    decisions_per_s: float
+    #: Pod → the node where it is or ended, `pending`, or how it went.
+    where: dict[str, str]
+
+    @property
+    def name(self) -> str:
+        return self.variant.name
+
+    @property
+    def preempted(self) -> int:
+        return sum(len(each.victims) for each in self.report.preemptions)
+
+    @property
+    def pending(self) -> dict[str, Pending]:
+        return {each.pod: each for each in self.report.pending}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeScores:
+    """A node that was compared with others."""
+
+    node: str
+    total: int
+    #: Plugin → its weighted score.
+    by_plugin: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """How one variant came to its decision."""
+
+    variant: str
+    #: None if the pod fits nowhere.
+    node: str | None
+    feasible: int
+    #: The best nodes, then those that were taken by either side; empty if there was nothing to compare.
+    scores: tuple[NodeScores, ...]
+    #: Why the pod fits nowhere.
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """A decision that came out otherwise, and why."""
+
+    pod: str
+    #: Whether both sides saw the same cluster; if not, earlier differences have their part in this one.
+    same_state: bool
+    sides: tuple[Side, Side]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A variant held against the baseline."""
+
+    variant: str
+    #: Pods that end elsewhere: pod, where by the baseline, where by the variant.
+    moved: tuple[tuple[str, str, str], ...]
+    only_pending_before: tuple[str, ...]
+    only_pending_here: tuple[str, ...]
+    why: tuple[Divergence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All variants; the first is the baseline."""
+
+    runs: tuple[Run, ...]
+    #: For every variant but the first.
+    differences: tuple[Difference, ...]
+
+    def to_data(self) -> dict[str, Any]:
+        return {
+            "baseline": self.runs[0].name,
+            "variants": [
+                {
+                    "name": run.name,
+                    "values": {key: value for key, _, value in values_of(run)},
+                    "measures": run.measures.to_data(),
+                    "pending": [
+                        {"pod": each.pod, "state": each.state, "message": each.message}
+                        for each in run.report.pending
+                    ],
+                }
+                for run in self.runs
+            ],
+            "differences": [
+                {
+                    "variant": each.variant,
+                    "moved": [
+                        {"pod": pod, "baseline": before, "variant": after}
+                        for pod, before, after in each.moved
+                    ],
+                    "onlyPendingInBaseline": list(each.only_pending_before),
+                    "onlyPendingInVariant": list(each.only_pending_here),
+                    "why": [_divergence_data(divergence) for divergence in each.why],
+                }
+                for each in self.differences
+            ],
+        }
+
+
+Stopwatch = Callable[[], float]
+OnProgress = Callable[[str, int], None]
+
+
+def compare(
+    variants: Sequence[Variant],
+    *,
+    explained: int = 3,
+    on_progress: OnProgress | None = None,
+    stopwatch: Stopwatch = time.perf_counter,
+) -> Comparison:
+    """Simulate all and hold them against the first. Raises InputError and ConfigError.
+
+    `explained` decisions of each variant are explained; `on_progress` is told the variant and how many
+    decisions it has taken.
+    """
+    runs = tuple(_run(variant, on_progress, stopwatch) for variant in variants)
+    return Comparison(runs, tuple(_difference(runs[0], run, explained) for run in runs[1:]))
+
+
+def values_of(run: Run) -> list[tuple[str, str, float | None]]:
+    """Everything that is one number: a key, words for it, the value. None: does not apply."""
+    report, measures = run.report, run.measures
+    spread = measures.spread
+    values: list[tuple[str, str, float | None]] = [
+        ("placed", "placed", len(report.placements)),
+        ("pending", "pending", len(report.pending)),
+        ("preempted", "preempted", run.preempted),
+        ("nodesInUse", "nodes in use", measures.nodes_in_use),
+    ]
+    for each in measures.resources:
+        name = each.resource
+        values += [
+            (f"utilisation.{name}", f"{name} utilisation", each.utilisation),
+            (f"imbalance.{name}", f"{name} imbalance between nodes", each.imbalance),
+            (f"fragmentation.{name}", f"{name} fragmentation", each.fragmentation),
+        ]
+    return [
+        *values,
+        ("zoneSkew.mean", "mean zone skew of workloads", spread.mean_zone_skew),
+        ("zoneSkew.max", "largest zone skew of a workload", spread.max_zone_skew),
+        ("nodeShare.mean", "mean share of a workload on one node", spread.mean_node_share),
+        ("attempts", "attempts", len(run.decisions)),
+        ("elapsedSeconds", "virtual seconds", report.elapsed_s),
+        ("decisionsPerSecond", "decisions per second", round(run.decisions_per_s, 1)),
+    ]
+
+
+# Running a variant
+
+
+def _run(variant: Variant, on_progress: OnProgress | None, stopwatch: Stopwatch) -> Run:
+    decisions: list[tuple[str, str | None]] = []
+
+    def note(decision: Decision) -> None:
+        decisions.append((decision.pod.key, decision.node_name))
+        if on_progress is not None:
+            on_progress(variant.name, len(decisions))
+
+    with _naming(variant), _simulation(variant, note) as simulation:
+        simulation.load(variant.objects)
+        started = stopwatch()
+        simulation.run()
+        took_s = stopwatch() - started
+        report = build_report(simulation)
+        shapes = shapes_of(obj for obj in variant.objects if isinstance(obj, Pod))
+        measures = measure(simulation.scheduler.cluster.infos.values(), shapes)
+    return Run(
+        variant=variant,
+        report=report,
+        measures=measures,
+        decisions=decisions,
+        decisions_per_s=len(decisions) / took_s if took_s > 0 else 0.0,
+        where=_where(variant, report),
+    )
+
+
+@contextmanager
+def _naming(variant: Variant) -> Iterator[None]:
+    """Begin every line of a ConfigError with the variant that it is about."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError([f"{variant.name}: {line}" for line in error.problems]) from error
+
+
+def _simulation(variant: Variant, on_decision: Callable[[Decision], None]) -> Simulation:
+    return Simulation(SimOptions(config=variant.config, seed=variant.seed, on_decision=on_decision))
+
+
+def _where(variant: Variant, report: SimulationReport) -> dict[str, str]:
+    where = {
+        obj.key: obj.node_name
+        for obj in variant.objects
+        if isinstance(obj, Pod) and obj.node_name and not obj.finished
+    }
+    for placed in report.placements:
+        ended = placed.state in ("preempted", "deleted")
+        where[placed.pod] = placed.state if ended else placed.node
+    for preemption in report.preemptions:
+        where.update({victim.pod: "preempted" for victim in preemption.victims})
+    where.update({each.pod: PENDING for each in report.pending})
+    return where
+
+
+# Holding two against each other
+
+
+def _difference(baseline: Run, run: Run, explained: int) -> Difference:
+    pods = list(dict.fromkeys((*baseline.where, *run.where)))
+    both = ((pod, baseline.where.get(pod, ABSENT), run.where.get(pod, ABSENT)) for pod in pods)
+    before, here = baseline.pending, run.pending
+    return Difference(
+        variant=run.name,
+        moved=tuple((pod, old, new) for pod, old, new in both if old != new),
+        only_pending_before=tuple(pod for pod in before if pod not in here),
+        only_pending_here=tuple(pod for pod in here if pod not in before),
+        why=tuple(_divergences(baseline, run, explained)),
+    )
+
+
+def _divergences(baseline: Run, run: Run, wanted: int) -> Iterable[Divergence]:
+    """The first decisions that came out otherwise, each explained from both sides."""
+    ours, theirs = _first_choices(baseline), _first_choices(run)
+    pods = [pod for pod in ours if pod in theirs and ours[pod] != theirs[pod]][:wanted]
+    if not pods:
+        return
+    first = _first_difference(baseline, run)
+    taken = {pod: {node for node in (ours[pod], theirs[pod]) if node is not None} for pod in pods}
+    left, right = _explained(baseline, taken), _explained(run, taken)
+    for pod in pods:
+        yield Divergence(pod, pod == first, (left[pod], right[pod]))
+
+
+def _first_choices(run: Run) -> dict[str, str | None]:
+    choices: dict[str, str | None] = {}
+    for pod, node in run.decisions:
+        choices.setdefault(pod, node)
+    return choices
+
+
+def _first_difference(baseline: Run, run: Run) -> str | None:
+    """The pod of the first attempt that differs, if both made it for the same pod on the same cluster."""
+    same_cluster = baseline.variant.objects is run.variant.objects
+    for (pod, node), (other, other_node) in zip(baseline.decisions, run.decisions, strict=False):
+        if pod != other:
+            return None
+        if node != other_node:
+            return pod if same_cluster else None
+    return None
+
+
+@dataclass(slots=True)
+class _Explainer:
+    """Runs a variant again up to the decisions that are to be explained."""
+
+    run: Run
+    #: Pod → the nodes to show in any case.
+    taken: dict[str, set[str]]
+    sides: dict[str, Side] = field(default_factory=dict)
+    simulation: Simulation | None = None
+
+    def note(self, decision: Decision) -> None:
+        key = decision.pod.key
+        if key not in self.taken or key in self.sides:
+            return
+        assert self.simulation is not None
+        self.sides[key] = self._side(self.simulation, decision)
+        if len(self.sides) == len(self.taken):
+            self.simulation.loop.stop()
+
+    def _side(self, simulation: Simulation, decision: Decision) -> Side:
+        side = Side(
+            variant=self.run.name,
+            node=decision.node_name,
+            feasible=decision.feasible_count,
+            scores=(),
+        )
+        if decision.node_name is None:
+            return replace(side, message=decision.diagnosis.fit_error)
+        scores = decision.scores or _scores_in_full(simulation, decision)
+        if scores is None:
+            return side
+        names = decision.diagnosis.snapshot.columns.names
+        return replace(side, scores=_top(scores, names, self.taken[decision.pod.key]))
+
+
+def _explained(run: Run, taken: dict[str, set[str]]) -> dict[str, Side]:
+    explainer = _Explainer(run, taken)
+    with _simulation(run.variant, explainer.note) as simulation:
+        explainer.simulation = simulation
+        simulation.load(run.variant.objects)
+        simulation.run()
+    return explainer.sides
+
+
+def _scores_in_full(simulation: Simulation, decision: Decision) -> ScoreMatrix | None:
+    """The scores that a kept ranking stands for; None if a single node was left."""
+    name = decision.pod.scheduler_name
+    framework, search = simulation.scheduler.frameworks[name], simulation.scheduler.searches[name]
+    state, snapshot = CycleState(), decision.diagnosis.snapshot
+    position = search.start.position
+    again = search.find_nodes_that_fit(framework, state, decision.pod, snapshot)
+    search.start.position = position
+    if len(again.feasible) < 2:
+        return None
+    return search.prioritize(framework, state, again)
+
+
+def _top(scores: ScoreMatrix, names: Sequence[str], taken: set[str]) -> tuple[NodeScores, ...]:
+    rows = scores.rows.tolist()
+    in_order = sorted(range(len(rows)), key=lambda i: (-int(scores.total[i]), names[rows[i]]))
+    shown = [i for place, i in enumerate(in_order) if place < _TOP_NODES or names[rows[i]] in taken]
+    return tuple(
+        NodeScores(
+            node=names[rows[i]],
+            total=int(scores.total[i]),
+            by_plugin={
+                plugin: int(np.int64(weight) * normalized[i])
+                for plugin, weight, normalized in zip(
+                    scores.plugins, scores.weights, scores.normalized, strict=True
+                )
+            },
+        )
+        for i in shown
+    )
+
+
+def _divergence_data(divergence: Divergence) -> dict[str, Any]:
+    return {
+        "pod": divergence.pod,
+        "sameState": divergence.same_state,
+        "sides": [
+            {
+                "variant": side.variant,
+                "node": side.node,
+                "feasible": side.feasible,
+                "message": side.message,
+                "scores": [
+                    {"node": each.node, "total": each.total, "byPlugin": each.by_plugin}
+                    for each in side.scores
+                ],
+            }
+            for side in divergence.sides
+        ],
+    }
+
+
+# Thresholds
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """How far a value may rise: to `amount`, or by `amount` (or so many percent) over the baseline."""
+
+    #: A key of `values_of`; one that ends in `.` holds for all that begin so.
+    key: str
+    amount: float
+    relative: bool = True
+    percent: bool = False
+
+    def allowed(self, baseline: float) -> float:
+        if not self.relative:
+            return self.amount
+        return baseline + (baseline * self.amount / 100 if self.percent else self.amount)
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """A value that is worse than it may be."""
+
+    variant: str
+    what: str
+    baseline: float
+    value: float
+    allowed: float
+
+
+def parse_threshold(key: str, text: str) -> Threshold:
+    """`+0` and `+10%` are over the baseline, `5` is a limit of its own. Raises ValueError."""
+    relative, percent = text.startswith("+"), text.endswith("%")
+    amount = float(text.removeprefix("+").removesuffix("%"))
+    if not 0 <= amount < float("inf") or (percent and not relative):
+        raise ValueError(f"{text!r} is not a threshold")
+    return Threshold(key, amount, relative, percent)
+
+
+def regressions(comparison: Comparison, thresholds: Iterable[Threshold]) -> list[Regression]:
+    limits = list(thresholds)
+    baseline = {key: value for key, _, value in values_of(comparison.runs[0])}
+    found = []
+    for run in comparison.runs[1:]:
+        for key, what, value in values_of(run):
+            before = baseline.get(key) or 0.0
+            for limit in limits:
+                if value is None or not _is_about(limit, key):
+                    continue
+                # Shares are rounded to four digits; what cannot be seen is no regression.
+                if value > limit.allowed(before) + 1e-9:
+                    allowed = round(limit.allowed(before), 4)
+                    found.append(Regression(run.name, what, before, value, allowed))
+    return found
+
+
+def regression_data(regression: Regression) -> dict[str, Any]:
+    return asdict(regression)
+
+
+def _is_about(limit: Threshold, key: str) -> bool:
+    return key.startswith(limit.key) if limit.key.endswith(".") else key == limit.key

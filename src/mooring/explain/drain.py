@@ -1,0 +1,103 @@
+"""Whether the cluster holds everything without some of its nodes: drained by someone, or lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mooring.errors import InputError
+from mooring.explain.capacity import Settled, unbound
+from mooring.explain.measures import ZONE
+from mooring.objects.meta import KubeObject
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+from mooring.sim.report import Pending, build_report
+from mooring.sim.simulation import Simulation
+
+#: Pods of these belong to their node, and go with it.
+_TIED_TO_A_NODE = ("DaemonSet", "Node")
+_MOST_NAMES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Survival:
+    """What becomes of the pods of nodes that go."""
+
+    nodes: tuple[str, ...]
+    #: How many pods had to find another node.
+    displaced: int
+    #: Daemons and static pods, which went with their nodes.
+    gone: int
+    #: Pods without a controller among the displaced: somebody has to make them again.
+    uncontrolled: tuple[str, ...]
+    #: The displaced that fit nowhere else.
+    unplaced: tuple[Pending, ...]
+    #: Pods that had to make room for them.
+    evicted: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        return not self.unplaced and not self.evicted
+
+
+def without_nodes(settled: Settled, names: Iterable[str]) -> Survival:
+    """Take nodes away and let the scheduler place their pods anew. Raises InputError for unknown nodes."""
+    going = tuple(dict.fromkeys(names))
+    _check_known(settled, going)
+    kept: list[KubeObject] = []
+    displaced: list[Pod] = []
+    gone = 0
+    for obj in settled.objects:
+        if isinstance(obj, Pod) and obj.node_name in going:
+            if _is_tied(obj) or obj.finished or obj.terminating:
+                gone += 1
+            else:
+                displaced.append(obj)
+        elif not _is_of_node(obj, going):
+            kept.append(obj)
+    with Simulation(settled.options) as simulation:
+        simulation.load((*kept, *(unbound(pod) for pod in displaced)))
+        simulation.run()
+        report = build_report(simulation)
+    return Survival(
+        nodes=going,
+        displaced=len(displaced),
+        gone=gone,
+        uncontrolled=tuple(pod.key for pod in displaced if pod.metadata.controller is None),
+        unplaced=report.pending,
+        evicted=tuple(victim.pod for each in report.preemptions for victim in each.victims),
+    )
+
+
+def nodes_of_zone(settled: Settled, zone: str) -> list[str]:
+    """Of a zone by its name, or of any `label=value`. Raises InputError if there is no such node."""
+    key, equals, value = zone.rpartition("=")
+    key = key if equals else ZONE
+    found = [node.name for node in settled.nodes if node.labels.get(key) == value]
+    if found:
+        return found
+    known = sorted({node.labels[key] for node in settled.nodes if key in node.labels})
+    hint = f"there are {_some(known)}" if known else f"no node has the label {key}"
+    raise InputError([f"no node is in zone {value!r} ({key}); {hint}"])
+
+
+def _check_known(settled: Settled, names: Iterable[str]) -> None:
+    known = {node.name for node in settled.nodes}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        hint = f"the cluster has {_some(sorted(known))}" if known else "the cluster has no node"
+        raise InputError([f"there is no node {name!r}; {hint}" for name in unknown])
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _is_tied(pod: Pod) -> bool:
+    owner = pod.metadata.controller
+    return owner is not None and owner.kind in _TIED_TO_A_NODE
+
+
+def _is_of_node(obj: KubeObject, names: tuple[str, ...]) -> bool:
+    return (isinstance(obj, Node) or obj.kind == "CSINode") and obj.name in names

@@ -1,0 +1,248 @@
+"""Mooring as a library: load a cluster, simulate it, ask about its pods. `docs/library.md` shows it.
+
+Everything that is returned is plain data (`to_data`) and, where pandas or polars is there, a DataFrame
+(`to_frame`).
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mooring.config import KubeSchedulerConfiguration, load_config, parse_duration
+from mooring.errors import InputError
+from mooring.explain.changes import Change, apply_changes
+from mooring.explain.counterfactuals import (
+    DEFAULT_BUDGET_S,
+    Counterfactual,
+    Counterfactuals,
+    find_counterfactuals,
+)
+from mooring.explain.explanation import CannotAnswer, Explanation, Inquiry, find_pod, inquire
+from mooring.explain.frames import Frame, make_frame
+from mooring.objects.manifests import read_manifests
+from mooring.objects.meta import KubeObject
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+from mooring.sim.report import Pending, Placement, SimulationReport, build_report
+from mooring.sim.simulation import SimOptions
+
+#: A configuration: read already, as a mapping, or the path of a file; None is the default one.
+Config = KubeSchedulerConfiguration | Mapping[str, Any] | str | Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The objects of a cluster. It never changes: whatever would change it gives another one."""
+
+    objects: tuple[KubeObject, ...]
+    #: Lines about what can be used but is hardly meant.
+    warnings: tuple[str, ...] = ()
+    #: How many objects were left out, by kinds that mooring does not read.
+    skipped: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, *paths: str | Path | Iterable[str | Path]) -> Cluster:
+        """Read files and folders of YAML or JSON, as `mooring simulate` does. Raises InputError."""
+        named: list[str | Path] = []
+        for path in paths:
+            named += [path] if isinstance(path, str | Path) else path
+        if not named:
+            raise InputError(["nothing to read: name files or folders with Kubernetes YAML"])
+        manifests = read_manifests(named)
+        return cls(tuple(manifests.objects), tuple(manifests.warnings), manifests.skipped)
+
+    @classmethod
+    def of(cls, objects: Iterable[KubeObject]) -> Cluster:
+        """From objects that are there already."""
+        return cls(tuple(objects))
+
+    @property
+    def nodes(self) -> list[Node]:
+        return [obj for obj in self.objects if isinstance(obj, Node)]
+
+    @property
+    def pods(self) -> list[Pod]:
+        return [obj for obj in self.objects if isinstance(obj, Pod)]
+
+    def simulate(
+        self,
+        *,
+        config: Config = None,
+        seed: int | None = None,
+        until: float | str | None = None,
+        timeline: bool = False,
+    ) -> SimulatedCluster:
+        """Run the cluster in virtual time. Raises InputError and ConfigError.
+
+        `until` is in seconds, or a length of time such as `1h30m`; without it the run ends when nothing
+        can change. With a `seed`, ties between equally good nodes are spread by it.
+        """
+        options = SimOptions(config=_config(config), seed=seed, timeline=timeline)
+        until_s = _seconds(until)
+        inquiry = inquire(self.objects, options, until_s=until_s)
+        return SimulatedCluster(self, options, until_s, inquiry)
+
+    def explain(
+        self,
+        pod: str,
+        *,
+        config: Config = None,
+        seed: int | None = None,
+        until: float | str | None = None,
+        as_is: bool = False,
+    ) -> Explanation:
+        """Why the pod goes where it goes, or nowhere. Raises CannotAnswer if there is no such pod.
+
+        The cluster is simulated first; with `as_is`, nothing but what the files say is taken for true.
+        """
+        key = find_pod(self.objects, pod)
+        options = SimOptions(config=_config(config), seed=seed)
+        inquiry = inquire(
+            self.objects, options, watched=key, until_s=_seconds(until), as_read=as_is
+        )
+        try:
+            return inquiry.explain(key)
+        finally:
+            inquiry.world.close()
+
+    def counterfactuals(
+        self,
+        pod: str,
+        *,
+        config: Config = None,
+        seed: int | None = None,
+        until: float | str | None = None,
+        as_is: bool = False,
+        budget_s: float = DEFAULT_BUDGET_S,
+    ) -> Counterfactuals:
+        """What would make a pending pod fit, smallest change first. Raises CannotAnswer."""
+        key = find_pod(self.objects, pod)
+        options = SimOptions(config=_config(config), seed=seed)
+        inquiry = inquire(self.objects, options, until_s=_seconds(until), as_read=as_is)
+        try:
+            return _counterfactuals(inquiry, key, budget_s)
+        finally:
+            inquiry.world.close()
+
+    def changed(self, pod: str, changes: Counterfactual | Sequence[Change]) -> Cluster:
+        """This cluster once the changes are made for the pod."""
+        made = changes.changes if isinstance(changes, Counterfactual) else tuple(changes)
+        return Cluster.of(apply_changes(self.objects, find_pod(self.objects, pod), made))
+
+
+class SimulatedCluster:
+    """A cluster that has been simulated: what came of it, and questions about it.
+
+    It keeps the engine at hand, so questions about pending pods need no second run. `close` lets it go,
+    and so does the end of a `with`, or nobody holding this object any more.
+    """
+
+    def __init__(
+        self, cluster: Cluster, options: SimOptions, until_s: float | None, inquiry: Inquiry
+    ) -> None:
+        self.cluster = cluster
+        self.report: SimulationReport = build_report(inquiry.world.simulation)
+        self._options = options
+        self._until_s = until_s
+        self._inquiry = inquiry
+        self._closing = weakref.finalize(self, inquiry.world.close)
+
+    @property
+    def placements(self) -> tuple[Placement, ...]:
+        return self.report.placements
+
+    @property
+    def pending(self) -> tuple[Pending, ...]:
+        return self.report.pending
+
+    @property
+    def all_placed(self) -> bool:
+        return self.report.all_placed
+
+    def explain(self, pod: str) -> Explanation:
+        """As `Cluster.explain`. A pod that was placed takes a second run, to look on at that moment."""
+        key = find_pod(self.cluster.objects, pod)
+        world = self._open().world
+        known = world.pod(key)
+        if known is not None and known.uid not in world.simulation.story.stays:
+            if not world.cluster.is_assumed(known):
+                return self._inquiry.explain(key)
+        again = inquire(self.cluster.objects, self._options, watched=key, until_s=self._until_s)
+        try:
+            return again.explain(key)
+        finally:
+            again.world.close()
+
+    def counterfactuals(self, pod: str, *, budget_s: float = DEFAULT_BUDGET_S) -> Counterfactuals:
+        """As `Cluster.counterfactuals`, without another run."""
+        key = find_pod(self.cluster.objects, pod)
+        return _counterfactuals(self._open(), key, budget_s)
+
+    def final(self) -> Cluster:
+        """The cluster as it is at the end, with every pod on its node."""
+        return Cluster.of(self._open().world.simulation.api.all(KubeObject))
+
+    def to_data(self) -> dict[str, Any]:
+        return self.report.to_data()
+
+    def to_frame(self) -> Frame:
+        """A row for each pod. Raises MissingFrames without pandas and polars."""
+        rows: list[tuple[object, ...]] = [
+            (placed.pod, placed.state, placed.node, placed.at_s, "") for placed in self.placements
+        ]
+        rows += [(each.pod, each.state, "", None, each.message) for each in self.pending]
+        return make_frame(("pod", "state", "node", "at_seconds", "message"), rows)
+
+    def nodes_frame(self) -> Frame:
+        """A row for each node and resource. Raises MissingFrames without pandas and polars."""
+        rows = [
+            (each.node, usage.resource, usage.requested, usage.allocatable, usage.percent)
+            for each in self.report.utilisation
+            for usage in each.usages
+        ]
+        return make_frame(("node", "resource", "requested", "allocatable", "percent"), rows)
+
+    def close(self) -> None:
+        self._closing()
+
+    def __enter__(self) -> SimulatedCluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _open(self) -> Inquiry:
+        if not self._closing.alive:
+            raise CannotAnswer("this simulation has been closed; simulate the cluster again")
+        return self._inquiry
+
+
+def _counterfactuals(inquiry: Inquiry, key: str, budget_s: float) -> Counterfactuals:
+    pod = inquiry.world.pod(key)
+    if pod is None:
+        return Counterfactuals(key, (), complete=True, note="it has come and gone")
+    if inquiry.world.cluster.is_assumed(pod):
+        return Counterfactuals(key, (), complete=True, note="it has a node and waits to be bound")
+    return find_counterfactuals(inquiry.world, pod, budget_s=budget_s)
+
+
+def _config(config: Config) -> KubeSchedulerConfiguration | None:
+    if config is None or isinstance(config, KubeSchedulerConfiguration):
+        return config
+    return load_config(Path(config) if isinstance(config, str) else config)
+
+
+def _seconds(until: float | str | None) -> float | None:
+    """Raises InputError."""
+    if not isinstance(until, str):
+        return until
+    try:
+        return parse_duration(until).seconds
+    except ValueError as error:
+        raise InputError(
+            [f"until: {until!r} is not a length of time; write 1h30m or 90s"]
+        ) from error

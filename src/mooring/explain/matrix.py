@@ -1,0 +1,351 @@
+"""The matrix of one decision: what every plugin says of every node, and how it scores those that fit.
+
+It is copied out of the engine's arrays at the moment of the decision, a code a cell, so that it stays true
+while the cluster goes on changing. Texts are made only for those who ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster.columns import Ints
+from mooring.explain.collection import seldom_collecting
+from mooring.explain.frames import Frame, make_frame
+from mooring.framework.filtering import NOT_ASKED, FilterMatrix
+from mooring.framework.runtime import Framework
+from mooring.framework.scoring import ScoreMatrix
+from mooring.framework.status import SUCCESS, Status
+from mooring.scheduler.diagnosis import Diagnosis
+from mooring.scheduler.extenders import EXTENDER
+from mooring.scheduler.scheduling_cycle import Decision
+
+Codes = NDArray[np.int32]
+
+#: In the codes of a filter: the plugin was not asked, since another one had refused the node before.
+UNASKED = -1
+
+
+@dataclass(frozen=True, slots=True)
+class FilterColumn:
+    """One plugin's verdicts on all nodes."""
+
+    plugin: str
+    #: int32[node]: an index into `statuses`, or UNASKED.
+    codes: Codes
+    #: The first is success.
+    statuses: tuple[Status, ...]
+
+    def status(self, node: int) -> Status | None:
+        """None if the plugin was not asked about the node."""
+        code = int(self.codes[node])
+        return None if code == UNASKED else self.statuses[code]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreColumn:
+    """One plugin's scores of the nodes that fit."""
+
+    plugin: str
+    weight: int
+    #: int64[scored node]: as the plugin scored, and brought to 0..100.
+    raw: Ints
+    normalized: Ints
+
+    def cell(self, index: int) -> Score:
+        normalized = int(self.normalized[index])
+        return Score(
+            self.plugin, self.weight, int(self.raw[index]), normalized, normalized * self.weight
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What one plugin gives one node."""
+
+    plugin: str
+    weight: int
+    raw: int
+    normalized: int
+    weighted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The nodes that one plugin refuses for the same reasons."""
+
+    #: "" if no plugin took it on itself.
+    plugin: str
+    #: Unschedulable where removing pods may help, UnschedulableAndUnresolvable where not.
+    code: str
+    reasons: tuple[str, ...]
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """Everything about one node."""
+
+    node: str
+    fits: bool
+    #: The verdict that counts: that of the first plugin that refuses.
+    status: Status
+    #: Every Filter in order, and what it says; None if it was not asked.
+    filters: tuple[tuple[str, Status | None], ...]
+    #: Empty if the node was not scored.
+    scores: tuple[Score, ...] = ()
+    total: int | None = None
+    #: 1 for the best.
+    rank: int | None = None
+
+    def to_data(self) -> dict[str, Any]:
+        data: dict[str, Any] = {
+            "node": self.node,
+            "fits": self.fits,
+            "verdict": status_data(self.status),
+            "filters": {plugin: status_data(status) for plugin, status in self.filters},
+        }
+        if self.total is not None:
+            data["rank"], data["total"] = self.rank, self.total
+            data["scores"] = {score.plugin: score_data(score) for score in self.scores}
+        return data
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Node × plugin: verdicts, reasons and scores of one decision."""
+
+    #: The nodes' names, in the order in which the engine goes through them.
+    nodes: tuple[str, ...]
+    filters: tuple[FilterColumn, ...]
+    #: int32[node]: what counts in the end, as an index into `statuses`.
+    verdicts: Codes
+    #: The first is success.
+    statuses: tuple[Status, ...]
+    #: intp[scored node]: the nodes that were scored, best first; empty if there was nothing to compare.
+    scored: NDArray[np.intp]
+    scores: tuple[ScoreColumn, ...]
+    #: int64[scored node]: the weighted sum.
+    totals: Ints
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @property
+    def feasible(self) -> tuple[str, ...]:
+        return tuple(self.nodes[i] for i in np.flatnonzero(self.verdicts == 0).tolist())
+
+    def refusals(self) -> list[Refusal]:
+        """The refused nodes by plugin and reasons, the largest group first."""
+        groups = []
+        for code, status in enumerate(self.statuses):
+            if not code:
+                continue
+            nodes = [self.nodes[i] for i in np.flatnonzero(self.verdicts == code).tolist()]
+            if nodes:
+                groups.append(
+                    Refusal(
+                        status.plugin, status.code.title, status.all_reasons, tuple(sorted(nodes))
+                    )
+                )
+        return sorted(groups, key=lambda each: (-len(each.nodes), each.plugin, each.reasons))
+
+    def node(self, name: str) -> NodeView:
+        """Raises KeyError."""
+        try:
+            return self._view(self.nodes.index(name), self._ranks())
+        except ValueError:
+            raise KeyError(name) from None
+
+    def views(self) -> Iterator[NodeView]:
+        """Every node, in the engine's order."""
+        ranks = self._ranks()
+        return (self._view(i, ranks) for i in range(len(self.nodes)))
+
+    def best(self, count: int) -> list[NodeView]:
+        """The best nodes, best first."""
+        ranks = self._ranks()
+        return [self._view(i, ranks) for i in self.scored[:count].tolist()]
+
+    def to_data(self) -> list[dict[str, Any]]:
+        with seldom_collecting():
+            return [view.to_data() for view in self.views()]
+
+    def to_frame(self) -> Frame:
+        """A row for every node and plugin. Raises MissingFrames without pandas and polars."""
+        rows = [row for view in self.views() for row in _frame_rows(view)]
+        columns = ("node", "point", "plugin", "verdict", "reasons", "raw", "normalized", "weighted")
+        return make_frame(columns, rows)
+
+    def _ranks(self) -> dict[int, int]:
+        return {node: rank for rank, node in enumerate(self.scored.tolist())}
+
+    def _view(self, i: int, ranks: dict[int, int]) -> NodeView:
+        status = self.statuses[self.verdicts[i]]
+        filters = tuple((column.plugin, column.status(i)) for column in self.filters)
+        rank = ranks.get(i)
+        if rank is None:
+            return NodeView(self.nodes[i], status.ok, status, filters)
+        return NodeView(
+            self.nodes[i],
+            status.ok,
+            status,
+            filters,
+            scores=tuple(column.cell(rank) for column in self.scores),
+            total=int(self.totals[rank]),
+            rank=rank + 1,
+        )
+
+
+def matrix_of(decision: Decision, framework: Framework) -> Matrix:
+    """Copy a decision out of the engine. It must have been decided in full, not by a kept ranking."""
+    diagnosis = decision.diagnosis
+    snapshot = diagnosis.snapshot
+    rows, names = snapshot.rows, snapshot.columns.names
+    nodes = tuple(names[row] for row in rows.tolist())
+    filters: tuple[FilterColumn, ...] = ()
+    if diagnosis.matrix is not None:
+        filters = tuple(_filter_columns(diagnosis.matrix, framework, rows))
+    verdicts, statuses = _verdicts(decision, nodes, rows, filters)
+    scored, scores, totals = _scores(decision.scores, nodes, rows, decision.node_name)
+    return Matrix(nodes, filters, verdicts, statuses, scored, scores, totals)
+
+
+def status_data(status: Status | None) -> dict[str, Any]:
+    if status is None:
+        return {"code": "NotAsked"}
+    data: dict[str, Any] = {"code": status.code.title}
+    if not status.ok:
+        if status.plugin:
+            data["plugin"] = status.plugin
+        data["reasons"] = list(status.all_reasons)
+    return data
+
+
+def score_data(score: Score) -> dict[str, int]:
+    return {
+        "raw": score.raw,
+        "normalized": score.normalized,
+        "weight": score.weight,
+        "weighted": score.weighted,
+    }
+
+
+def _filter_columns(
+    matrix: FilterMatrix, framework: Framework, rows: NDArray[np.intp]
+) -> Iterator[FilterColumn]:
+    refused_by = matrix.refused_by[rows]
+    for index, (plugin, verdicts) in enumerate(zip(matrix.plugins, matrix.verdicts, strict=True)):
+        distinct, inverse = np.unique(verdicts.codes[rows], return_inverse=True)
+        statuses = [SUCCESS]
+        code_of = np.zeros(len(distinct), np.int32)
+        for place, code in enumerate(distinct.tolist()):
+            if code:
+                code_of[place] = len(statuses)
+                statuses.append(verdicts.decode(code).by(plugin))
+        codes: Codes = code_of[inverse]
+        if framework.plugins[plugin].filter_rows is None:
+            earlier = (refused_by >= 0) & (refused_by < index)
+            codes[earlier | (refused_by == NOT_ASKED)] = UNASKED
+        yield FilterColumn(plugin, codes, tuple(statuses))
+
+
+def _verdicts(
+    decision: Decision,
+    nodes: Sequence[str],
+    rows: NDArray[np.intp],
+    filters: Sequence[FilterColumn],
+) -> tuple[Codes, tuple[Status, ...]]:
+    diagnosis = decision.diagnosis
+    statuses: list[Status] = [SUCCESS]
+    verdicts: Codes = np.zeros(len(nodes), np.int32)
+
+    def code_for(status: Status) -> int:
+        if status.ok:
+            return 0
+        for code, known in enumerate(statuses):
+            if known == status:
+                return code
+        statuses.append(status)
+        return len(statuses) - 1
+
+    if diagnosis.matrix is None:
+        verdicts[:] = code_for(_absent(decision))
+        return verdicts, tuple(statuses)
+    refused_by = diagnosis.matrix.refused_by[rows]
+    verdicts[refused_by == NOT_ASKED] = code_for(_absent(decision))
+    for index, column in enumerate(filters):
+        mine = refused_by == index
+        for code in np.unique(column.codes[mine]).tolist():
+            verdicts[mine & (column.codes == code)] = code_for(column.statuses[code])
+    for i in _looked_at_singly(diagnosis, nodes, rows):
+        status = diagnosis.get(nodes[i])
+        by_extender = nodes[i] in diagnosis.removed_by or nodes[i] in diagnosis.by_extenders
+        verdicts[i] = code_for(status.by(EXTENDER) if by_extender else status)
+    return verdicts, tuple(statuses)
+
+
+def _absent(decision: Decision) -> Status:
+    """The status of nodes that were not looked at, with the plugin that saw to that."""
+    status, plugins = decision.diagnosis.absent, decision.pre_filter.narrowed_by
+    return status if status.plugin or not plugins else status.by(", ".join(sorted(plugins)))
+
+
+def _looked_at_singly(
+    diagnosis: Diagnosis, nodes: Sequence[str], rows: NDArray[np.intp]
+) -> Iterator[int]:
+    """The nodes that have a verdict of their own, for nominated pods or by an extender."""
+    matrix = diagnosis.matrix
+    assert matrix is not None
+    if not (matrix.with_nominated or diagnosis.by_extenders or diagnosis.removed_by):
+        return
+    named = diagnosis.by_extenders.keys() | diagnosis.removed_by.keys()
+    for i, (name, row) in enumerate(zip(nodes, rows.tolist(), strict=True)):
+        if row in matrix.with_nominated or name in named:
+            yield i
+
+
+def _scores(
+    scores: ScoreMatrix | None, nodes: Sequence[str], rows: NDArray[np.intp], chosen: str | None
+) -> tuple[NDArray[np.intp], tuple[ScoreColumn, ...], Ints]:
+    """Best first; among equals the chosen one, then by name."""
+    if scores is None:
+        return np.empty(0, np.intp), (), np.empty(0, np.int64)
+    position: NDArray[np.intp] = np.zeros(int(rows.max()) + 1, np.intp)
+    position[rows] = np.arange(len(rows))
+    scored = position[scores.rows]
+    names = [nodes[i] for i in scored.tolist()]
+    totals = scores.total.tolist()
+    order = np.array(
+        sorted(range(len(names)), key=lambda k: (-totals[k], names[k] != chosen, names[k])),
+        np.intp,
+    )
+    columns = tuple(
+        ScoreColumn(plugin, weight, raw[order], normalized[order])
+        for plugin, weight, raw, normalized in zip(
+            scores.plugins, scores.weights, scores.raw, scores.normalized, strict=True
+        )
+    )
+    return scored[order], columns, scores.total[order]
+
+
+def _frame_rows(view: NodeView) -> Iterator[tuple[object, ...]]:
+    for plugin, status in view.filters:
+        code = "NotAsked" if status is None else status.code.title
+        reasons = "" if status is None else status.message
+        yield view.node, "Filter", plugin, code, reasons, None, None, None
+    for score in view.scores:
+        yield (
+            view.node,
+            "Score",
+            score.plugin,
+            "Success",
+            "",
+            score.raw,
+            score.normalized,
+            score.weighted,
+        )

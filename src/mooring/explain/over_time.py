@@ -1,0 +1,211 @@
+"""A trace played again, and measured along the way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mooring.cluster.node_info import NodeInfo
+from mooring.explain.measures import ResourceMeasures, measure_resources, shapes_of
+from mooring.sim.report import Pending, SimulationReport, build_report
+from mooring.sim.simulation import SimOptions
+from mooring.sim.traces.replay import Replay
+from mooring.sim.traces.trace import Trace
+
+#: A sample is taken this much later, so that what arrives at its very moment has been placed.
+_A_MOMENT_S = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The cluster at one moment."""
+
+    at_s: float
+    #: Sums since the beginning.
+    arrived: int
+    ended: int
+    preempted: int
+    #: Now.
+    running: int
+    pending: int
+    nodes_in_use: int
+    resources: tuple[ResourceMeasures, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How long the pods that were placed had waited for it, in seconds of virtual time."""
+
+    mean_s: float
+    median_s: float
+    p99_s: float
+    longest_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayReport:
+    """What came of a trace."""
+
+    trace: str
+    notes: tuple[str, ...]
+    nodes: int
+    arrived: int
+    placed: int
+    #: Left without ever having had a node.
+    never_placed: int
+    preempted: int
+    pending: tuple[Pending, ...]
+    elapsed_s: float
+    decisions: int
+    #: On the wall clock.
+    took_s: float
+    waiting: Waiting | None
+    samples: tuple[Sample, ...]
+    errors: tuple[str, ...]
+
+    def to_data(self) -> dict[str, Any]:
+        waiting = self.waiting
+        return {
+            "trace": self.trace,
+            "notes": list(self.notes),
+            "summary": {
+                "nodes": self.nodes,
+                "arrived": self.arrived,
+                "placed": self.placed,
+                "neverPlaced": self.never_placed,
+                "preempted": self.preempted,
+                "pending": len(self.pending),
+                "elapsedSeconds": self.elapsed_s,
+                "decisions": self.decisions,
+                "tookSeconds": round(self.took_s, 3),
+                "waitingSeconds": None
+                if waiting is None
+                else {
+                    "mean": waiting.mean_s,
+                    "median": waiting.median_s,
+                    "p99": waiting.p99_s,
+                    "longest": waiting.longest_s,
+                },
+            },
+            "pending": [{"pod": each.pod, "message": each.message} for each in self.pending],
+            "samples": [_sample_data(sample) for sample in self.samples],
+            "errors": list(self.errors),
+        }
+
+
+def replay(
+    trace: Trace,
+    options: SimOptions | None = None,
+    *,
+    samples: int = 200,
+    pods_end: bool = True,
+    until_s: float | None = None,
+    stopwatch: Callable[[], float] = time.perf_counter,
+) -> ReplayReport:
+    """Play it to its end or to `until_s`, and measure it at so many moments. Raises ConfigError."""
+    ends_s = trace.ends_s if pods_end else trace.last_arrival_s
+    if until_s is not None:
+        ends_s = min(ends_s, until_s)
+    shapes = shapes_of(each.pod for each in trace.pods)
+    taken: list[Sample] = []
+    started = stopwatch()
+    with Replay(trace, options, pods_end=pods_end) as simulation:
+
+        def sample(at_s: float) -> None:
+            infos = [i for i in simulation.scheduler.cluster.infos.values() if i.node is not None]
+            resources = measure_resources(infos, shapes)
+            taken.append(_sample(simulation, at_s, infos, resources))
+
+        for i in range(samples):
+            at_s = ends_s * i / max(samples - 1, 1)
+            simulation.clock.call_later(at_s + _A_MOMENT_S, lambda at_s=at_s: sample(at_s))  # type: ignore[misc]
+        simulation.run(until_s=None if until_s is None else until_s + 2 * _A_MOMENT_S)
+        report = build_report(simulation)
+        return _report(trace, simulation, report, tuple(taken), stopwatch() - started)
+
+
+def _sample(
+    simulation: Replay,
+    at_s: float,
+    infos: list[NodeInfo],
+    resources: tuple[ResourceMeasures, ...],
+) -> Sample:
+    running = sum(len(info.pods) for info in infos)
+    preempted = len(simulation.story.evictions)
+    return Sample(
+        at_s=round(at_s, 3),
+        arrived=simulation.arrived,
+        ended=simulation.ended,
+        preempted=preempted,
+        running=running,
+        pending=_pending_now(simulation),
+        nodes_in_use=sum(1 for info in infos if info.pods),
+        resources=resources,
+    )
+
+
+def _pending_now(simulation: Replay) -> int:
+    pods = simulation.scheduler.observed_pods.values()
+    return sum(1 for pod in pods if not pod.node_name and not pod.finished)
+
+
+def _report(
+    trace: Trace,
+    simulation: Replay,
+    report: SimulationReport,
+    samples: tuple[Sample, ...],
+    took_s: float,
+) -> ReplayReport:
+    story = simulation.story
+    waits = np.array(
+        [stay.at_s - story.arrived_s.get(uid, stay.at_s) for uid, stay in story.stays.items()]
+    )
+    waiting = None
+    if len(waits):
+        mean, median, p99 = waits.mean(), np.median(waits), np.quantile(waits, 0.99)
+        waiting = Waiting(
+            round(float(mean), 3),
+            round(float(median), 3),
+            round(float(p99), 3),
+            round(float(waits.max()), 3),
+        )
+    return ReplayReport(
+        trace=trace.name,
+        notes=trace.notes,
+        nodes=len(trace.nodes),
+        arrived=simulation.arrived,
+        placed=len(story.stays),
+        never_placed=simulation.arrived - len(story.stays) - len(report.pending),
+        preempted=len(story.evictions),
+        pending=report.pending,
+        elapsed_s=report.elapsed_s,
+        decisions=story.attempts.total(),
+        took_s=took_s,
+        waiting=waiting,
+        samples=samples,
+        errors=report.errors,
+    )
+
+
+def _sample_data(sample: Sample) -> dict[str, Any]:
+    return {
+        "atSeconds": sample.at_s,
+        "arrived": sample.arrived,
+        "ended": sample.ended,
+        "preempted": sample.preempted,
+        "running": sample.running,
+        "pending": sample.pending,
+        "nodesInUse": sample.nodes_in_use,
+        "resources": {
+            each.resource: {
+                "utilisation": each.utilisation,
+                "imbalance": each.imbalance,
+                "fragmentation": each.fragmentation,
+            }
+            for each in sample.resources
+        },
+    }

@@ -1,0 +1,92 @@
+"""What the scheduler holds in its head, written down on request (SIGUSR2)."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from mooring.errors import InvariantError
+from mooring.queue.queued_pod import QueuedPodInfo
+from mooring.scheduler.scheduler import Scheduler
+
+_LOG = logging.getLogger(__name__)
+
+
+def dump(scheduler: Scheduler) -> dict[str, Any]:
+    """The nodes with their pods, the queue, and whether all of it agrees with the watches."""
+    _, summary = scheduler.queue.pending_pods()
+    return {
+        "problems": problems(scheduler),
+        "nodes": _nodes(scheduler),
+        "queueSummary": summary,
+        "queue": {
+            "active": [_queued(pod) for pod in scheduler.queue.active_pods()],
+            "backoff": [_queued(pod) for pod in scheduler.queue.backoff_pods()],
+            "unschedulable": [_queued(pod) for pod in scheduler.queue.unschedulable_pods()],
+            "inFlight": [pod.key for pod in scheduler.queue.in_flight_pods()],
+        },
+        "waitingForPermit": [waiting.pod.key for waiting in scheduler.waiting_pods],
+    }
+
+
+def log_dump(scheduler: Scheduler) -> None:
+    """A line for each node and each waiting pod, so that no line grows with the cluster."""
+    said = dump(scheduler)
+    for problem in said["problems"]:
+        _LOG.warning("cache mismatch: %s", problem)
+    _LOG.info("dump of cached nodes: %d", len(said["nodes"]))
+    for node in said["nodes"]:
+        _LOG.info("cached node %s", node["name"], extra={"node": node})
+    _LOG.info("dump of scheduling queue: %s", said["queueSummary"])
+    for place, pods in said["queue"].items():
+        for pod in pods:
+            _LOG.info("queued pod in %s", place, extra={"queued": pod})
+
+
+def problems(scheduler: Scheduler) -> list[str]:
+    """Where the books and what the watches show differ."""
+    found: list[str] = []
+    for books in (scheduler.cluster.validate, scheduler.queue.validate):
+        try:
+            books()
+        except InvariantError as error:
+            found.append(str(error))
+    cluster = scheduler.cluster
+    shown = {pod.uid: pod for pod in scheduler.observed_pods.values() if pod.node_name}
+    for uid, pod in shown.items():
+        known = cluster.pods.get(uid)
+        if known is None:
+            found.append(f"pod {pod.key} is on {pod.node_name} but not in the cache")
+        elif known.node_name != pod.node_name:
+            found.append(f"pod {pod.key} is on {pod.node_name} but cached on {known.node_name}")
+    for uid, pod in cluster.pods.items():
+        if uid not in shown and not cluster.is_assumed(pod):
+            found.append(f"pod {pod.key} is cached on {pod.node_name} but does not exist there")
+    return found
+
+
+def _nodes(scheduler: Scheduler) -> list[dict[str, Any]]:
+    nominated = scheduler.nominator.nominated_pods_for_node
+    return [
+        {
+            "name": name,
+            "known": info.node is not None,
+            "requested": dict(info.requested),
+            "pods": sorted(
+                f"{pod.key} (assumed)" if scheduler.cluster.is_assumed(pod) else pod.key
+                for pod in info.pods.values()
+            ),
+            "nominated": [pod.key for pod in nominated(name)],
+        }
+        for name, info in sorted(scheduler.cluster.infos.items())
+    ]
+
+
+def _queued(queued: QueuedPodInfo) -> dict[str, Any]:
+    return {
+        "pod": queued.key,
+        "attempts": queued.attempts,
+        "rejectedBy": sorted(queued.rejectors),
+        "gatedBy": queued.gating_plugin,
+        "since": queued.timestamp,
+    }

@@ -1,0 +1,292 @@
+"""Events: what users read in `kubectl describe`, written when there is nothing better to do.
+
+Nobody waits for an Event. They stand in a line of their own and are written by a few senders, after the
+binds if there are any; when the line is full, further ones are dropped and counted.
+
+Equal ones become a series, which the API server hears of when it begins, now and then, and when it ends:
+
+    first ── posted ──▶ second ── count patched to 2 ──▶ third, fourth … ── only counted
+                                                              │ every 30 minutes: count patched
+                                                              └ after 6 quiet minutes: patched and forgotten
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from mooring.errors import ApiError, Conflict, NotFound, Unanswered
+from mooring.framework.api import Event
+from mooring.framework.clock import Clock, sleep
+from mooring.live.bind_traffic import BindTraffic
+from mooring.live.client import JSON, STRATEGIC_MERGE_PATCH, ApiClient
+from mooring.live.rate_limit import Priority
+from mooring.objects.pod import Pod
+
+_LOG = logging.getLogger(__name__)
+
+#: How many may wait to be written.
+MOST_WAITING = 10_000
+#: How many are remembered, to tell whether one is a repetition.
+MOST_KNOWN = 8_192
+
+SENDERS = 4
+
+#: How long an Event lets binds go first.
+PATIENCE_S = 5.0
+
+REFRESH_EVERY_S = 30 * 60.0
+FINISH_AFTER_S = 6 * 60.0
+
+#: How often, and how long after each other, one is sent to an API server that does not answer.
+_MOST_TRIES = 12
+_PAUSE_S = 10.0
+
+_LONGEST_INSTANCE = 128
+_API = "events.k8s.io/v1"
+
+
+class _Reference(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """Which pod, and as of when: kept instead of the pod, which is a hundred times as large."""
+
+    kind: str
+    api_version: str
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+
+
+#: What has to be the same for an Event to be a repetition: all but its time and its note.
+_Key = tuple[str, str, str, str, _Reference, _Reference | None]
+
+
+@dataclass(slots=True, eq=False)
+class _Record:
+    """One Event in the API server, or on the way there."""
+
+    event_key: _Key
+    name: str
+    note: str
+    recorded_at: float
+    last_observed_at: float
+    #: How often it happened, and how often the API server knows.
+    count: int = 1
+    count_written: int = 0
+    waiting: bool = False
+
+    @property
+    def namespace(self) -> str:
+        return self.event_key[4].namespace or "default"
+
+
+class EventRecorder:
+    """`record` from anywhere on the loop; run `run` as a task."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        traffic: BindTraffic,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        host: str | None = None,
+        most_waiting: int = MOST_WAITING,
+    ) -> None:
+        self._client = client
+        self._traffic = traffic
+        self._clock = clock
+        self._rng = rng
+        self._host = host or socket.gethostname()
+        self._line: asyncio.Queue[_Record] = asyncio.Queue(most_waiting)
+        #: In the order in which they came.
+        self._known: dict[_Key, _Record] = {}
+        self._last_suffix = 0
+        self._in_a_hurry = False
+        #: How many were never written: the line was full, or the API server did not take them.
+        self.dropped = 0
+
+    def record(self, event: Event) -> None:
+        """Never waits and never fails."""
+        key = (
+            event.type,
+            event.action,
+            event.reason,
+            event.reporting_controller,
+            _reference(event.regarding),
+            None if event.related is None else _reference(event.related),
+        )
+        known = self._known.get(key)
+        if known is None:
+            self._begin(key, event)
+            return
+        known.count += 1
+        known.last_observed_at = self._clock.now()
+        if known.count == 2 and known.count_written:
+            self._enqueue(known)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(SENDERS):
+                tasks.create_task(self._send_all())
+            tasks.create_task(self._every(REFRESH_EVERY_S, self._refresh))
+            tasks.create_task(self._every(FINISH_AFTER_S, self._finish))
+
+    async def flush(self, timeout_s: float) -> int:
+        """Write what waits, binds or not; how many could not be written in that time."""
+        self._in_a_hurry = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._line.join()
+        return self._line.qsize()
+
+    def _begin(self, key: _Key, event: Event) -> None:
+        now = self._clock.now()
+        # Time makes a name unique, if there is only one at a time.
+        self._last_suffix = max(self._last_suffix + 1, int(now * 1e9))
+        name = f"{event.regarding.name}.{self._last_suffix:x}"
+        record = _Record(key, name, event.note, now, now)
+        if not self._enqueue(record):
+            return
+        self._known[key] = record
+        if len(self._known) > MOST_KNOWN:
+            self._forget(next(iter(self._known.values())))
+
+    def _enqueue(self, record: _Record) -> bool:
+        if record.waiting:
+            return True
+        try:
+            self._line.put_nowait(record)
+        except asyncio.QueueFull:
+            self.dropped += 1
+            return False
+        record.waiting = True
+        return True
+
+    def _forget(self, record: _Record) -> None:
+        del self._known[record.event_key]
+        if record.count > record.count_written:
+            self._enqueue(record)
+
+    # Series
+
+    async def _every(self, period_s: float, look: Callable[[], None]) -> None:
+        while True:
+            await sleep(self._clock, period_s)
+            look()
+
+    def _refresh(self) -> None:
+        for record in self._known.values():
+            if 0 < record.count_written < record.count:
+                self._enqueue(record)
+
+    def _finish(self) -> None:
+        quiet_since = self._clock.now() - FINISH_AFTER_S
+        for record in list(self._known.values()):
+            if record.last_observed_at <= quiet_since:
+                self._forget(record)
+
+    # Sending
+
+    async def _send_all(self) -> None:
+        while True:
+            record = await self._line.get()
+            try:
+                if not self._in_a_hurry:
+                    await self._traffic.quiet(PATIENCE_S)
+                record.waiting = False
+                await self._send(record)
+            except Exception:
+                # Whatever it is, the other Events are not to suffer.
+                self.dropped += 1
+                _LOG.exception("an Event for %s is dropped", record.event_key[4].name)
+            finally:
+                self._line.task_done()
+
+    async def _send(self, record: _Record) -> None:
+        """However it ends, it ends here."""
+        problem = ""
+        for _ in range(_MOST_TRIES):
+            count = record.count
+            try:
+                await self._write(record, count)
+                record.count_written = count
+                if count == 1 < record.count:
+                    # A series has begun meanwhile.
+                    self._enqueue(record)
+                return
+            except Unanswered as error:
+                problem = str(error)
+            except ApiError as error:
+                # As a namespace that is going away answers: there is no use in trying again.
+                problem = str(error)
+                break
+            await sleep(self._clock, _PAUSE_S * (1.0 + self._rng.random()))
+        self.dropped += 1
+        _LOG.warning("an Event for %s is dropped: %s", record.event_key[4].name, problem)
+
+    async def _write(self, record: _Record, count: int) -> None:
+        folder = f"/apis/{_API}/namespaces/{record.namespace}/events"
+        if record.count_written:
+            series = msgspec.json.encode({"series": _series(record, count)})
+            path = f"{folder}/{record.name}"
+            try:
+                await self._ask("PATCH", path, series, STRATEGIC_MERGE_PATCH)
+                return
+            except NotFound:
+                # Events live for an hour: write it anew.
+                pass
+        try:
+            await self._ask("POST", folder, self._document(record, count), JSON)
+        except Conflict:
+            # Posted before, and only the answer was lost.
+            return
+
+    async def _ask(self, method: str, path: str, body: bytes, content_type: str) -> None:
+        await self._client.request(
+            method, path, body=body, content_type=content_type, priority=Priority.EVENT
+        )
+
+    def _document(self, record: _Record, count: int) -> bytes:
+        kind, action, reason, controller, regarding, related = record.event_key
+        document: dict[str, Any] = {
+            "apiVersion": _API,
+            "kind": "Event",
+            "metadata": {"namespace": record.namespace, "name": record.name},
+            "eventTime": _micro_time(record.recorded_at),
+            "reportingController": controller,
+            "reportingInstance": f"{controller}-{self._host}"[:_LONGEST_INSTANCE],
+            "action": action,
+            "reason": reason,
+            "regarding": regarding,
+            "note": record.note,
+            "type": kind,
+        }
+        if related is not None:
+            document["related"] = related
+        if count > 1:
+            document["series"] = _series(record, count)
+        return msgspec.json.encode(document)
+
+
+def _reference(pod: Pod) -> _Reference:
+    meta = pod.metadata
+    return _Reference("Pod", "v1", meta.namespace, meta.name, meta.uid, meta.resource_version)
+
+
+def _series(record: _Record, count: int) -> dict[str, Any]:
+    return {"count": count, "lastObservedTime": _micro_time(record.last_observed_at)}
+
+
+def _micro_time(at_s: float) -> str:
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,267 @@
+"""Everything of one kind that is in the cluster, kept up to date: list once, then watch.
+
+                     ┌──────────────── broken off: go on from the last version ───┐
+    list, page by page ──▶ watch ──▶ added, updated, deleted … ── closed ─────────┤
+          ▲                                                                       │
+          └── 410: the last version is too old; what changed meanwhile is told ◀──┘
+
+A watcher is told of every change once, in order, with the object as it was told before. Whatever goes wrong,
+the reflector goes on, after a pause that grows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import NoReturn, Protocol
+
+import msgspec
+
+from mooring.errors import (
+    ApiError,
+    Expired,
+    Forbidden,
+    NotFound,
+    ServerUnavailable,
+    TooManyRequests,
+    Unauthorized,
+)
+from mooring.framework.clock import Clock, sleep
+from mooring.live.client import ApiClient, error_of
+from mooring.live.decoding import (
+    decode_event,
+    decode_object,
+    decode_page,
+    key_of,
+    resource_version,
+)
+from mooring.live.resources import ApiResource
+from mooring.objects.meta import KubeObject
+
+_LOG = logging.getLogger(__name__)
+
+PAGE_SIZE = 500
+
+#: The pause after the first failure, and the longest; up to twice as long by chance.
+_FIRST_PAUSE_S = 0.2
+_LONGEST_PAUSE_S = 5.0
+
+#: For how long a watch is asked for, so that those of many clients do not end all at once.
+_WATCH_FOR_S = (300, 600)
+
+#: A watch that lasted this long has worked.
+_LONG_S = 10.0
+
+
+class Watcher(Protocol):
+    """Who is told of changes."""
+
+    def added(self, obj: KubeObject) -> None: ...
+    def updated(self, old: KubeObject, new: KubeObject) -> None: ...
+    def deleted(self, obj: KubeObject) -> None:
+        """The object in its last known state."""
+        ...
+
+
+@dataclass(slots=True)
+class _Listed:
+    """What a list shows."""
+
+    objects: list[KubeObject] = field(default_factory=list)
+    #: The keys of those that are there but cannot be decoded.
+    unreadable: set[str] = field(default_factory=set)
+    version: str = ""
+
+
+class Reflector:
+    """One kind. Run `run` as a task; `synced` is set once everything there was has been told."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        resource: ApiResource,
+        watcher: Watcher,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        page_size: int = PAGE_SIZE,
+    ) -> None:
+        self.resource = resource
+        self.synced = asyncio.Event()
+        #: Every object as it was last told, by key.
+        self.objects: dict[str, KubeObject] = {}
+        #: How often a list was made.
+        self.lists = 0
+        self._client = client
+        self._watcher = watcher
+        self._clock = clock
+        self._rng = rng
+        self._page_size = page_size
+        #: Where the watch goes on; None lists first.
+        self._version: str | None = None
+        #: Since anything was last heard.
+        self._failures = 0
+
+    async def run(self) -> NoReturn:
+        while True:
+            try:
+                if self._version is None:
+                    await self._list()
+                if await self._watch():
+                    continue
+            except Expired as error:
+                _LOG.info("%s: listing again: %s", self.resource.plural, error)
+                self._version = None
+            except (Unauthorized, Forbidden, TooManyRequests, ServerUnavailable) as error:
+                _LOG.warning("%s: %s; going on", self.resource.plural, error)
+            except NotFound as error:
+                self._not_served(error)
+            except (ApiError, msgspec.DecodeError) as error:
+                # What the watch said makes no sense, so it may have been missed.
+                _LOG.warning("%s: listing again: %s", self.resource.plural, error)
+                self._version = None
+            await sleep(self._clock, self._pause_s())
+
+    def _pause_s(self) -> float:
+        """Short after a watch that worked, and longer with every failure after it."""
+        pause_s = min(_FIRST_PAUSE_S * 2.0 ** min(self._failures, 16), _LONGEST_PAUSE_S)
+        self._failures += 1
+        return pause_s * (1.0 + self._rng.random())
+
+    def _not_served(self, error: NotFound) -> None:
+        """An API server that does not know the kind has no objects of it; it may learn it later."""
+        if not self.synced.is_set():
+            _LOG.warning("%s are not served, so there are none: %s", self.resource.plural, error)
+        self._version = None
+        self.synced.set()
+
+    # Listing
+
+    async def _list(self) -> None:
+        listed = await self._all_pages()
+        self.lists += 1
+        await self._replace(listed)
+        self._version = listed.version
+        self.synced.set()
+
+    async def _all_pages(self) -> _Listed:
+        """Everything at one resource version."""
+        try:
+            return await self._pages(self._page_size)
+        except Expired:
+            # It took so long that later pages are gone: all at once, then.
+            return await self._pages(0)
+
+    async def _pages(self, page_size: int) -> _Listed:
+        listed = _Listed()
+        params = self._params()
+        if page_size:
+            params["limit"] = str(page_size)
+        while True:
+            page = decode_page(await self._client.request("GET", self.resource.path, params=params))
+            for text in page.items or ():
+                obj = self._decoded(text)
+                if obj is None:
+                    listed.unreadable.add(key_of(text))
+                else:
+                    listed.objects.append(obj)
+            if not page.metadata.next_page:
+                listed.version = page.metadata.resource_version
+                return listed
+            params["continue"] = page.metadata.next_page
+
+    async def _replace(self, listed: _Listed) -> None:
+        """Tell of everything that a list shows to be different from what was told."""
+        present = listed.unreadable
+        for number, obj in enumerate(listed.objects, start=1):
+            present.add(obj.key)
+            self._put(obj)
+            if number % PAGE_SIZE == 0:
+                # Thousands at once would hold up everything else.
+                await asyncio.sleep(0)
+        for key in [key for key in self.objects if key not in present]:
+            self._drop(self.objects[key])
+
+    # Watching
+
+    async def _watch(self) -> bool:
+        """Until the API server closes the watch; whether it did anything before that."""
+        params = {
+            **self._params(),
+            "resourceVersion": self._version or "",
+            "allowWatchBookmarks": "true",
+        }
+        worked = False
+        started = self._clock.now()
+        try:
+            lines = self._client.watch(
+                self.resource.path, params, timeout_s=self._rng.randint(*_WATCH_FOR_S)
+            )
+            async with aclosing(lines):
+                async for line in lines:
+                    self._happened(line)
+                    worked = True
+        finally:
+            worked = worked or self._clock.now() - started >= _LONG_S
+            if worked:
+                self._failures = 0
+        return worked
+
+    def _happened(self, line: bytes) -> None:
+        event = decode_event(line)
+        if event.type == "ERROR":
+            raise error_of(0, bytes(event.object))
+        if event.type == "BOOKMARK":
+            self._version = resource_version(event.object)
+            return
+        obj = self._decoded(event.object)
+        if obj is None:
+            self._version = resource_version(event.object)
+            return
+        if event.type == "DELETED":
+            self._drop(obj)
+        else:
+            self._put(obj)
+        self._version = obj.metadata.resource_version
+
+    def _decoded(self, text: msgspec.Raw) -> KubeObject | None:
+        """None if it makes no sense, which should not be, and must not stop the others."""
+        try:
+            return decode_object(text, self.resource)
+        except msgspec.DecodeError as error:
+            _LOG.error("a %s cannot be read, and is left out: %s", self.resource.kind_name, error)
+            return None
+
+    # Telling
+
+    def _put(self, obj: KubeObject) -> None:
+        known = self.objects.get(obj.key)
+        self.objects[obj.key] = obj
+        if known is None:
+            self._tell(self._watcher.added, obj)
+        elif known.uid != obj.uid:
+            # Another object under the same name: what happened in between was missed.
+            self._tell(self._watcher.deleted, known)
+            self._tell(self._watcher.added, obj)
+        elif known.metadata.resource_version != obj.metadata.resource_version:
+            self._tell(self._watcher.updated, known, obj)
+
+    def _drop(self, obj: KubeObject) -> None:
+        known = self.objects.pop(obj.key, None)
+        if known is not None:
+            self._tell(self._watcher.deleted, obj if obj.uid == known.uid else known)
+
+    def _tell(self, listener: Callable[..., None], *objects: KubeObject) -> None:
+        """A listener that fails has lost this one change; the reflector is not to lose more."""
+        try:
+            listener(*objects)
+        except Exception:
+            _LOG.exception("telling of %s %s", self.resource.kind_name, objects[-1].key)
+
+    def _params(self) -> dict[str, str]:
+        selector = self.resource.field_selector
+        return {"fieldSelector": selector} if selector else {}

@@ -1,0 +1,337 @@
+"""`mooring run`: from a kubeconfig to a scheduler at work, and back down again in good order.
+
+configuration → health endpoints → API server answers → watches synced → lease acquired → scheduling
+    (with delayCacheUntilActive the lease comes first, so that only the leader watches)
+
+asked to stop:  no more pods are popped → bindings drain → Events are written → lease released → exit
+lease lost:     every write stops at once → exit 1, for the next process to begin with a clean slate
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import signal
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from enum import Enum
+
+from mooring.config import KubeSchedulerConfiguration
+from mooring.errors import ApiError, Forbidden
+from mooring.live.client import ApiClient
+from mooring.live.clock import WallClock
+from mooring.live.connection import Connection
+from mooring.live.driver import Driver, DriverParts
+from mooring.live.dump import log_dump
+from mooring.live.leader_election import ElectionThread, Elector, LeaseStore, new_identity
+from mooring.live.lease_store import open_lease
+from mooring.live.metrics import LiveMetrics
+from mooring.live.operations import (
+    HANDLERS_NOT_SYNCED,
+    SHUTTING_DOWN,
+    Endpoints,
+    Listen,
+    OperationsServer,
+    health_checks,
+)
+from mooring.live.reload import LOOK_EVERY_S, ConfigSource, Reloader
+from mooring.live.resources import kinds_to_watch
+from mooring.live.session import Session, open_session
+from mooring.scheduler.choosing import SeededSpread
+
+_LOG = logging.getLogger(__name__)
+
+#: How long bindings may take to end once the process is asked to stop.
+DRAIN_S = 20.0
+#: How long the last Events may take to be written after that.
+_FLUSH_S = 3.0
+
+#: Between two attempts to reach an API server that does not answer: the first pause, and the longest.
+_FIRST_PAUSE_S = 1.0
+_LONGEST_PAUSE_S = 30.0
+
+FAILED = 1
+
+
+class Outcome(Enum):
+    """Why a run ended."""
+
+    STOPPED = "asked to stop"
+    LEASE_LOST = "leaderelection lost"
+    FATAL = "something went wrong that only a fresh start can mend"
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    source: ConfigSource
+    listen: Listen
+    drain_s: float = DRAIN_S
+    #: Who decides between equally good nodes: chance, by this seed.
+    seed: int | None = None
+
+
+#: Makes a connection; each thread asks for one of its own.
+Connect = Callable[[], Awaitable[Connection]]
+
+
+async def run(options: RunOptions, config: KubeSchedulerConfiguration, connect: Connect) -> int:
+    """Schedule until told to stop; the exit code. Raises ConfigError, CredentialsError, ListenError."""
+    return await Runner(options, config, connect).run()
+
+
+class Runner:
+    """One process of mooring."""
+
+    def __init__(
+        self, options: RunOptions, config: KubeSchedulerConfiguration, connect: Connect
+    ) -> None:
+        self._options = options
+        self._config = config
+        self._connect = connect
+        self._loop = asyncio.get_running_loop()
+        self._clock = WallClock()
+        self._metrics = LiveMetrics()
+        self._ended: asyncio.Future[Outcome] = self._loop.create_future()
+        self._leading = asyncio.Event()
+        self._stopping = False
+        #: Read by the thread of the health endpoints.
+        self._synced = False
+        self._election = self._make_election() if config.leader_election.leader_elect else None
+        self._driver: Driver | None = None
+        self._session: Session | None = None
+        self._reloader: Reloader | None = None
+
+    async def run(self) -> int:
+        server = self._make_server()
+        if server is not None:
+            server.start()
+        self._catch_signals()
+        async with AsyncExitStack() as stack:
+            stack.callback(self._let_signals_go)
+            stack.callback(self._close_server, server)
+            work = asyncio.ensure_future(self._work(stack))
+            await asyncio.wait((work, self._ended), return_when=asyncio.FIRST_COMPLETED)
+            if not self._ended.done():
+                # The work ends by itself only by failing.
+                work.result()
+            outcome = await self._ended
+            self._stopping = True
+            if not work.done():
+                work.cancel()
+                with suppress(asyncio.CancelledError):
+                    await work
+            await self._shut_down(outcome)
+        return self._exit_code(outcome)
+
+    # On the way up
+
+    async def _work(self, stack: AsyncExitStack) -> None:
+        connection = await self._connect()
+        await self._reach(connection)
+        session = await stack.enter_async_context(
+            open_session(
+                connection,
+                self._config.client_connection,
+                self._clock,
+                may_write=self._may_write,
+            )
+        )
+        self._session = session
+        seed = self._options.seed if self._options.seed is not None else random.getrandbits(32)
+        parts = DriverParts(
+            clock=self._clock,
+            writer=session.writer,
+            metrics=self._metrics,
+            may_write=self._may_write,
+            on_fatal=self._fatal,
+            tie_break=SeededSpread(seed),
+            seed=seed,
+        )
+        self._driver = driver = Driver(self._config, parts)
+        stack.callback(driver.close)
+        self._reloader = Reloader(self._options.source, self._config, self._apply)
+        if self._election is not None and self._config.delay_cache_until_active:
+            await self._win()
+            await self._sync(session, driver)
+        else:
+            await self._sync(session, driver)
+            await self._win()
+        driver.start()
+        _LOG.info(
+            "scheduling", extra={"profiles": [p.scheduler_name for p in self._config.profiles]}
+        )
+        await self._look_after(session)
+
+    async def _reach(self, connection: Connection) -> None:
+        """Return once the API server answers; until then, say so."""
+        pause_s = _FIRST_PAUSE_S
+        async with ApiClient(connection, clock=self._clock) as client:
+            while True:
+                try:
+                    await client.request("GET", "/version", timeout_s=10.0)
+                    return
+                except Forbidden:
+                    # It answers, and knows who asks.
+                    return
+                except ApiError as error:
+                    _LOG.warning(
+                        "the API server at %s cannot be used yet: %s; trying again in %.0f s",
+                        connection.server,
+                        error,
+                        pause_s,
+                    )
+                await asyncio.sleep(pause_s)
+                pause_s = min(_LONGEST_PAUSE_S, pause_s * 2)
+
+    async def _sync(self, session: Session, driver: Driver) -> None:
+        _LOG.info("listing what is in the cluster")
+        session.watch(kinds_to_watch(driver.scheduler), driver, self._fatal)
+        await session.synced()
+        self._synced = True
+
+    async def _win(self) -> None:
+        if self._election is not None:
+            self._election.start()
+            await self._leading.wait()
+
+    async def _look_after(self, session: Session) -> None:
+        """What is looked at every few seconds while pods are scheduled."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            self._metrics.dropped_events(session.dropped_events)
+            election = self._election
+            if election is not None and election.failure is not None:
+                self._end(Outcome.LEASE_LOST)
+            if self._reloader is not None and self._reloader.changed():
+                self._reload()
+
+    # On the way down
+
+    async def _shut_down(self, outcome: Outcome) -> None:
+        _LOG.info("shutting down: %s", outcome.value)
+        driver, session = self._driver, self._session
+        if driver is not None:
+            driver.stop()
+            drain_s = self._options.drain_s if outcome is Outcome.STOPPED else 0.0
+            left = await driver.drain(drain_s)
+            if left:
+                _LOG.warning("%d bindings were still under way and were given up", left)
+        if session is not None:
+            await session.stop(flush_s=_FLUSH_S if outcome is Outcome.STOPPED else 0.0)
+        if self._election is not None:
+            deadline_s = self._config.leader_election.renew_deadline.seconds
+            await asyncio.to_thread(self._election.stop, deadline_s + 1.0)
+
+    def _exit_code(self, outcome: Outcome) -> int:
+        if outcome is not Outcome.STOPPED:
+            _LOG.error("%s", outcome.value)
+            return FAILED
+        if self._election is None:
+            # The reference's way: whoever starts it without election learns that it has ended.
+            _LOG.error("finished without leader elect")
+            return FAILED
+        return 0
+
+    def _close_server(self, server: OperationsServer | None) -> None:
+        if server is not None:
+            server.close()
+
+    # Signals
+
+    def _catch_signals(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._loop.add_signal_handler(number, self._asked_to_stop)
+        self._loop.add_signal_handler(signal.SIGHUP, self._reload)
+        self._loop.add_signal_handler(signal.SIGUSR2, self._dump)
+
+    def _let_signals_go(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2):
+            self._loop.remove_signal_handler(number)
+
+    def _asked_to_stop(self) -> None:
+        if self._stopping or self._ended.done():
+            _LOG.error("asked to stop a second time: not waiting any longer")
+            logging.shutdown()
+            os._exit(FAILED)
+        self._end(Outcome.STOPPED)
+
+    def _reload(self) -> None:
+        if self._reloader is None or self._stopping:
+            _LOG.warning("there is nothing to reload yet")
+            return
+        self._metrics.reloaded("success" if self._reloader.reload() else "refused")
+
+    def _apply(self, config: KubeSchedulerConfiguration) -> None:
+        assert self._driver is not None
+        self._driver.reload(config)
+        self._config = config
+        if self._session is not None and self._synced:
+            # Other plugins may look at kinds that nobody has looked at yet.
+            kinds = kinds_to_watch(self._driver.scheduler)
+            self._session.watch(kinds, self._driver, self._fatal)
+
+    def _dump(self) -> None:
+        if self._driver is None:
+            _LOG.warning("there is nothing to dump yet")
+        else:
+            log_dump(self._driver.scheduler)
+
+    def _fatal(self, problem: str) -> None:
+        _LOG.critical("%s", problem)
+        self._end(Outcome.FATAL)
+
+    def _end(self, outcome: Outcome) -> None:
+        if not self._ended.done():
+            self._ended.set_result(outcome)
+
+    # Leading
+
+    def _may_write(self) -> bool:
+        return self._election is None or self._election.may_write()
+
+    def _make_election(self) -> ElectionThread:
+        settings = self._config.leader_election
+        identity = new_identity()
+
+        def make(store: LeaseStore) -> Elector:
+            return Elector(
+                settings,
+                identity,
+                store,
+                on_started=self._started_leading,
+                on_lost=self._stopped_leading,
+                on_new_leader=lambda who: _LOG.info("new leader elected: %s", who or "nobody"),
+            )
+
+        return ElectionThread(make, lambda: open_lease(self._connect, settings))
+
+    def _started_leading(self) -> None:
+        """Called from the election's thread, as the next one is."""
+        self._metrics.leading(self._config.leader_election.resource_name, True)
+        self._loop.call_soon_threadsafe(self._leading.set)
+
+    def _stopped_leading(self) -> None:
+        self._metrics.leading(self._config.leader_election.resource_name, False)
+        self._loop.call_soon_threadsafe(self._end, Outcome.LEASE_LOST)
+
+    # Health
+
+    def _make_server(self) -> OperationsServer | None:
+        if not self._options.listen.port:
+            return None
+        checks = health_checks(
+            leader_election=self._election_problem if self._election is not None else None,
+            shutdown=lambda: SHUTTING_DOWN if self._stopping or self._ended.done() else None,
+            handlers_synced=lambda: None if self._synced else HANDLERS_NOT_SYNCED,
+        )
+        endpoints = Endpoints(checks, self._metrics.exposition, lambda: self._config)
+        return OperationsServer(endpoints, self._options.listen)
+
+    def _election_problem(self) -> str | None:
+        if self._election is None or self._election.healthy():
+            return None
+        name = self._config.leader_election.resource_name
+        return f"failed election to renew leadership on lease {name}"

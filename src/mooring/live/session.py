@@ -1,0 +1,130 @@
+"""One connection to a cluster at work: its reflectors, its writer, its Events."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from mooring.config.types import ClientConnectionConfiguration
+from mooring.framework.clock import Clock
+from mooring.live.bind_traffic import BindTraffic
+from mooring.live.client import ApiClient, always
+from mooring.live.connection import Connection
+from mooring.live.event_recorder import EventRecorder
+from mooring.live.rate_limit import limiter_of
+from mooring.live.reflector import Reflector, Watcher
+from mooring.live.resources import ApiResource
+from mooring.live.writer import LiveWriter
+
+_LOG = logging.getLogger(__name__)
+
+
+def connector(kubeconfig: Path | None, context: str | None) -> Callable[[], Awaitable[Connection]]:
+    """Makes connections, one for each thread that asks: they renew their credentials themselves."""
+
+    async def make() -> Connection:
+        # Loading the library that knows all kinds of credentials takes a second.
+        from mooring.live.credentials import connect
+
+        return await connect(kubeconfig, context)
+
+    return make
+
+
+class Session:
+    """What a runner works with; made by `open_session`."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        writer: LiveWriter,
+        recorder: EventRecorder,
+        clock: Clock,
+        rng: random.Random,
+    ) -> None:
+        self.writer = writer
+        self._recorder = recorder
+        self._client = client
+        self._clock = clock
+        self._random = rng
+        self._reflectors: dict[ApiResource, Reflector] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def dropped_events(self) -> int:
+        return self._recorder.dropped
+
+    def watch(
+        self,
+        resources: Iterable[ApiResource],
+        watcher: Watcher,
+        on_failure: Callable[[str], None],
+    ) -> None:
+        """Watch these kinds too; those that are watched already go on as they are."""
+        if not self._tasks:
+            self._run(self._recorder.run(), "writing Events", on_failure)
+        for resource in resources:
+            if resource in self._reflectors:
+                continue
+            reflector = self._reflectors[resource] = Reflector(
+                self._client, resource, watcher, clock=self._clock, rng=self._random
+            )
+            self._run(reflector.run(), f"watch {resource.plural}", on_failure)
+
+    async def synced(self) -> None:
+        """Return once everything that there was has been told."""
+        for reflector in list(self._reflectors.values()):
+            await reflector.synced.wait()
+
+    async def stop(self, *, flush_s: float = 0.0) -> None:
+        """End all watches, after writing the Events that wait for so long at most."""
+        if flush_s and self._tasks:
+            left = await self._recorder.flush(flush_s)
+            if left:
+                _LOG.warning("%d Events were not written", left)
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _run(self, work: Awaitable[None], name: str, on_failure: Callable[[str], None]) -> None:
+        """A watch goes on whatever happens; if one ends all the same, what is known goes stale."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+
+        def ended(done: asyncio.Future[None]) -> None:
+            self._tasks.discard(task)
+            error = None if done.cancelled() else done.exception()
+            if error is not None:
+                _LOG.error("%s ended unexpectedly", name, exc_info=error)
+                on_failure(f"{name} ended: {error!r}")
+
+        task.add_done_callback(ended)
+
+
+@asynccontextmanager
+async def open_session(
+    connection: Connection,
+    settings: ClientConnectionConfiguration,
+    clock: Clock,
+    *,
+    may_write: Callable[[], bool] = always,
+) -> AsyncIterator[Session]:
+    """Two clients, each with the limits of the configuration: one for Events, one for all else."""
+    rng = random.Random()
+    async with (
+        ApiClient(connection, limiter_of(settings, clock), clock=clock) as client,
+        ApiClient(connection, limiter_of(settings, clock), clock=clock) as event_client,
+    ):
+        traffic = BindTraffic(clock)
+        recorder = EventRecorder(event_client, traffic, clock=clock, rng=rng)
+        writer = LiveWriter(client, recorder, traffic, clock=clock, rng=rng, may_write=may_write)
+        session = Session(client, writer, recorder, clock, rng)
+        try:
+            yield session
+        finally:
+            await session.stop()

@@ -1,0 +1,141 @@
+"""A real cluster written down for a simulation: everything that decisions depend on, and nothing else.
+
+What is written are mooring's own types, which hold the fields that a scheduler reads: so environment,
+commands, image pull secrets and whatever else a pod carries never get there. Secrets and ConfigMaps are not
+even asked for. Annotations are left out but for the few that rules read.
+
+Controllers are there for the selectors that spreading is deduced from. How many pods they want is set to the
+number that exist, or a simulation would make the missing ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from mooring.errors import Forbidden, NotFound
+from mooring.live.client import ApiClient
+from mooring.live.connection import Connection
+from mooring.live.decoding import decode_object, decode_page
+from mooring.live.resources import ALWAYS, ON_REQUEST, ApiResource
+from mooring.objects.kinds import (
+    PodTemplate,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
+from mooring.objects.meta import KubeObject, ObjectMeta, encode_hook
+from mooring.objects.pod import Pod
+
+_PAGE_SIZE = 500
+
+#: Everything that a simulation looks at. Not Deployments, DaemonSets and Jobs: their pods are there.
+RESOURCES: tuple[ApiResource, ...] = (
+    *ALWAYS,
+    ApiResource(PriorityClass, "scheduling.k8s.io/v1", "priorityclasses"),
+    *ON_REQUEST.values(),
+)
+
+#: The annotations that rules read.
+_NEEDED = re.compile(
+    r"(mooring\.dev/|pv\.kubernetes\.io/|volume\.(beta\.)?kubernetes\.io/|storageclass\."
+    r"|scheduler\.alpha\.kubernetes\.io/|batch\.kubernetes\.io/job-completion-index)"
+    r"|storage\.alpha\.kubernetes\.io/migrated-plugins"
+)
+
+#: They make pods for as long as there are fewer than they want.
+_REPLICATED = (ReplicaSet, ReplicationController, StatefulSet)
+
+
+async def read_from(
+    connect: Callable[[], Awaitable[Connection]],
+) -> tuple[list[KubeObject], list[str]]:
+    """As `read_cluster`, over a connection that is made for it."""
+    async with ApiClient(await connect()) as client:
+        return await read_cluster(client)
+
+
+async def read_cluster(client: ApiClient) -> tuple[list[KubeObject], list[str]]:
+    """Every object, and a line for each kind that could not be had. Raises ApiError."""
+    objects: list[KubeObject] = []
+    left_out: list[str] = []
+    for resource in RESOURCES:
+        try:
+            objects += [obj async for obj in _listed(client, resource)]
+        except NotFound:
+            left_out.append(f"{resource.plural} are not served by this API server")
+        except Forbidden as error:
+            if resource in ALWAYS[:2]:
+                raise
+            left_out.append(f"{resource.plural} may not be read: {error}")
+    return stripped(objects), left_out
+
+
+async def _listed(client: ApiClient, resource: ApiResource) -> AsyncIterator[KubeObject]:
+    params = {"limit": str(_PAGE_SIZE)}
+    if resource.field_selector:
+        params["fieldSelector"] = resource.field_selector
+    while True:
+        page = decode_page(await client.request("GET", resource.path, params=params))
+        for text in page.items or ():
+            yield decode_object(text, resource)
+        if not page.metadata.next_page:
+            return
+        params["continue"] = page.metadata.next_page
+
+
+def stripped(objects: Iterable[KubeObject]) -> list[KubeObject]:
+    """The objects without what nobody should pass on, wanting no pods beyond those that exist."""
+    known = list(objects)
+    owned = Counter(
+        owner.uid
+        for obj in known
+        if isinstance(obj, Pod) and (owner := obj.metadata.controller) is not None
+    )
+    return [_stripped(obj, owned) for obj in known]
+
+
+def to_data(objects: Iterable[KubeObject]) -> dict[str, Any]:
+    """A List, as kubectl writes one."""
+    items = [msgspec.to_builtins(obj, enc_hook=encode_hook, str_keys=True) for obj in objects]
+    return {"apiVersion": "v1", "kind": "List", "items": items}
+
+
+def _stripped(obj: KubeObject, owned: Mapping[str, int]) -> KubeObject:
+    obj = replace(obj, metadata=_metadata(obj.metadata))
+    if isinstance(obj, _REPLICATED):
+        wanted = owned.get(obj.uid, 0)
+        return replace(
+            obj, spec=replace(obj.spec, replicas=wanted, template=_template(obj.spec.template))
+        )
+    if isinstance(obj, Pod):
+        return _pod(obj)
+    return obj
+
+
+def _metadata(metadata: ObjectMeta) -> ObjectMeta:
+    needed = {k: v for k, v in metadata.annotations.items() if _NEEDED.match(k)}
+    return replace(metadata, annotations=needed, resource_version="")
+
+
+def _template(template: PodTemplate | None) -> PodTemplate | None:
+    """Makes no pods here, but a controller without one is not valid."""
+    if template is None:
+        return None
+    return replace(template, metadata=_metadata(template.metadata))
+
+
+def _pod(pod: Pod) -> Pod:
+    """Messages of conditions may quote anything; rules read none of them."""
+    conditions = [replace(known, message="") for known in pod.status.conditions]
+    return replace(pod, status=replace(pod.status, conditions=conditions))
+
+
+def counts(objects: Iterable[KubeObject]) -> dict[str, int]:
+    return dict(Counter(type(obj).__name__ for obj in objects))

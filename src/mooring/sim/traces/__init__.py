@@ -1,0 +1,1 @@
+"""Recorded clusters: reading traces, and playing them again in virtual time."""

@@ -1,0 +1,91 @@
+"""Making nodes and pods of a trace's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+
+from mooring.objects.defaults import Defaults
+from mooring.objects.generated_names import generated_uid
+from mooring.objects.meta import ObjectMeta, OwnerReference, ResourceList
+from mooring.objects.node import Node, NodeSpec, NodeStatus
+from mooring.objects.pod import Container, Pod, PodSpec, ResourceRequirements
+from mooring.objects.taints import Taint
+
+HOSTNAME = "kubernetes.io/hostname"
+NAMESPACE = "default"
+
+
+def make_node(
+    name: str,
+    allocatable: ResourceList,
+    labels: Mapping[str, str],
+    taints: list[Taint] | None = None,
+) -> Node:
+    return Node(
+        api_version="v1",
+        kind="Node",
+        metadata=ObjectMeta(
+            name=name,
+            uid=generated_uid("", "Node", "", name),
+            labels={HOSTNAME: name, **labels},
+        ),
+        spec=NodeSpec(taints=taints or []),
+        status=NodeStatus(allocatable=allocatable, capacity=allocatable),
+    )
+
+
+def make_spec(requests: ResourceList, **fields: object) -> PodSpec:
+    resources = ResourceRequirements(requests=requests, limits=_extended(requests))
+    return PodSpec(containers=[Container(name="main", resources=resources)], **fields)  # type: ignore[arg-type]
+
+
+def _extended(requests: ResourceList) -> ResourceList:
+    """An API server accepts these only where request and limit are the same."""
+    return {name: amount for name, amount in requests.items() if "/" in name}
+
+
+class PodMaker:
+    """Makes pods that share whatever is the same for all of one shape: traces have few shapes."""
+
+    def __init__(self) -> None:
+        self._defaults = Defaults()
+        self._specs: dict[Hashable, PodSpec] = {}
+        self._twins: dict[tuple[Hashable, str], Pod] = {}
+
+    def make(
+        self,
+        name: str,
+        shape: Hashable,
+        spec: Callable[[], PodSpec],
+        *,
+        namespace: str = NAMESPACE,
+        labels: Mapping[str, str] | None = None,
+        workload: str = "",
+    ) -> Pod:
+        """`spec` is asked once for each shape; pods of one workload have a controller in common."""
+        if shape not in self._specs:
+            self._specs[shape] = self._defaults.spec(spec())
+        pod = Pod(
+            api_version="v1",
+            kind="Pod",
+            metadata=ObjectMeta(
+                name=name,
+                namespace=namespace,
+                uid=generated_uid("", "Pod", namespace, name),
+                labels=dict(labels or {}),
+                owner_references=[_controller(namespace, workload)] if workload else [],
+            ),
+            spec=self._specs[shape],
+        )
+        pod.take_derived_from(self._twins.setdefault((shape, namespace), pod))
+        return pod
+
+
+def _controller(namespace: str, workload: str) -> OwnerReference:
+    return OwnerReference(
+        api_version="apps/v1",
+        kind="ReplicaSet",
+        name=workload,
+        uid=generated_uid("apps", "ReplicaSet", namespace, workload),
+        controller=True,
+    )

@@ -1,0 +1,164 @@
+"""Tables of text in CSV or Parquet, read row by row, with every problem told by its line."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from mooring.errors import InputError
+from mooring.objects.quantity import Quantity, parse_quantity
+
+PARQUET = ".parquet"
+#: Times and amounts beyond this are mistakes, and would not be exact as floats.
+_MOST = 2**53
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row; its getters note a problem and give a harmless value, so that all problems are found."""
+
+    #: `nodes.csv: line 7`.
+    where: str
+    values: Mapping[str, str]
+    problems: list[str]
+
+    def text(self, column: str) -> str:
+        return self.values.get(column, "")
+
+    def name(self, column: str) -> str:
+        text = self.text(column)
+        if not text:
+            self.problem(column, "is missing; every row needs one")
+        return text
+
+    def whole(self, column: str, default: int = 0) -> int:
+        """Not negative."""
+        return self._read(column, default, _whole, "a whole number, 0 or more")
+
+    def integer(self, column: str, default: int = 0) -> int:
+        return self._read(column, default, int, "a whole number")
+
+    def seconds(self, column: str) -> float | None:
+        """None if it is empty."""
+        if not self.text(column):
+            return None
+        return self._read(column, 0.0, _seconds, "a number of seconds, 0 or more")
+
+    def quantity(self, column: str) -> Quantity | None:
+        if not self.text(column):
+            return None
+        return self._read(column, Quantity(), _quantity, "a quantity such as 500m or 4Gi")
+
+    def pairs(self, column: str) -> dict[str, str]:
+        """Of `a=b;c=d`."""
+        pairs = {}
+        for part in filter(None, self.text(column).split(";")):
+            key, equals, value = part.partition("=")
+            if not key.strip() or not equals:
+                self.problem(column, f"{part!r} is not key=value; separate pairs by ';'")
+            pairs[key.strip()] = value.strip()
+        return pairs
+
+    def problem(self, column: str, text: str) -> None:
+        self.problems.append(f"{self.where}: {column}: {text}")
+
+    def _read(self, column: str, default: T, read: Callable[[str], T], what: str) -> T:
+        text = self.text(column)
+        if not text:
+            return default
+        try:
+            return read(text)
+        except ValueError:
+            self.problem(column, f"{text[:80]!r} is not {what}")
+            return default
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    path: Path
+    columns: tuple[str, ...]
+    rows: list[dict[str, str]]
+
+    def each(self, problems: list[str]) -> Iterator[Row]:
+        # Line 1 of a CSV file has the columns.
+        first, what = (1, "row") if self.path.suffix == PARQUET else (2, "line")
+        for number, values in enumerate(self.rows, start=first):
+            yield Row(f"{self.path}: {what} {number}", values, problems)
+
+    def check_columns(self, needed: Sequence[str]) -> None:
+        """Raises InputError."""
+        missing = [name for name in needed if name not in self.columns]
+        if missing:
+            raise InputError(
+                [f"{self.path}: has no column {', '.join(missing)}; it needs {', '.join(needed)}"]
+            )
+
+
+def read_table(path: Path) -> Table:
+    """Raises InputError if the file cannot be read as a table."""
+    return _read_parquet(path) if path.suffix == PARQUET else _read_csv(path)
+
+
+def _read_csv(path: Path) -> Table:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file, restkey="", restval="", strict=True)
+            columns = tuple(name.strip() for name in reader.fieldnames or ())
+            reader.fieldnames = columns
+            rows = [_stripped(row) for row in reader]
+    except OSError as error:
+        raise InputError([f"{path}: cannot be read: {error.strerror or error}"]) from error
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise InputError([f"{path}: is not CSV: {error}"]) from error
+    if not columns:
+        raise InputError([f"{path}: is empty; its first line names the columns"])
+    return Table(path, columns, rows)
+
+
+def _read_parquet(path: Path) -> Table:
+    try:
+        parquet: Any = importlib.import_module("pyarrow.parquet")
+    except ImportError as error:
+        hint = "install pyarrow, or convert it to CSV"
+        raise InputError([f"{path}: reading Parquet needs pyarrow; {hint}"]) from error
+    try:
+        table = parquet.read_table(path)
+    except (OSError, ValueError) as error:
+        raise InputError([f"{path}: cannot be read: {error}"]) from error
+    rows = [
+        {name: "" if value is None else str(value) for name, value in row.items()}
+        for row in table.to_pylist()
+    ]
+    return Table(path, tuple(table.column_names), rows)
+
+
+def _stripped(row: Mapping[str, Any]) -> dict[str, str]:
+    return {name: value.strip() for name, value in row.items() if isinstance(value, str)}
+
+
+def _whole(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= _MOST:
+        raise ValueError
+    return number
+
+
+def _seconds(text: str) -> float:
+    number = float(text)
+    # Also false for what is not a number.
+    if not 0 <= number <= _MOST:
+        raise ValueError
+    return number
+
+
+def _quantity(text: str) -> Quantity:
+    quantity = parse_quantity(text)
+    if quantity.negative:
+        raise ValueError
+    return quantity

@@ -1,0 +1,141 @@
+"""`mooring capacity` gives its answers in one table, and refuses what it cannot answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.clusters import NODES, pod
+from tests.cli.running import mooring
+
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: shop}
+spec:
+  replicas: 5
+  selector: {matchLabels: {app: shop}}
+  template:
+    metadata: {labels: {app: shop}}
+    spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 500m}}}]}
+"""
+PRIORITY = """
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: gold}
+value: 1000
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "cluster.yaml").write_text(NODES + pod("web") + pod("big", cpu="2") + PRIORITY)
+    (tmp_path / "pod.yaml").write_text(pod("more", cpu="500m"))
+    (tmp_path / "gold.yaml").write_text(pod("gold", spec=", priorityClassName: gold"))
+    (tmp_path / "shop.yaml").write_text(DEPLOYMENT)
+    (tmp_path / "node.yaml").write_text(NODES.split("---")[0].replace("n-1", "new"))
+    return tmp_path
+
+
+def asked(files: Path, *arguments: object, exit_code: int = 0) -> dict:
+    result = mooring("capacity", "-f", files / "cluster.yaml", *arguments, "-o", "json")
+    assert result.exit_code == exit_code, result.output
+    return json.loads(result.stdout)
+
+
+def test_several_answers_come_in_one_table(files):
+    result = mooring(
+        "capacity",
+        *("-f", files / "cluster.yaml"),
+        *("--pod", files / "pod.yaml"),
+        *("--add-node", "n-1", "--drain", "n-1"),
+    )
+
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == ["QUESTION", "ANSWER", "BECAUSE"]
+    # One of two nodes is full by `big`; `web` leaves 1 cpu on the other.
+    assert lines[1].startswith("more of more")
+    assert "2 Insufficient cpu" in lines[1]
+    assert "nodes like n-1 to add  0" in lines[2]
+    assert "does not hold" in lines[3]
+
+
+def test_how_many_more_of_a_pod_and_of_what_a_deployment_makes(files):
+    assert asked(files, "--pod", files / "pod.yaml")["answers"][0]["rounds"] == 2
+    assert asked(files, "--pod", files / "shop.yaml")["answers"][0]["rounds"] == 2
+
+
+def test_a_mix_is_counted_in_rounds(files):
+    (answer,) = asked(files, "--pod", f"{files / 'pod.yaml'}:2")["answers"]
+
+    assert answer["rounds"] == 1
+    assert answer["pods"] == {"default/more": 2}
+
+
+def test_a_pod_may_use_the_priority_classes_of_the_cluster(files):
+    assert asked(files, "--pod", files / "gold.yaml")["answers"][0]["rounds"] == 1
+
+
+def test_nodes_are_added_from_a_file(files):
+    with (files / "cluster.yaml").open("a") as file:
+        file.write("".join(pod(f"x-{i}", cpu="2") for i in range(3)))
+
+    (answer,) = asked(files, "--add-node", files / "node.yaml")["answers"]
+
+    assert (answer["count"], answer["monotone"]) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param([], "nothing to answer", id="no question"),
+        pytest.param(["--drain", "nowhere"], "there is no node 'nowhere'", id="unknown node"),
+        pytest.param(["--lose", "mars"], "no node is in zone 'mars'", id="unknown zone"),
+        pytest.param(["--add-node", "nowhere"], "there is no node and no file", id="no template"),
+        pytest.param(["--pod", "/no/such.yaml"], "/no/such.yaml", id="no pod file"),
+        pytest.param(["--drain", "n-1", "--config", "/no"], "/no: cannot be read", id="no config"),
+    ],
+)
+def test_nonsense_is_refused(files, arguments, said):
+    result = mooring("capacity", "-f", files / "cluster.yaml", *arguments)
+
+    assert result.exit_code == 2, result.output
+    assert said in result.stderr
+
+
+def test_a_file_without_a_pod_or_with_several_is_refused(files):
+    (files / "several.yaml").write_text(pod("a") + pod("b"))
+
+    for name, said in (("node.yaml", "has no pod"), ("several.yaml", "has several pods")):
+        result = mooring("capacity", files / "cluster.yaml", "--pod", files / name)
+        assert result.exit_code == 2
+        assert said in result.stderr
+
+
+def test_an_empty_cluster_has_room_for_none(files):
+    result = mooring("capacity", "-", "--pod", files / "pod.yaml", stdin=PRIORITY)
+
+    assert result.exit_code == 1
+    assert "no nodes available to schedule pods" in result.stdout
+
+
+def test_fifty_thousand_pending_pods_are_answered(files):
+    replicas = DEPLOYMENT.replace("replicas: 5", "replicas: 50000").replace("500m", '"64"')
+
+    result = mooring(
+        "capacity",
+        "-",
+        "--add-node",
+        "n-1",
+        "--pod",
+        files / "pod.yaml",
+        stdin=NODES + "---" + replicas,
+    )
+
+    assert result.exit_code == 1
+    assert "no number" in result.stdout
+    assert "50,000 pods would never fit such a node" in result.stdout
