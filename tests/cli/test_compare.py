@@ -102,7 +102,7 @@ def test_the_other_way_round_is_no_regression(files):
 
 
 def test_clusters_are_compared(files):
-    (files / "larger.yaml").write_text(CLUSTER + NODES.replace("n-", "m-"))
+    (files / "larger.yaml").write_text(CLUSTER + "---" + NODES.replace("n-", "m-"))
 
     result = mooring(
         "compare",
@@ -146,7 +146,8 @@ def test_nonsense_is_refused(files, arguments, said):
 
 def test_a_plugin_that_is_not_there_is_told_by_the_file_that_names_it(files):
     path = files / "wrong.yaml"
-    path.write_text(MOST_ALLOCATED.replace("NodeResourcesFit", "NodeResourceFit"))
+    head = MOST_ALLOCATED.partition("profiles:")[0]
+    path.write_text(head + "profiles: [{plugins: {filter: {enabled: [{name: NodePort}]}}}]")
 
     result = mooring("compare", files / "cluster.yaml", "--config", "default", "--config", path)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -387,11 +386,10 @@ def test_nothing_is_watched_twice_and_paths_name_group_and_version():
     assert PODS.path_of("ns", "p") == "/api/v1/namespaces/ns/pods/p"
 
 
-# Keeping up
+# From the line to the books
 
 
-def test_a_thousand_pod_events_take_a_fraction_of_a_second():
-    """On a quiet machine it is a tenth of a second; this only notices when it is far off."""
+def test_a_thousand_pod_events_are_decoded_and_reach_the_books():
     engine = Engine(Namespace())
     handlers = EventHandlers(engine.scheduler)
     lines = [
@@ -405,7 +403,6 @@ def test_a_thousand_pod_events_take_a_fraction_of_a_second():
         for n in range(500)
     ]
     known: dict[str, KubeObject] = {}
-    started = time.process_time()
     for line in lines:
         obj = decode_object(decode_event(line).object, PODS)
         old = known.get(obj.key)
@@ -414,8 +411,6 @@ def test_a_thousand_pod_events_take_a_fraction_of_a_second():
             handlers.added(obj)
         else:
             handlers.updated(old, obj)
-    spent_s = time.process_time() - started
 
     assert all(isinstance(obj, Pod) and obj.node_name == "n" for obj in known.values())
     assert len(engine.scheduler.cluster.pods) == 500
-    assert spent_s < 0.7
