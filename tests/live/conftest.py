@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from control_plane import MOORING, Binaries, ControlPlane, ControlPlaneError, tail
+from control_plane import MOORING, Binaries, ControlPlane, ControlPlaneError
 from plain_client import Json, PlainClient
 
 from tests.live.cluster import Cluster
@@ -85,7 +85,7 @@ def start_mooring(
         mooring.resume()
         mooring.kill()
         # Shown by pytest where the test failed.
-        print(f"the log of {mooring.name} ends with\n{tail(mooring.log, 60)}")
+        print(f"the log of {mooring.name} ends with\n{mooring.log_tail()}")
 
 
 @pytest.fixture

@@ -72,11 +72,12 @@ def test_the_api_server_is_away_while_mooring_starts(
     cluster: Cluster, start_mooring: StartMooring, proxy: Proxy
 ) -> None:
     cluster.add(*nodes(), *pods("web"))
-    refused = proxy.refuse(everything, status=503, times=20)
+    refused = proxy.refuse(everything, status=503, times=3)
+    lists = proxy.refuse(lambda request: "limit=" in request.path, status=503, times=10)
 
     start_mooring(through=proxy)
 
-    assert refused.met
+    assert (len(refused.met), len(lists.met)) == (3, 10)
     check_all_is_well(cluster)
 
 

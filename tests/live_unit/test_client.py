@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 
 import pytest
 from aiohttp import web
@@ -237,6 +238,52 @@ async def test_a_server_below_a_path_is_reached():
             await client.request("GET", "/api/v1/pods")
 
     assert server.asked[0].path == "/k8s/c1/api/v1/pods"
+
+
+@asynccontextmanager
+async def tunnel() -> AsyncIterator[tuple[str, list[str]]]:
+    """An HTTP proxy that lets everything through; its address, and whom it was asked for."""
+    asked: list[str] = []
+    pumps: set[asyncio.Task[None]] = set()
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while piece := await reader.read(65536):
+                writer.write(piece)
+                await writer.drain()
+        finally:
+            writer.transport.abort()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        _, target, _ = head.split(" ", 2)
+        asked.append(target)
+        host, _, port = target.rpartition(":")
+        there = await asyncio.open_connection(host, int(port))
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        pumps.add(asyncio.create_task(pump(reader, there[1])))
+        pumps.add(asyncio.create_task(pump(there[0], writer)))
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
+        for task in pumps:
+            task.cancel()
+        await asyncio.gather(*pumps, return_exceptions=True)
+
+
+async def test_a_proxy_is_gone_through_for_requests_and_watches():
+    async with ApiServer() as server, tunnel() as (proxy, through):
+        server.answers = [refusal(429, Retry_After="1"), ok("a"), stream(b"one\n"), refusal(404)]
+        connection = server.connection(proxy=proxy)
+        async with ApiClient(connection, clock=JumpingClock()) as client:
+            assert await client.request("POST", "/api", body=b"{}") == b'"a"'
+            assert await anext(client.watch("/w")) == b"one"
+            with pytest.raises(errors.NotFound):
+                await client.request("GET", "/api")
+
+        assert set(through) == {f"127.0.0.1:{server.port}"}
+        assert server.asked[0].headers["Host"] == f"127.0.0.1:{server.port}"
 
 
 async def test_a_request_whose_turn_comes_too_late_is_not_sent():

@@ -310,7 +310,11 @@ def _retry_after_s(answer: Answer) -> float | None:
 
 def _unanswered(what: str, error: Exception) -> errors.Unanswered:
     refused = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
-    problem = "no answer in time" if isinstance(error, TimeoutError) else str(error)
+    problem = str(error)
+    if isinstance(error, TimeoutError):
+        problem = "no answer in time"
+    elif isinstance(error, aiohttp.ClientPayloadError):
+        problem = "the connection broke off"
     return errors.Unanswered(f"{what}: {problem or type(error).__name__}", maybe_done=not refused)
 
 

@@ -117,7 +117,9 @@ class Reflector:
                 _LOG.info("%s: listing again: %s", self.resource.plural, error)
                 self._version = None
             except (Unauthorized, Forbidden, TooManyRequests, ServerUnavailable) as error:
-                _LOG.warning("%s: %s; going on", self.resource.plural, error)
+                # Said aloud once: an API server that is away is away for a dozen kinds.
+                level = logging.INFO if self._failures else logging.WARNING
+                _LOG.log(level, "%s: %s; going on", self.resource.plural, error)
             except NotFound as error:
                 self._not_served(error)
             except (ApiError, msgspec.DecodeError) as error:
