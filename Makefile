@@ -13,10 +13,10 @@ SHOW_VERSION := -c 'import sys; print(sys.version.split()[0])' 2>/dev/null
 TYPED := $(wildcard src examples benchmarks tools/control-plane)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-live control-plane test-web lint format bench bench-full lock clean
+.PHONY: help demo test test-live test-live-full control-plane test-web lint format bench bench-full lock clean
 
 help:  ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
 demo: .venv/.base  ## Simulate the cluster that comes with mooring
 	$(BIN)/mooring demo
@@ -25,6 +25,9 @@ test: lint  ## Run every check and test that needs nothing but Python
 	$(BIN)/pytest -n $(WORKERS) -m "not live and not web" $(PYTEST_ARGS)
 
 test-live: .venv/.dev control-plane  ## Test against a real kube-apiserver
+	MOORING_LIVE=required $(BIN)/pytest -m "live and not soak" $(PYTEST_ARGS)
+
+test-live-full: .venv/.dev control-plane  ## The same, with faults, leader changes and churn
 	MOORING_LIVE=required $(BIN)/pytest -m live $(PYTEST_ARGS)
 
 control-plane:  ## Build a kube-apiserver to test against, once (needs Go)
