@@ -24,10 +24,11 @@ demo: .venv/.base  ## Simulate the cluster that comes with mooring
 test: lint  ## Run every check and test that needs nothing but Python
 	$(BIN)/pytest -n $(WORKERS) -m "not live and not web" $(PYTEST_ARGS)
 
-test-live: .venv/.dev control-plane  ## Test against a real kube-apiserver
-	MOORING_LIVE=required $(BIN)/pytest -m "live and not soak" $(PYTEST_ARGS)
+# Only the control plane itself until the other live tests have been seen to pass on a quiet machine.
+test-live: .venv/.dev control-plane  ## Start a real kube-apiserver and test that it serves
+	MOORING_LIVE=required $(BIN)/pytest -m live tests/live/test_control_plane.py $(PYTEST_ARGS)
 
-test-live-full: .venv/.dev control-plane  ## The same, with faults, leader changes and churn
+test-live-full: .venv/.dev control-plane  ## Test mooring against it: the live room is not finished
 	MOORING_LIVE=required $(BIN)/pytest -m live $(PYTEST_ARGS)
 
 control-plane:  ## Build a kube-apiserver to test against, once (needs Go)

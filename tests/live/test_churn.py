@@ -14,7 +14,7 @@ from tests.live.cluster import Cluster, node_name
 from tests.live.process import Mooring
 from tests.live.waiting import wait_for
 
-pytestmark = [pytest.mark.live, pytest.mark.soak, pytest.mark.timeout(0)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(0)]
 
 CHURN_S = float(os.environ.get("MOORING_CHURN_S", "120"))
 SEED = int(os.environ.get("MOORING_CHURN_SEED", "1"))

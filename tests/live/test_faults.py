@@ -18,7 +18,7 @@ from tests.live.proxy import Proxy, Request, binds, everything
 from tests.live.test_waiting_pods import gang_configuration
 from tests.live.waiting import wait_for
 
-pytestmark = [pytest.mark.live, pytest.mark.soak]
+pytestmark = pytest.mark.live
 
 NODES = 10
 PODS_PER_NODE = 8

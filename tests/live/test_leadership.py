@@ -15,7 +15,7 @@ from tests.live.process import SHORT_LEASE, Mooring, configuration
 from tests.live.proxy import Proxy, binds
 from tests.live.waiting import hold_for, wait_for
 
-pytestmark = [pytest.mark.live, pytest.mark.soak]
+pytestmark = pytest.mark.live
 
 
 def elected(**fields: Any) -> Json:
