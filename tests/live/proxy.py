@@ -127,6 +127,7 @@ class Proxy:
         traceback: TracebackType | None,
     ) -> None:
         self.cut()
+        asyncio.run_coroutine_threadsafe(_end_all_tasks(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -197,6 +198,8 @@ class Proxy:
         self._connections.add(task)
         upstream: asyncio.StreamWriter | None = None
         try:
+            if self._server is None:
+                raise Cut  # It came in just before.
             server, upstream = await asyncio.open_connection(
                 HOST, self._upstream_port, ssl=self._towards_server, limit=MOST_BYTES
             )
@@ -258,6 +261,16 @@ class Proxy:
             await to_client.drain()
             if chunk.startswith(b"0\r\n"):
                 return
+
+
+async def _end_all_tasks() -> None:
+    """Those, too, that were about to begin when the connections were ended."""
+    while others := asyncio.all_tasks() - {asyncio.current_task()}:
+        for task in others:
+            task.cancel()
+        await asyncio.wait(others)
+    # Transports that were aborted are closed in the next turn of the loop.
+    await asyncio.sleep(0.01)
 
 
 async def _read_message(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:

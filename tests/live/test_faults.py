@@ -279,6 +279,8 @@ class Way:
                 # Nobody answers the scheduler's choice of a volume: the volume controller is not there.
                 cluster.add(objects.storage_class("local", "kubernetes.io/no-provisioner"))
                 cluster.add(objects.local_volume("disk", "local", "node-a"))
+                available = {"status": {"phase": "Available"}}
+                cluster.client.patch("PersistentVolume", "disk", available, part="status")
                 cluster.add(objects.claim("data", "local"))
                 asks["claims"] = ("data",)
         cluster.add(pod("it", **asks))
@@ -348,7 +350,10 @@ def test_a_node_is_deleted(
             assert cluster.wait_until_bound()["it"] == "node-b"
         case "waiting for a volume":
             # Its volume is of the node that is gone.
-            assert "node(s)" in cluster.wait_until_refused("it")["message"]
+            wait_for(
+                lambda: "1 node(s)" in cluster.wait_until_refused("it")["message"],
+                "the pod was tried again, and fits nowhere",
+            )
         case _:
             # The API server binds to any name. Whoever collects the pods of lost nodes sees it there.
             wait_for(lambda: node_name(cluster.pod("it")) == "node-a", "the pod is bound")
