@@ -10,10 +10,11 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 IS_SUPPORTED := -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
 SHOW_VERSION := -c 'import sys; print(sys.version.split()[0])' 2>/dev/null
+AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -n")
 TYPED := $(wildcard src examples benchmarks tools/control-plane)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-live test-live-full control-plane test-web lint format bench bench-full lock clean
+.PHONY: help demo test test-live test-live-full control-plane test-web chromium lint format bench bench-full lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -34,8 +35,17 @@ test-live-full: .venv/.dev control-plane  ## Test mooring against it: the live r
 control-plane:  ## Build a kube-apiserver to test against, once (needs Go)
 	@tools/control-plane/build.sh
 
-test-web:  ## Test the page in a real browser
-	@echo "no web tests yet"
+test-web: .venv/.web chromium  ## Test the page in a real browser
+	MOORING_WEB=required $(BIN)/pytest -m web tests/web $(PYTEST_ARGS)
+
+# Debian's own, since a browser that pip or npm would fetch is not pinned by anything here.
+chromium:  ## Install the browser that the page is tested in, once (Debian; needs root)
+	@command -v chromium >/dev/null || { \
+		$(AS_ROOT) true 2>/dev/null && command -v apt-get >/dev/null || { \
+			echo "make test-web needs Chromium. Install it so that \`chromium\` is found, for example:" \
+				"apt-get install --no-install-recommends chromium" >&2; exit 1; }; \
+		$(AS_ROOT) apt-get update -q && \
+		$(AS_ROOT) env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium; }
 
 lint: .venv/.dev  ## Check style, format, types and the order of the rooms
 	$(BIN)/ruff check
@@ -70,10 +80,11 @@ lock:  ## Pin the requirements afresh (UPGRADE=--upgrade for newer versions; nee
 	$(COMPILE) $(UPGRADE) requirements/live.in -o requirements/live.txt -c requirements/base.txt
 	$(COMPILE) $(UPGRADE) requirements/dev.in -o requirements/dev.txt \
 		-c requirements/base.txt -c requirements/build.txt -c requirements/live.txt
+	$(COMPILE) $(UPGRADE) requirements/web.in -o requirements/web.txt -c requirements/dev.txt
 
 clean:  ## Remove .venv and everything else that was made here
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache \
-		.hypothesis .benchmarks .coverage htmlcov
+		.hypothesis .benchmarks .screenshots .coverage htmlcov
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The environment grows in steps, each with a stamp: the interpreter, what mooring runs on, what
@@ -96,4 +107,9 @@ clean:  ## Remove .venv and everything else that was made here
 .venv/.dev: .venv/.base requirements/dev.txt
 	@echo "installing the development tools into .venv"
 	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@touch $@
+
+.venv/.web: .venv/.dev requirements/web.txt
+	@echo "installing what drives a browser into .venv"
+	@$(PIP) install --require-hashes -r requirements/web.txt
 	@touch $@
