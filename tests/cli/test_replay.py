@@ -60,14 +60,27 @@ def test_the_manifests_of_a_trace_serve_other_commands(tmp_path):
     assert report["summary"]["placed"] + report["summary"]["pending"] == 7
 
 
-def test_a_higher_class_preempts_a_lower_one():
-    arguments = ("replay", DATA / "openb", "--gpu-sharing", "whole", "--endless", "-o", "json")
+def test_a_higher_class_preempts_a_lower_one(tmp_path):
+    """One node with one GPU: a best-effort pod holds it when a guaranteed one comes."""
+    (tmp_path / "openb_node_list_all_node.csv").write_text(
+        "sn,cpu_milli,memory_mib,gpu,model\nt4,16000,32768,1,T4\n"
+    )
+    (tmp_path / "openb_pod_list_default.csv").write_text(
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,"
+        "deletion_time,scheduled_time\n"
+        "first,1000,1024,1,1000,,BE,Running,0,1000,0\n"
+        "second,1000,1024,1,1000,,Guaranteed,Running,10,1000,10\n"
+    )
+    arguments = ("replay", tmp_path, "--endless", "-o", "json")
 
     plain = json.loads(mooring(*arguments).stdout)
     ranked = json.loads(mooring(*arguments, "--priority", "Guaranteed=1000").stdout)
 
     assert plain["summary"]["preempted"] == 0
-    assert ranked["summary"]["arrived"] == 7
+    assert [each["pod"] for each in plain["pending"]] == ["default/second"]
+    assert ranked["summary"]["preempted"] == 1
+    assert ranked["summary"]["placed"] == 2
+    assert ranked["pending"] == []
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,44 @@ def node_of(sim: Simulation, name: str = "p") -> str:
 # When a run ends
 
 
+def test_a_cluster_settles_without_waiting_for_pods_to_run_to_their_end():
+    runs = {RUN_SECONDS: "3600"}
+    with simulation() as sim:
+        sim.load([make_node("n", cpu=1), make_pod("p", cpu=1, annotations=runs)])
+        sim.load([make_pod("q", cpu=1)])
+        sim.settle()
+
+        assert (node_of(sim), node_of(sim, "q")) == ("n", "")
+        assert sim.clock.elapsed_s == 0.0
+
+        sim.run(until_s=3601)
+        assert node_of(sim, "q") == "n"
+
+
+def test_a_cluster_is_not_settled_while_a_victim_has_still_to_go():
+    with simulation() as sim:
+        sim.load([make_node("n", cpu=1), make_pod("p", cpu=1, node="n", priority=0)])
+        sim.load([make_pod("q", cpu=1, priority=10)])
+        sim.settle()
+
+        assert node_of(sim, "q") == "n"
+        assert sim.api.get(Pod, "default/p") is None
+        # 30 s of grace, and the pod's backoff.
+        assert 30 <= sim.clock.elapsed_s < 60
+
+
+def test_a_run_stops_where_it_is_told_to_before_time_passes():
+    runs = {RUN_SECONDS: "10"}
+    with simulation() as sim:
+        sim.load([make_node("n"), make_pod("p", annotations=runs)])
+        sim.run(until_s=100, stops_when=lambda: bool(sim.api.finished))
+        assert sim.clock.elapsed_s == 10
+
+        # The end that was not reached does not end a later run.
+        sim.run(until_s=500)
+        assert sim.clock.elapsed_s == 500
+
+
 def test_a_run_ends_when_every_pod_is_placed():
     with simulation() as sim:
         sim.load([make_node("n"), make_pod("p"), make_pod("q")])

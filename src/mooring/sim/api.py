@@ -54,8 +54,10 @@ class SimApi:
         self.events: list[tuple[float, Event]] = []
         #: Pods that have run to their end.
         self.finished: list[Pod] = []
-        #: Timers that will still change something: runs and terminations that are under way.
+        #: Timers that will still change something: runs, terminations and the like that are under way.
         self.busy = 0
+        #: How many of them are pods that run to their end.
+        self.running = 0
 
     # What anyone may do
 
@@ -153,9 +155,11 @@ class SimApi:
     def _start(self, pod: Pod) -> None:
         run_s = run_seconds(pod)
         if run_s is not None:
+            self.running += 1
             self.later(run_s, lambda: self._succeed(pod))
 
     def _succeed(self, pod: Pod) -> None:
+        self.running -= 1
         stored = self.get(Pod, pod.key)
         if stored is None or stored.uid != pod.uid:
             return

@@ -19,13 +19,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._now = 0.0
         # What the base class polls for I/O; here it is where time passes.
         self._selector = self
+        #: Asked whenever all that is due has been done; true stops the loop before time passes.
+        self.stops_when: Callable[[], bool] | None = None
 
     def time(self) -> float:
         return self._now
 
     def select(self, timeout: float | None) -> list[object]:
         """Called by the base class when nothing is ready for `timeout` seconds; None is for ever."""
-        if timeout is None:
+        if timeout is None or (timeout > 0 and self.stops_when is not None and self.stops_when()):
             self.stop()
         elif timeout > 0:
             # To the timer itself, not by the difference to it: sums of differences drift.

@@ -6,54 +6,29 @@ chosen node apart from the last of the others is the answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 
-from mooring.plugins.default_preemption import Candidate, PreemptionDetail
+from mooring.plugins.default_preemption import Cost, PreemptionDetail, cost_of
 
-#: What is compared, in the plugin's order; less is better.
-Criterion = tuple[str, Callable[[Candidate, datetime], float]]
+#: What it means to be the best by each part of the plugin's cost.
+_REASONS = {
+    "violations": "fewest violations of disruption budgets",
+    "highest_priority": "least important victims",
+    "sum_of_priorities": "fewest and least important victims",
+    "victims": "fewest victims",
+    "minus_earliest_start_s": "victims that started last",
+}
 
 
 def why_that_node(detail: PreemptionDetail, now: datetime) -> str:
-    taken = detail.candidates[detail.nominated_node]
-    others = [each for each in detail.candidates.values() if each is not taken]
+    costs = {name: cost_of(each, now) for name, each in detail.candidates.items()}
+    taken = costs.pop(detail.nominated_node)
+    others = list(costs.values())
     if not others:
         return "the only node where evicting pods makes room"
-    for reason, cost in _CRITERIA:
-        equal = [each for each in others if cost(each, now) == cost(taken, now)]
+    for i, part in enumerate(Cost._fields):
+        equal = [cost for cost in others if cost[i] == taken[i]]
         if not equal:
-            return f"{reason}, of {len(detail.candidates)} nodes that could make room"
+            return f"{_REASONS[part]}, of {len(detail.candidates)} nodes that could make room"
         others = equal
     return f"first by name of {len(others) + 1} equally good nodes"
-
-
-def _violations(candidate: Candidate, now: datetime) -> float:
-    return candidate.violations
-
-
-def _highest_priority(candidate: Candidate, now: datetime) -> float:
-    return candidate.victims[0].priority
-
-
-def _sum_of_priorities(candidate: Candidate, now: datetime) -> float:
-    return sum(victim.priority + 2**31 for victim in candidate.victims)
-
-
-def _victims(candidate: Candidate, now: datetime) -> float:
-    return len(candidate.victims)
-
-
-def _running_since(candidate: Candidate, now: datetime) -> float:
-    highest = max(victim.priority for victim in candidate.victims)
-    starts = (v.status.start_time or now for v in candidate.victims if v.priority == highest)
-    return -min(starts).timestamp()
-
-
-_CRITERIA: tuple[Criterion, ...] = (
-    ("fewest violations of disruption budgets", _violations),
-    ("least important victims", _highest_priority),
-    ("fewest and least important victims", _sum_of_priorities),
-    ("fewest victims", _victims),
-    ("victims that started last", _running_since),
-)

@@ -51,6 +51,9 @@ class SimOptions:
     on_decision: Callable[[Decision], None] | None = None
     #: Whether the story keeps every single thing that happens; its sums are kept in any case.
     timeline: bool = False
+    #: Whether pods that fit nowhere are tried every few minutes though nothing has happened, as long as
+    #: something still can. Over months of virtual time that is most of the work.
+    tries_leftover: bool = True
     #: How to reach the configuration's extenders; None asks them over HTTP.
     transport: Transport | None = None
     #: Puts something between the scheduler and the API, so that writes can be late or fail.
@@ -66,6 +69,7 @@ class Simulation:
         config = options.config or default_config()
         self._http = None if options.transport is not None else _http_transport(config)
         self._on_decision = options.on_decision
+        self._tries_leftover = options.tries_leftover
         self.loop = VirtualLoop()
         self.clock = VirtualClock(self.loop, DEFAULT_EPOCH_S)
         self.api = SimApi(self.loop, self.clock)
@@ -122,13 +126,32 @@ class Simulation:
             if isinstance(obj, Pod) and not obj.finished:
                 self.api.create(obj)
 
-    def run(self, *, until_s: float | None = None) -> None:
-        """Until virtual time `until_s`, or until nothing can change any more without outside help."""
-        if until_s is not None:
-            self.loop.call_at(until_s, self.loop.stop)
+    def run(
+        self, *, until_s: float | None = None, stops_when: Callable[[], bool] | None = None
+    ) -> None:
+        """Until virtual time `until_s`, or until nothing can change any more without outside help.
+
+        `stops_when` is asked each time that all is done which is due at one moment.
+        """
+        end = self.loop.call_at(until_s, self.loop.stop) if until_s is not None else None
         self.until_s = until_s
         self._wake()
-        self.loop.run_forever()
+        self.loop.stops_when = stops_when
+        try:
+            self.loop.run_forever()
+        finally:
+            self.loop.stops_when = None
+            if end is not None:
+                end.cancel()
+
+    def settle(self) -> None:
+        """Until every pod is placed or refused and all that is going has gone.
+
+        Time passes only as far as that needs: pods that run to their end, and those that wait for Permit,
+        are left at it.
+        """
+        start_s = self.loop.time()
+        self.run(stops_when=lambda: self._at_rest(start_s))
 
     def close(self) -> None:
         for task in self._tasks:
@@ -180,6 +203,13 @@ class Simulation:
             return False
         return self.loop.time() - self.story.last_progress_s > _PATIENCE_S
 
+    def _at_rest(self, since_s: float) -> bool:
+        if self.loop.time() - max(self.story.last_progress_s, since_s) > _PATIENCE_S:
+            return True
+        if self.api.busy > self.api.running or len(self._tasks) > len(self.scheduler.waiting_pods):
+            return False
+        return not self._keeps_trying()
+
     def _set_timers(self) -> None:
         """The queue's flushes, only while there is something that they could flush."""
         counts = self.scheduler.queue.counts()
@@ -193,6 +223,9 @@ class Simulation:
         """Whether to wait for backoffs to end: not for what has failed often enough to fail again."""
         if self.until_s is not None or self.api.busy or len(self.scheduler.waiting_pods):
             return True
+        return self._keeps_trying()
+
+    def _keeps_trying(self) -> bool:
         backing_off = self.scheduler.queue.backoff_pods()
         return any(queued.consecutive_errors_count < _MOST_ERRORS for queued in backing_off)
 
@@ -201,6 +234,8 @@ class Simulation:
 
         Without that, pods that fit nowhere would be tried every few minutes for ever.
         """
+        if not self._tries_leftover:
+            return False
         return self.until_s is not None or bool(
             self.api.busy or self._tasks or len(self.scheduler.waiting_pods)
         )

@@ -6,5 +6,7 @@ allow; `agreement` asks the extenders; `choice` picks the node; `eviction` sends
 """
 
 from mooring.plugins.default_preemption.candidates import Candidate as Candidate
+from mooring.plugins.default_preemption.choice import Cost as Cost
+from mooring.plugins.default_preemption.choice import cost_of as cost_of
 from mooring.plugins.default_preemption.plugin import DefaultPreemption as DefaultPreemption
 from mooring.plugins.default_preemption.plugin import PreemptionDetail as PreemptionDetail

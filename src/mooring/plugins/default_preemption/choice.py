@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import NamedTuple
 
 from mooring.objects.pod import Pod
 from mooring.plugins.default_preemption.candidates import Candidate
@@ -14,7 +15,7 @@ _PRIORITY_OFFSET = 2**31
 
 def best(candidates: Iterable[Candidate], now: datetime) -> list[Candidate]:
     """The candidates that are equally good and better than all others, by name of their node."""
-    costs = [(_cost(candidate, now), candidate) for candidate in candidates]
+    costs = [(cost_of(candidate, now), candidate) for candidate in candidates]
     if not costs:
         return []
     lowest = min(cost for cost, _ in costs)
@@ -23,15 +24,26 @@ def best(candidates: Iterable[Candidate], now: datetime) -> list[Candidate]:
     )
 
 
-def _cost(candidate: Candidate, now: datetime) -> tuple[int, int, int, int, float]:
+class Cost(NamedTuple):
     """What is compared, in this order; less is better."""
+
+    #: How many victims a disruption budget would not let go.
+    violations: int
+    highest_priority: int
+    #: Each raised so that it is never below 0.
+    sum_of_priorities: int
+    victims: int
+    #: Of two nodes, the one whose most important victims have run for the shorter time.
+    minus_earliest_start_s: float
+
+
+def cost_of(candidate: Candidate, now: datetime) -> Cost:
     victims = candidate.victims
-    return (
+    return Cost(
         candidate.violations,
         victims[0].priority,
         sum(victim.priority + _PRIORITY_OFFSET for victim in victims),
         len(victims),
-        # Of two nodes, the one whose most important victims have run for the shorter time.
         -_earliest_start(victims, now).timestamp(),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import groupby
 from typing import Self
 
@@ -21,7 +22,7 @@ class Replay(Simulation):
     def __init__(
         self, trace: Trace, options: SimOptions | None = None, *, pods_end: bool = True
     ) -> None:
-        super().__init__(options)
+        super().__init__(replace(options or SimOptions(), tries_leftover=False))
         #: By UID; pods that run for ever have no entry.
         self._run_s: dict[str, float] = {}
         #: How many pods have arrived, and how many have left by themselves.
@@ -38,9 +39,6 @@ class Replay(Simulation):
 
     def __enter__(self) -> Self:
         return self
-
-    def _goes_on(self) -> bool:
-        return False
 
     def _plan_end(self, each: TracePod) -> None:
         if each.run_s is not None:
