@@ -147,7 +147,7 @@ async def test_a_pod_can_be_stopped_while_its_pre_bind_has_something_to_do():
     assert world.scheduler.pods_in_pre_bind.get(pod.uid).cancel("preempted")
     await world.go_on()
 
-    assert world.condition == ("SchedulerError", "preempted")
+    assert world.condition == ("SchedulerError", 'running PreBind plugin "Works": preempted')
     assert world.where(pod) == "backoff"
     assert len(world.scheduler.pods_in_pre_bind) == 0
 

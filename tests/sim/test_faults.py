@@ -622,7 +622,8 @@ def test_a_pod_preempted_in_pre_bind_returns_to_the_queue(world_of):
 
     assert world.pod("high").node_name == "n"
     assert world.pod().node_name == ""
-    assert world.failures()[0] == "preempted by DefaultPreemption"
+    cause = 'running PreBind plugin "VolumeBinding": preempted by DefaultPreemption'
+    assert world.failures()[0] == cause
     assert world.at_rest
 
 

@@ -11,6 +11,7 @@ from mooring.config.gates import DEFAULT_GATES, FeatureGates
 from mooring.framework.api import ApiWriter
 from mooring.framework.clock import Clock
 from mooring.framework.interface import PreemptionExtender
+from mooring.framework.metrics import Metrics
 from mooring.framework.nominator import Nominator, PodLookup
 from mooring.framework.pods_in_pre_bind import PodInPreBind, PodsInPreBind
 from mooring.framework.runtime import Framework
@@ -35,6 +36,7 @@ class PluginHandle:
     observed_pod: PodLookup
     spawn: Spawn
     activate: Callable[[Mapping[str, Pod]], None]
+    metrics: Metrics
     gates: FeatureGates = DEFAULT_GATES
     extenders: Sequence[PreemptionExtender] = ()
     #: The plugins of this profile; set once all of them are built.

@@ -19,5 +19,21 @@ class Metrics:
     def attempt(self, result: str, profile: str, seconds: float) -> None:
         """An attempt ended: `scheduled`, `unschedulable` or `error`."""
 
+    def algorithm_duration(self, seconds: float) -> None:
+        """A node was looked for, from PreFilter to the pick."""
+
     def permit_wait(self, result: str, seconds: float) -> None:
         """A pod stopped waiting on Permit."""
+
+    def preemption_attempt(self) -> None:
+        """Preemption was asked to make room for a pod."""
+
+    def preemption_victims(self, count: int) -> None:
+        """So many pods are to leave for one."""
+
+    def evicted(self, result: str, seconds: float) -> None:
+        """The victims of a preemption have been sent away: `success`, or `error` if not all were."""
+
+    def evaluations_of(self, plugin: str, profile: str) -> dict[str, int]:
+        """Where to count how often a plugin is called at each extension point."""
+        return {}

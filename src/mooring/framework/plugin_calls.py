@@ -61,6 +61,8 @@ class Calls:
         self.name = name
         self.plugin = plugin
         self.metrics = metrics
+        #: Extension point → how often it was called there.
+        self.evaluations: dict[str, int] = {}
         self.pre_enqueue = _method(plugin, "pre_enqueue")
         self.less = _method(plugin, "less")
         self.pre_filter = _method(plugin, "pre_filter")
@@ -86,7 +88,9 @@ class Calls:
         self.close = _method(plugin, "close")
 
     def guard(self, point: str, doing: str, state: CycleState) -> _Guard:
-        """Turn what a call raises into a PluginFailure, and time the call if this attempt is."""
+        """Turn what a call raises into a PluginFailure; count it, and time it if this attempt is."""
+        counts = self.evaluations
+        counts[point] = counts.get(point, 0) + 1
         return _Guard(self, point, doing, state.record_plugin_metrics)
 
     def failed(self, doing: str, error: BaseException) -> PluginFailure:

@@ -15,6 +15,14 @@ from mooring.errors import MooringError
 from mooring.framework.status import Status, failure
 
 
+class PreBindCancelled(asyncio.CancelledError):
+    """What a plugin was doing when its PreBind was cancelled: the beginning of the pod's failure."""
+
+    def __init__(self, doing: str) -> None:
+        super().__init__(doing)
+        self.doing = doing
+
+
 class PodInPreBind:
     """One pod, from the start of its PreBind to the end of it."""
 
@@ -63,10 +71,11 @@ class PodsInPreBind:
         running = self._pods[uid] = PodInPreBind(task.cancel)
         try:
             status = await task
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as cancelled:
             if running.cause is None or _being_cancelled():
                 raise
-            return failure(MooringError(running.cause))
+            doing = f"{cancelled.doing}: " if isinstance(cancelled, PreBindCancelled) else ""
+            return failure(MooringError(doing + running.cause))
         finally:
             del self._pods[uid]
         if status.ok and not running.mark_prebound():

@@ -33,6 +33,7 @@ from mooring.framework.interface import (
 from mooring.framework.metrics import Metrics
 from mooring.framework.nominator import Nominator
 from mooring.framework.plugin_calls import Calls, PluginFailure, describe, settle, unexpected
+from mooring.framework.pods_in_pre_bind import PreBindCancelled
 from mooring.framework.scoring import ScoreMatrix
 from mooring.framework.status import SKIP, SUCCESS, Code, Status, failure
 from mooring.framework.waiting_pods import LONGEST_WAIT_S, WaitingPods
@@ -83,6 +84,13 @@ class Framework:
         self.waiting_pods = waiting_pods
         self.nominator = nominator
         self.metrics = metrics
+        for call in self.plugins.values():
+            call.evaluations = metrics.evaluations_of(call.name, profile_name)
+
+    def _told(self, point: str, code: Code, started: float) -> None:
+        """Report how long all plugins of a point took."""
+        metrics = self.metrics
+        metrics.point_duration(point, code.title, self.profile_name, metrics.timer() - started)
 
     @property
     def plugins(self) -> dict[str, Calls]:
@@ -105,6 +113,16 @@ class Framework:
     # The scheduling cycle
 
     def run_pre_filters(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> PreFilterOutcome:
+        """Raises PluginFailure."""
+        started, code = self.metrics.timer(), Code.ERROR
+        try:
+            outcome = self._pre_filters(state, pod, snapshot)
+            code = outcome.status.code
+            return outcome
+        finally:
+            self._told("PreFilter", code, started)
+
+    def _pre_filters(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> PreFilterOutcome:
         skipped: set[str] = set()
         names: frozenset[str] | None = None
         narrowed_by: list[str] = []
@@ -156,13 +174,18 @@ class Framework:
         A node must pass with the nominated pods that matter here, and again without them: they may
         never come. Few nodes have any, so all are judged without, and those few once more with.
         """
-        calls = self.points[Point.FILTER]
-        matrix = filtering.run_filters(calls, state, pod, snapshot, looked_at)
-        if self.nominator.has_any:
-            refused = self.rows_refused_for_nominated(state, pod, snapshot, looked_at)
-            for row, status in refused.items():
-                matrix.refuse(row, status)
-        return matrix
+        started, code = self.metrics.timer(), Code.ERROR
+        try:
+            calls = self.points[Point.FILTER]
+            matrix = filtering.run_filters(calls, state, pod, snapshot, looked_at)
+            if self.nominator.has_any:
+                refused = self.rows_refused_for_nominated(state, pod, snapshot, looked_at)
+                for row, status in refused.items():
+                    matrix.refuse(row, status)
+            code = Code.SUCCESS
+            return matrix
+        finally:
+            self._told("Filter", code, started)
 
     def rows_refused_for_nominated(
         self, state: CycleState, pod: Pod, snapshot: Snapshot, looked_at: Mask
@@ -241,6 +264,14 @@ class Framework:
     def run_post_filters(
         self, state: CycleState, pod: Pod, statuses: NodeStatuses
     ) -> tuple[PostFilterResult | None, Status]:
+        started = self.metrics.timer()
+        result, status = self._post_filters(state, pod, statuses)
+        self._told("PostFilter", status.code, started)
+        return result, status
+
+    def _post_filters(
+        self, state: CycleState, pod: Pod, statuses: NodeStatuses
+    ) -> tuple[PostFilterResult | None, Status]:
         reasons: list[str] = []
         kept: PostFilterResult | None = None
         rejected_by = ""
@@ -266,9 +297,13 @@ class Framework:
         self, state: CycleState, pod: Pod, snapshot: Snapshot, feasible: NDArray[np.intp]
     ) -> None:
         """Raises PluginFailure."""
-        state.skip_score = self.pre_scores(
-            self.points[Point.PRE_SCORE], state, pod, snapshot, feasible
-        )
+        started, code = self.metrics.timer(), Code.ERROR
+        try:
+            calls = self.points[Point.PRE_SCORE]
+            state.skip_score = self.pre_scores(calls, state, pod, snapshot, feasible)
+            code = Code.SUCCESS
+        finally:
+            self._told("PreScore", code, started)
 
     def pre_scores(
         self,
@@ -300,12 +335,24 @@ class Framework:
         seen_as: Sequence[NodeInfo] | None = None,
     ) -> ScoreMatrix:
         """Raises PluginFailure. With `seen_as`, plugins see these nodes in place of their rows."""
-        return scoring.run_scores(
-            self.points[Point.SCORE], self.weights, state, pod, snapshot, feasible, seen_as
-        )
+        started, code = self.metrics.timer(), Code.ERROR
+        try:
+            scores = scoring.run_scores(
+                self.points[Point.SCORE], self.weights, state, pod, snapshot, feasible, seen_as
+            )
+            code = Code.SUCCESS
+            return scores
+        finally:
+            self._told("Score", code, started)
 
     def run_reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Stops at the first failure; the caller then runs `run_unreserve`."""
+        started = self.metrics.timer()
+        status = self._reserve(state, pod, node_name)
+        self._told("Reserve", status.code, started)
+        return status
+
+    def _reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         for call in self.points[Point.RESERVE]:
             if call.reserve is None:
                 continue
@@ -322,6 +369,7 @@ class Framework:
 
     def run_unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """All of them, last first, those that never reserved among them."""
+        started = self.metrics.timer()
         for call in reversed(self.points[Point.RESERVE]):
             if call.unreserve is not None:
                 try:
@@ -329,9 +377,16 @@ class Framework:
                         call.unreserve(state, pod, node_name)
                 except PluginFailure as error:
                     _LOG.error("%s", error)
+        self._told("Unreserve", Code.SUCCESS, started)
 
     def run_permit(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Wait means that a waiting pod was made, which the binding cycle will wait for."""
+        started = self.metrics.timer()
+        status = self._permit(state, pod, node_name)
+        self._told("Permit", status.code, started)
+        return status
+
+    def _permit(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         timeouts_s: dict[str, float] = {}
         for call in self.points[Point.PERMIT]:
             assert call.permit is not None
@@ -355,10 +410,12 @@ class Framework:
         waiting = self.waiting_pods.get(pod.uid)
         if waiting is None:
             return SUCCESS
+        started = self.metrics.timer()
         try:
             status = await waiting.wait()
         finally:
             self.waiting_pods.remove(pod.uid)
+        self.metrics.permit_wait(status.code.title, self.metrics.timer() - started)
         if status.ok or status.rejected:
             return status
         error = MooringError(f"waiting on permit for pod: {status.message}")
@@ -366,6 +423,12 @@ class Framework:
 
     def run_pre_bind_pre_flights(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Success if any PreBind has something to do, Skip if none has."""
+        started = self.metrics.timer()
+        status = self._pre_flights(state, pod, node_name)
+        self._told("PreBindPreFlight", status.code, started)
+        return status
+
+    def _pre_flights(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         skipped: set[str] = set()
         parallel: set[str] = set()
         outcome = SKIP
@@ -400,6 +463,12 @@ class Framework:
 
     async def run_pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Neighbours that may run in parallel do; the first failure cancels its siblings."""
+        started = self.metrics.timer()
+        status = await self._pre_binds(state, pod, node_name)
+        self._told("PreBind", status.code, started)
+        return status
+
+    async def _pre_binds(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         for parallel, group in groupby(
             self.points[Point.PRE_BIND], lambda call: call.name in state.parallel_pre_bind
         ):
@@ -418,17 +487,26 @@ class Framework:
 
     async def _pre_bind(self, call: Calls, state: CycleState, pod: Pod, node_name: str) -> Status:
         assert call.pre_bind is not None
+        doing = f'running PreBind plugin "{call.name}"'
         try:
-            with call.guard("PreBind", 'running PreBind plugin "{name}"', state):
+            with call.guard("PreBind", doing, state):
                 status: Status = await settle(call.pre_bind(state, pod, node_name)) or SUCCESS
                 if not (status.ok or status.rejected):
                     raise unexpected(status)
         except PluginFailure as error:
             return error.as_status()
+        except asyncio.CancelledError as error:
+            raise PreBindCancelled(doing) from error
         return status if status.ok else status.by(call.name)
 
     async def run_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """The first plugin that does not skip decides."""
+        started = self.metrics.timer()
+        status = await self._binds(state, pod, node_name)
+        self._told("Bind", status.code, started)
+        return status
+
+    async def _binds(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         for call in self.points[Point.BIND]:
             assert call.bind is not None
             try:
@@ -443,6 +521,7 @@ class Framework:
         return SKIP
 
     async def run_post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        started = self.metrics.timer()
         for call in self.points[Point.POST_BIND]:
             assert call.post_bind is not None
             try:
@@ -450,6 +529,7 @@ class Framework:
                     await settle(call.post_bind(state, pod, node_name))
             except PluginFailure as error:
                 _LOG.error("%s", error)
+        self._told("PostBind", Code.SUCCESS, started)
 
     def close(self) -> list[str]:
         """Close every plugin that can be; what went wrong, one line each."""
@@ -503,7 +583,16 @@ async def _first_failure(runs: Iterable[Coroutine[None, None, Status]]) -> Statu
             if not status.ok:
                 return status
         return SUCCESS
+    except asyncio.CancelledError:
+        for outcome in await _all_ended(tasks):
+            if isinstance(outcome, PreBindCancelled):
+                raise outcome from None
+        raise
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await _all_ended(tasks)
+
+
+async def _all_ended(tasks: Sequence[asyncio.Task[Status]]) -> list[Status | BaseException]:
+    for task in tasks:
+        task.cancel()
+    return await asyncio.gather(*tasks, return_exceptions=True)

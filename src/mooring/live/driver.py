@@ -18,6 +18,7 @@ from mooring.config.types import KubeSchedulerConfiguration
 from mooring.errors import InvariantError
 from mooring.framework.api import ApiWriter
 from mooring.framework.clock import Clock
+from mooring.framework.events import Resource
 from mooring.framework.registry import Registry
 from mooring.framework.runtime import Framework
 from mooring.live.live_scheduler import LiveScheduler
@@ -85,19 +86,20 @@ class Driver:
     # What happens in the cluster
 
     def added(self, obj: KubeObject) -> None:
-        self._tell(f"{type(obj).__name__}Add", lambda: self._handlers.added(obj))
+        self._tell("Add", self._handlers.added, obj)
 
     def updated(self, old: KubeObject, new: KubeObject) -> None:
-        self._tell(f"{type(new).__name__}Update", lambda: self._handlers.updated(old, new))
+        self._tell("Update", self._handlers.updated, old, new)
 
     def deleted(self, obj: KubeObject) -> None:
-        self._tell(f"{type(obj).__name__}Delete", lambda: self._handlers.deleted(obj))
+        self._tell("Delete", self._handlers.deleted, obj)
 
-    def _tell(self, event: str, handle: Callable[[], None]) -> None:
+    def _tell(self, action: str, handle: Callable[..., None], *objects: KubeObject) -> None:
         metrics = self.parts.metrics
         started = metrics.timer()
+        event = _what(objects[0]) + action
         try:
-            handle()
+            handle(*objects)
         except InvariantError as error:
             self.parts.on_fatal(f"mooring's books do not add up: {error}")
         except Exception:
@@ -284,6 +286,13 @@ class Driver:
     def _transport_close(self) -> None:
         if isinstance(self._transport, HttpTransport):
             self._transport.close()
+
+
+def _what(obj: KubeObject) -> str:
+    """What an event is about, as the reference's metrics call it."""
+    if isinstance(obj, Pod):
+        return Resource.ASSIGNED_POD.value if obj.node_name else Resource.UNSCHEDULABLE_POD.value
+    return type(obj).__name__
 
 
 async def _retire(

@@ -1,24 +1,23 @@
 """The scheduler's metrics as Prometheus reads them: names, labels and buckets of kube-scheduler.
 
 Existing dashboards and alerts work as they are. Which metrics of the reference are not fed, and why, is said
-in docs/operations.md.
-
-Looking up a labelled series costs three times what counting in it does, so every series is looked up once
-and kept. The registry belongs to the instance: two schedulers in one process do not mix their figures.
+in docs/operations.md. The registry belongs to the instance: two schedulers in one process do not mix their
+figures.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-import prometheus_client
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.metrics import MetricWrapperBase
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.metrics_core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from mooring.framework.metrics import Metrics
+from mooring.live.accumulators import Counter, Gauge, Histogram, exponential
 from mooring.queue import metrics as queue_metrics
 from mooring.queue.metrics import QueueMetrics
 from mooring.queue.scheduling_queue import QueueCounts
@@ -28,38 +27,12 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 #: Attempts beyond these are counted together.
 _MOST_ATTEMPTS = 15
 
+#: The points at which the reference counts how often each plugin was asked.
+_COUNTED_POINTS = ("PreFilter", "Filter", "PreScore", "Score")
+
 _PREFIX = "scheduler_"
 
-M = TypeVar("M", bound=MetricWrapperBase)
-
-
-def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
-    return tuple(start * factor**i for i in range(count))
-
-
-class Series:
-    """A metric with labels, whose series are looked up once each."""
-
-    __slots__ = ("_known", "_metric")
-
-    def __init__(self, metric: MetricWrapperBase) -> None:
-        self._metric = metric
-        self._known: dict[tuple[str, ...], MetricWrapperBase] = {}
-
-    def of(self, *labels: str) -> MetricWrapperBase:
-        found = self._known.get(labels)
-        if found is None:
-            found = self._known[labels] = self._metric.labels(*labels)
-        return found
-
-    def observe(self, seconds: float, *labels: str) -> None:
-        self.of(*labels).observe(seconds)  # type: ignore[attr-defined]
-
-    def add(self, change: float, *labels: str) -> None:
-        self.of(*labels).inc(change)  # type: ignore[attr-defined]
-
-    def set(self, value: float, *labels: str) -> None:
-        self.of(*labels).set(value)  # type: ignore[attr-defined]
+C = TypeVar("C", bound=Collector)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +46,6 @@ class LiveMetrics(Metrics, QueueMetrics):
     """What the framework, the queue and the driver report, kept for `/metrics`."""
 
     def __init__(self, timer: Callable[[], float] = time.perf_counter) -> None:
-        # The reference has no `_created` series, and dashboards would only trip over them.
-        prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         # Straight from the callable, as it is asked several times for each pod.
         self.timer = timer  # type: ignore[method-assign]
@@ -105,11 +76,10 @@ class LiveMetrics(Metrics, QueueMetrics):
             exponential(0.01, 2, 20),
             "attempts",
         )
-        self._pod_attempts = Histogram(
-            f"{_PREFIX}pod_scheduling_attempts",
+        self._pod_attempts = self._histogram(
+            "pod_scheduling_attempts",
             "Number of attempts to successfully schedule a pod.",
-            buckets=exponential(1, 2, 5),
-            registry=self.registry,
+            exponential(1, 2, 5),
         )
         self._point_s = self._histogram(
             "framework_extension_point_duration_seconds",
@@ -156,28 +126,54 @@ class LiveMetrics(Metrics, QueueMetrics):
             "plugin",
             "profile",
         )
-        self._leader = Gauge(
-            "leader_election_master_status",
-            "Gauge of if the reporting system is master of the relevant lease.",
-            ["name"],
-            registry=self.registry,
+        self._algorithm_s = self._histogram(
+            "scheduling_algorithm_duration_seconds",
+            "Scheduling algorithm latency in seconds.",
+            exponential(0.001, 2, 15),
         )
-        self._dropped_events = Counter(
-            "mooring_dropped_events_total",
-            "Events that were not written, as too many waited.",
-            registry=self.registry,
+        self._victims = self._histogram(
+            "preemption_victims",
+            "Number of selected preemption victims.",
+            exponential(1, 2, 7),
         )
-        self._crashes = Counter(
-            "mooring_task_failures_total",
-            "Tasks and event handlers that ended by an unexpected exception.",
-            registry=self.registry,
+        self._preemptions = self._counter(
+            "preemption_attempts_total", "Total preemption attempts in the cluster till now."
         )
-        self._reloads = Series(
+        self._evictions = self._counter(
+            "preemption_goroutines_execution_total",
+            "Number of preemption tasks executed.",
+            "result",
+        )
+        self._eviction_s = self._histogram(
+            "preemption_goroutines_duration_seconds",
+            "Duration of the tasks that evict the victims of a preemption.",
+            exponential(0.01, 2, 20),
+            "result",
+        )
+        self._evaluations = _Evaluations(f"{_PREFIX}plugin_evaluation_total")
+        self.registry.register(self._evaluations)
+        self._leader = self._kept(
+            Gauge(
+                "leader_election_master_status",
+                "Gauge of if the reporting system is master of the relevant lease.",
+                "name",
+            )
+        )
+        self._dropped_events = self._kept(
             Counter(
-                "mooring_config_reloads_total",
-                "Attempts to reload the configuration.",
-                ["result"],
-                registry=self.registry,
+                "mooring_dropped_events_total",
+                "Events that were not written: too many waited, or the API server took none.",
+            )
+        )
+        self._crashes = self._kept(
+            Counter(
+                "mooring_task_failures_total",
+                "Tasks and event handlers that ended by an unexpected exception.",
+            )
+        )
+        self._reloads = self._kept(
+            Counter(
+                "mooring_config_reloads_total", "Attempts to reload the configuration.", "result"
             )
         )
         self._dropped = 0
@@ -200,8 +196,24 @@ class LiveMetrics(Metrics, QueueMetrics):
         self._attempts.add(1, result, profile)
         self._attempt_s.observe(seconds, result, profile)
 
+    def algorithm_duration(self, seconds: float) -> None:
+        self._algorithm_s.observe(seconds)
+
     def permit_wait(self, result: str, seconds: float) -> None:
         self._permit_s.observe(seconds, result)
+
+    def preemption_attempt(self) -> None:
+        self._preemptions.add(1)
+
+    def preemption_victims(self, count: int) -> None:
+        self._victims.observe(count)
+
+    def evicted(self, result: str, seconds: float) -> None:
+        self._evictions.add(1, result)
+        self._eviction_s.observe(seconds, result)
+
+    def evaluations_of(self, plugin: str, profile: str) -> dict[str, int]:
+        return self._evaluations.of(plugin, profile)
 
     # queue.metrics.QueueMetrics
 
@@ -248,32 +260,58 @@ class LiveMetrics(Metrics, QueueMetrics):
 
     def queue_replaced(self) -> None:
         """Counts kept by ups and downs begin anew with the queue that they describe."""
-        for gauge in (self._inflight, self._unschedulable):
-            for series in gauge._known.values():
-                series.set(0)  # type: ignore[attr-defined]
+        self._inflight.clear()
+        self._unschedulable.clear()
 
     def leading(self, lease: str, leads: bool) -> None:
-        self._leader.labels(lease).set(int(leads))
+        self._leader.set(int(leads), lease)
 
     def dropped_events(self, total: int) -> None:
-        self._dropped_events.inc(max(0, total - self._dropped))
+        self._dropped_events.add(max(0, total - self._dropped))
         self._dropped = max(total, self._dropped)
 
     def task_failed(self) -> None:
-        self._crashes.inc()
+        self._crashes.add(1)
 
     def reloaded(self, result: str) -> None:
         self._reloads.add(1, result)
 
     # Being built
 
-    def _counter(self, name: str, text: str, *labels: str) -> Series:
-        return Series(Counter(_PREFIX + name, text, labels, registry=self.registry))
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return self._kept(Counter(_PREFIX + name, text, *labels))
 
-    def _gauge(self, name: str, text: str, *labels: str) -> Series:
-        return Series(Gauge(_PREFIX + name, text, labels, registry=self.registry))
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return self._kept(Gauge(_PREFIX + name, text, *labels))
 
-    def _histogram(self, name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Series:
-        return Series(
-            Histogram(_PREFIX + name, text, labels, buckets=buckets, registry=self.registry)
+    def _histogram(
+        self, name: str, text: str, bounds: tuple[float, ...], *labels: str
+    ) -> Histogram:
+        return self._kept(Histogram(_PREFIX + name, text, bounds, *labels))
+
+    def _kept(self, metric: C) -> C:
+        self.registry.register(metric)
+        return metric
+
+
+class _Evaluations(Collector):
+    """How often each plugin was asked, once for all nodes; the plugins' callers count by themselves."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._counts: dict[tuple[str, str], dict[str, int]] = {}
+
+    def of(self, plugin: str, profile: str) -> dict[str, int]:
+        return self._counts.setdefault((plugin, profile), {})
+
+    def collect(self) -> Iterator[Metric]:
+        family = CounterMetricFamily(
+            self._name,
+            "Number of attempts to schedule pods by each plugin and the extension point.",
+            labels=("plugin", "extension_point", "profile"),
         )
+        for (plugin, profile), counts in list(self._counts.items()):
+            for point in _COUNTED_POINTS:
+                if point in counts:
+                    family.add_metric((plugin, point, profile), counts[point])
+        yield family

@@ -158,6 +158,7 @@ class Scheduler:
         started = self.metrics.timer()
         state = CycleState(record_plugin_metrics=self._sampling.random() < _SAMPLED_SHARE)
         node_name = self._find_node(framework, state, queued, started)
+        self.metrics.algorithm_duration(self.metrics.timer() - started)
         if node_name is None:
             return
         attempt = self._assume(framework, state, queued, node_name, started)
@@ -283,6 +284,7 @@ class Scheduler:
             observed_pod=self.observed_pods.get,
             spawn=self.around.spawn,
             activate=self._activate,
+            metrics=self.metrics,
             gates=self.around.gates,
             extenders=tuple(self.extenders),
         )

@@ -65,6 +65,7 @@ class Evictions:
         staying = [victim for victim in victims if not victim.terminating]
         if not staying:
             return
+        self._handle.metrics.preemption_victims(len(victims))
         eviction = _Eviction(preemptor, node_name, staying)
         eviction.work = self._run(eviction)
         self._under_way[preemptor.uid] = eviction
@@ -85,8 +86,9 @@ class Evictions:
         return observed is not None and not observed.terminating
 
     async def _run(self, eviction: _Eviction) -> None:
-        preemptor = eviction.preemptor
+        preemptor, metrics = eviction.preemptor, self._handle.metrics
         succeeded = False
+        started = metrics.timer()
         try:
             succeeded = await self._carry_out(eviction)
         except Exception:
@@ -94,6 +96,7 @@ class Evictions:
         finally:
             if self._under_way.get(preemptor.uid) is eviction:
                 del self._under_way[preemptor.uid]
+        metrics.evicted("success" if succeeded else "error", metrics.timer() - started)
         if not succeeded:
             # No event may come that would have the pod tried again.
             self._handle.activate({preemptor.key: preemptor})

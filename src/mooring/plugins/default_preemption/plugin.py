@@ -105,6 +105,7 @@ class DefaultPreemption:
     def post_filter(
         self, state: CycleState, pod: Pod, statuses: NodeStatuses
     ) -> tuple[PostFilterResult | None, Status]:
+        self._handle.metrics.preemption_attempt()
         result, status = self.decide(state, pod, statuses)
         if result is not None and isinstance(result.detail, PreemptionDetail) and status.ok:
             detail = result.detail
