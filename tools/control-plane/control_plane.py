@@ -308,11 +308,12 @@ class ControlPlane:
 
     def start_scheduler(self, config: Path | None = None) -> Component:
         """Start a kube-scheduler; `config` must name the kubeconfig itself (clientConnection)."""
-        arguments = ["--leader-elect=false", "--secure-port=0", "-v=2"]
         if config is None:
-            arguments.append(f"--kubeconfig={self.kubeconfig(KUBE_SCHEDULER)}")
+            kubeconfig = self.kubeconfig(KUBE_SCHEDULER)
+            arguments = [f"--kubeconfig={kubeconfig}", "--leader-elect=false"]
         else:
-            arguments.append(f"--config={config}")
+            arguments = [f"--config={config}"]
+        arguments.append("--secure-port=0")
         return self._start_beside(self._component("kube-scheduler", arguments))
 
     def client(self, user: User = ADMIN) -> PlainClient:
