@@ -27,7 +27,7 @@ def recounted(cluster: Cluster) -> dict[str, int]:
 def kept(cluster: Cluster) -> dict[str, int]:
     snapshot = cluster.snapshot()
     column = snapshot.columns.label(ZONE)
-    totals = snapshot.pod_counts.kept(ALL_PODS).by_domain(column, snapshot.columns)
+    totals = snapshot.pod_counts.kept(ALL_PODS).by_domain(column, snapshot.columns).totals
     assert totals[-1] == 0
     return {column.values[code]: int(totals[code]) for code in np.flatnonzero(totals)}
 

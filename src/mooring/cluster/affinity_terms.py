@@ -55,11 +55,20 @@ class HeldTerm:
         return self.rows.counts
 
 
+#: How many different pods are remembered with the terms that speak of them.
+_MOST_REMEMBERED = 1024
+
+_PodKey = tuple[str, frozenset[tuple[str, str]]]
+
+
 class HeldTerms:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self._terms: dict[_TermKey, HeldTerm] = {}
         self._by_clue: ClueIndex[HeldTerm] = ClueIndex()
+        #: The terms that speak of pods with a namespace and labels, and the labels that the namespace
+        #: had then; forgotten whenever a term comes or goes.
+        self._speaking_of: dict[_PodKey, tuple[Mapping[str, str], Sequence[HeldTerm]]] = {}
 
     def add(self, pod: Pod, row: int) -> None:
         for key in _keys(pod):
@@ -78,17 +87,26 @@ class HeldTerms:
             if not held.holders:
                 del self._terms[key]
                 self._by_clue.withdraw(held, held.clues)
+                self._speaking_of.clear()
 
     def speaking_of(self, pod: Pod, namespace_labels: Mapping[str, str]) -> Sequence[HeldTerm]:
         """The held terms that match this pod, whichever their kind."""
         if not self._terms:
             return ()
+        key = pod.namespace, pod.label_items
+        known = self._speaking_of.get(key)
+        if known is not None and known[0] == namespace_labels:
+            return known[1]
         namespace, labels = pod.namespace, pod.labels
-        return [
+        found = [
             held
             for held in self._by_clue.find(clues_of(namespace, labels))
             if held.term.matches(namespace, labels, namespace_labels)
         ]
+        if len(self._speaking_of) >= _MOST_REMEMBERED:
+            self._speaking_of.clear()
+        self._speaking_of[key] = namespace_labels, found
+        return found
 
     def grow(self, capacity: int) -> None:
         self.capacity = capacity
@@ -101,6 +119,7 @@ class HeldTerms:
         clues = self._by_clue.rarest(demands_of(term.selector, namespaces))
         held = HeldTerm(key, clues, self.capacity)
         self._by_clue.file(held, clues)
+        self._speaking_of.clear()
         return held
 
 

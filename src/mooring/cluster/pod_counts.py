@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -38,7 +39,7 @@ class Pickable(Protocol):
     def terminating(self) -> bool: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PodQuery:
     """Which pods to count."""
 
@@ -54,6 +55,14 @@ class PodQuery:
             and (self.namespaces is None or pod.namespace in self.namespaces)
             and self.selector.matches(pod.labels)
         )
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.selector, self.namespaces, self.terminating))
+
+    def __hash__(self) -> int:
+        """Queries are dictionary keys in hot paths, and their parts are deep: hash once."""
+        return self._hash
 
 
 def look_up(table: NDArray[Scalar], codes: Codes) -> NDArray[Scalar]:

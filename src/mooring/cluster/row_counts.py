@@ -16,7 +16,7 @@ class RowCounts:
         #: int64[row]. Not to be written to but by `change`.
         self.counts: Ints = np.zeros(capacity, np.int64)
         #: Topology key → the sums by its domains.
-        self._sums: dict[str, _Sums] = {}
+        self._sums: dict[str, DomainSums] = {}
 
     def change(self, row: int, delta: int) -> None:
         self.counts[row] += delta
@@ -26,20 +26,17 @@ class RowCounts:
             code = codes[row] if row < len(codes) else ABSENT
             if ABSENT < code < len(sums.totals) - 1:
                 sums.totals[code] += delta
+                sums.all += delta
 
-    def by_domain(self, column: LabelColumn, columns: Columns) -> Ints:
-        """int64[domain + 1]: the sum over each domain's rows. Not to be written to.
-
-        The last place, which ABSENT finds, is 0: rows without the label are in no domain.
-        """
+    def by_domain(self, column: LabelColumn, columns: Columns) -> DomainSums:
         sums = self._sums.get(column.key)
         if sums is None or sums.column is not column or sums.epoch != columns.node_epoch:
             # A node's labels changed, so rows may have moved from one domain to another.
             rows = columns.all_rows
             totals = by_domain(column.codes[rows], self.counts[rows], len(column.values))
             totals[-1] = 0
-            sums = self._sums[column.key] = _Sums(column, columns.node_epoch, totals)
-        return sums.totals
+            sums = self._sums[column.key] = DomainSums(column, columns.node_epoch, totals)
+        return sums
 
     def grow(self, capacity: int) -> None:
         longer = np.zeros(capacity, np.int64)
@@ -47,14 +44,20 @@ class RowCounts:
         self.counts = longer
 
 
-class _Sums:
-    __slots__ = ("column", "epoch", "totals")
+class DomainSums:
+    """The sums of a count over the domains of one label, as long as no node changes."""
+
+    __slots__ = ("all", "column", "epoch", "totals")
 
     def __init__(self, column: LabelColumn, epoch: int, totals: Ints) -> None:
         self.column = column
         #: The columns' epoch that the totals hold for.
         self.epoch = epoch
+        #: int64[domain + 1]: the sum over each domain's rows. Not to be written to. The last place,
+        #: which ABSENT finds, is 0: rows without the label are in no domain.
         self.totals = totals
+        #: The sum of the totals.
+        self.all = int(totals.sum())
 
 
 def by_domain(codes: Codes, counts: Ints, domains: int) -> Ints:

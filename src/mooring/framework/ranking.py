@@ -214,6 +214,8 @@ class _Ranking:
         self._kept_filters: list[Calls] = []
         self._usage_filters: list[Calls] = []
         self._kept: list[_Kept] = []
+        #: Whether a change of one row's pods may change the scores of the others.
+        self._normalizes_usage = False
         self._tie_keys: Ints = _NO_INTS
         self._rows: NDArray[np.intp] | None = None
         self._ok: Mask = np.zeros(0, np.bool_)
@@ -239,11 +241,13 @@ class _Ranking:
         if live_ok is None and not scorers:
             row = int(self._key[: self._size].argmax())
             return self._chosen(row, self._ok_count, state)
-        total = self._total_over(state, pod, feasible)
+        keys = self._total_over(state, pod, feasible)
         for call in scorers:
-            scores = scoring.score_plugin(call, state, pod, snapshot, feasible)
-            total = total + scores.normalized * self._framework.weights[call.name]
-        keys = (total << _RANK_BITS) + self._tie_keys[feasible]
+            scores = scoring.score_plugin(call, state, pod, snapshot, feasible).normalized
+            weight = self._framework.weights[call.name]
+            keys += scores if weight == 1 else scores * weight
+        keys <<= _RANK_BITS
+        keys += self._tie_keys.take(feasible)
         return self._chosen(int(feasible[keys.argmax()]), len(feasible), state)
 
     def kept_scores(self) -> scoring.ScoreMatrix:
@@ -322,16 +326,16 @@ class _Ranking:
 
     def _total_over(self, state: CycleState, pod: Pod, feasible: NDArray[np.intp]) -> Ints:
         """The kept totals of these rows, normalised over them and not over all that are ok."""
-        total: Ints = self._total[feasible]
+        total: Ints = self._total.take(feasible)
         if len(feasible) == self._ok_count:
             return total
         for kept in self._kept:
             if kept.normalized is kept.raw or kept.lowest == kept.highest:
                 continue
-            raw = kept.raw[feasible]
+            raw = kept.raw.take(feasible)
             if (int(raw.min()), int(raw.max())) != (kept.lowest, kept.highest):
                 again = scoring.normalize(kept.call, state, pod, raw)
-                total = total + (again - kept.normalized[feasible]) * kept.weight
+                total += (again - kept.normalized.take(feasible)) * kept.weight
         return total
 
     # Keeping
@@ -409,6 +413,9 @@ class _Ranking:
             for call in framework.points[Point.SCORE]
             if self._depends[call.name] != Depends.CLUSTER and call.name not in state.skip_score
         ]
+        self._normalizes_usage = any(
+            kept.depends == Depends.USAGE and kept.normalized is not kept.raw for kept in self._kept
+        )
         self._score(pod, snapshot, rows, Depends.NODE)
         self._normalize_all(pod)
         self._node_position = self._cluster.node_changes.position
@@ -426,36 +433,31 @@ class _Ranking:
     def _redo_usage(self, pod: Pod, snapshot: Snapshot, rows: NDArray[np.intp]) -> None:
         """Some rows whose pods changed; the other rows keep what they have, as far as they can."""
         was_ok = self._ok[rows]
-        self._judge(pod, snapshot, rows, Depends.USAGE)
-        ok = self._ok[rows]
-        if self._normalizes_usage or (ok & ~was_ok).any():
+        ok = self._judge(pod, snapshot, rows, Depends.USAGE)
+        if self._normalizes_usage or np.count_nonzero(ok & ~was_ok):
             self._redo(pod, snapshot, rows, Depends.NODE)
             return
+        lost = int(np.count_nonzero(was_ok)) - int(np.count_nonzero(ok))
+        all_ok = np.count_nonzero(ok) == len(ok)
         total = self._total[rows]
         for kept in self._kept:
             if kept.depends == Depends.USAGE:
                 raw = scoring.raw_scores(kept.call, self._state, pod, snapshot, rows)
-                feasible = raw[ok]
+                feasible = raw if all_ok else raw[ok]
                 if feasible.size:
-                    lowest, highest = int(feasible.min()), int(feasible.max())
-                    scoring.check_range(kept.call.name, lowest, highest)
-                total += (raw - kept.raw[rows]) * kept.weight
+                    scoring.check_range(kept.call.name, feasible)
+                change = raw - kept.raw[rows]
+                total += change if kept.weight == 1 else change * kept.weight
                 kept.raw[rows] = raw
         self._total[rows] = total
-        self._key[rows] = np.where(ok, (total << _RANK_BITS) + self._tie_keys[rows], -1)
-        lost = int(np.count_nonzero(was_ok)) - int(np.count_nonzero(ok))
+        key = (total << _RANK_BITS) + self._tie_keys[rows]
+        self._key[rows] = key if all_ok else np.where(ok, key, -1)
         if lost:
             self._ok_count -= lost
             self._after_loss(pod)
 
-    @property
-    def _normalizes_usage(self) -> bool:
-        """Whether a change of one row's pods may change the scores of the others."""
-        return any(
-            kept.depends == Depends.USAGE and kept.normalized is not kept.raw for kept in self._kept
-        )
-
-    def _judge(self, pod: Pod, snapshot: Snapshot, rows: Rows, changed: Depends) -> None:
+    def _judge(self, pod: Pod, snapshot: Snapshot, rows: Rows, changed: Depends) -> Mask:
+        """bool[row asked for]: which of these rows are ok now."""
         columns = snapshot.columns
         if changed == Depends.NODE:
             ok = columns.alive[rows].copy()
@@ -468,6 +470,7 @@ class _Ranking:
             ok &= filtering.passes(call, self._state, pod, snapshot, rows, ok)
         self._ok[rows] = ok
         self._rows = None
+        return ok
 
     def _score(self, pod: Pod, snapshot: Snapshot, rows: Rows, changed: Depends) -> None:
         for kept in self._kept:
@@ -486,9 +489,9 @@ class _Ranking:
             if kept.normalized is not kept.raw:
                 normalized = scoring.normalize(kept.call, self._state, pod, raw)
                 kept.normalized[ok] = normalized
-                scoring.check_range(kept.call.name, int(normalized.min()), int(normalized.max()))
+                scoring.check_range(kept.call.name, normalized)
             else:
-                scoring.check_range(kept.call.name, kept.lowest, kept.highest)
+                scoring.check_range(kept.call.name, raw)
             self._total += kept.normalized * kept.weight
         size = self._size
         key = (self._total[:size] << _RANK_BITS) + self._tie_keys
@@ -543,7 +546,7 @@ class _Ranking:
                 # Of such a plugin one new score may move all the others.
                 self._normalize_all(pod)
                 return
-            scoring.check_range(kept.call.name, score, score)
+            scoring.check_score(kept.call.name, score)
             total += (score - before) * kept.weight
         self._total[row] = total
         self._key[row] = (total << _RANK_BITS) + int(self._tie_keys[row])

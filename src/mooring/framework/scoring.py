@@ -90,7 +90,7 @@ def score_plugin(
 
 def _finished(call: Calls, state: CycleState, pod: Pod, raw: Ints) -> PluginScores:
     normalized = normalize(call, state, pod, raw)
-    check_range(call.name, int(normalized.min()), int(normalized.max()))
+    check_range(call.name, normalized)
     return PluginScores(raw, normalized)
 
 
@@ -130,12 +130,20 @@ def normalize(call: Calls, state: CycleState, pod: Pod, raw: Ints) -> Ints:
     return normalized
 
 
-def check_range(name: str, lowest: int, highest: int) -> None:
-    if lowest < MIN_SCORE or highest > MAX_SCORE:
-        wrong = lowest if lowest < MIN_SCORE else highest
+def check_range(name: str, scores: Ints) -> None:
+    """Raises PluginFailure. There must be a score."""
+    # Seen as uint64 negative numbers are large, so that one pass finds them as well.
+    if np.maximum.reduce(scores.view(np.uint64)) > MAX_SCORE:
+        lowest = int(scores.min())
+        check_score(name, lowest if lowest < MIN_SCORE else int(scores.max()))
+
+
+def check_score(name: str, score: int) -> None:
+    """Raises PluginFailure."""
+    if not MIN_SCORE <= score <= MAX_SCORE:
         raise PluginFailure(
             name,
             f'applying score defaultWeights on Score plugins: plugin "{name}" returns an invalid'
-            f" score {wrong}, it should in the range of [{MIN_SCORE}, {MAX_SCORE}]"
+            f" score {score}, it should in the range of [{MIN_SCORE}, {MAX_SCORE}]"
             " after normalizing",
         )

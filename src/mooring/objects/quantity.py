@@ -160,7 +160,8 @@ def parse_quantity(text: str) -> Quantity:
 
 def wrap_int64(number: int) -> int:
     """Keep the low 64 bits as a signed number, as int64 arithmetic does on overflow."""
-    return (number + 2**63) % 2**64 - 2**63
+    # Hardly any number is that large.
+    return number if MIN_INT64 <= number <= MAX_INT64 else (number + 2**63) % 2**64 - 2**63
 
 
 @lru_cache(maxsize=65_536)

@@ -15,9 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster.affinity_terms import HeldTerm, TermKind
-from mooring.cluster.columns import ABSENT, Columns, Ints, LabelColumn, Mask, Rows
+from mooring.cluster.columns import (
+    ABSENT,
+    Columns,
+    Ints,
+    LabelColumn,
+    Mask,
+    Rows,
+    row_count,
+)
 from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.pod_counts import PodCounts, PodQuery, look_up
+from mooring.cluster.pod_counts import MOST_COUNTERS, PodCounts, PodQuery, look_up
 from mooring.cluster.row_counts import RowCounts
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.args import InterPodAffinityArgs
@@ -34,7 +42,7 @@ from mooring.framework.status import (
     unschedulable,
 )
 from mooring.framework.verdicts import RowVerdicts, by_table
-from mooring.objects.affinity import AffinityTerm
+from mooring.objects.affinity import AffinityTerm, PodTerms
 from mooring.objects.kinds import Namespace
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
@@ -72,6 +80,9 @@ class InterPodAffinity:
         self._hard_weight = args.hard_pod_affinity_weight
         self._ignore_existing = args.ignore_preferred_terms_of_existing_pods
         self._listers = handle.cluster.listers
+        self._queries: dict[PodTerms, _Queries] = {}
+        # Which namespaces a term selects is up to these.
+        self._listers.follow(Namespace, lambda _: self._queries.clear())
 
     def pre_filter(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> Status | None:
         terms = pod.affinity_terms
@@ -82,16 +93,12 @@ class InterPodAffinity:
         for held in snapshot.held_terms.speaking_of(pod, namespace_labels):
             if held.kind is TermKind.REQUIRED_ANTI_AFFINITY:
                 existing.add_rows(held.term.topology_key, held.rows)
-        if existing.empty and not terms.required_affinity and not terms.required_anti_affinity:
+        if not (existing.touched or terms.required_affinity or terms.required_anti_affinity):
             return SKIP
         required = _Required(
             pod=pod,
             namespace_labels=namespace_labels,
-            affinity_keys=tuple(term.topology_key for term in terms.required_affinity),
-            affinity_query=self._query_of_all(terms.required_affinity),
-            anti_terms=tuple(
-                (term.topology_key, self._query(term)) for term in terms.required_anti_affinity
-            ),
+            queries=self._queries_of(terms),
             affinity=TopologyCounts(snapshot.columns),
             anti=TopologyCounts(snapshot.columns),
             existing_anti=existing,
@@ -111,7 +118,7 @@ class InterPodAffinity:
         labels = node.labels
         if not required.satisfies_affinity(labels):
             return NO_AFFINITY
-        if any(required.anti.at(key, labels) > 0 for key, _ in required.anti_terms):
+        if any(required.anti.at(key, labels) > 0 for key, _ in required.queries.anti):
             return ANTI_AFFINITY
         if any(required.existing_anti.at(key, labels) > 0 for key in required.existing_anti.keys):
             return EXISTING_ANTI_AFFINITY
@@ -119,30 +126,27 @@ class InterPodAffinity:
 
     def filter_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> RowVerdicts:
         """The same for every row: judge each domain of each key once, then look the rows up."""
-        verdicts: NDArray[np.int8] = np.zeros(len(columns.alive[rows]), np.int8)
+        verdicts: NDArray[np.int8] | None = None
         for column, judged in _required(state).judge_domains():
-            np.maximum(verdicts, look_up(judged, column.codes[rows]), out=verdicts)
+            found = look_up(judged, column.codes[rows])
+            verdicts = found if verdicts is None else np.maximum(verdicts, found, out=verdicts)
+        if verdicts is None:
+            verdicts = np.zeros(row_count(rows), np.int8)
         return by_table(verdicts, _VERDICTS)
 
     def pre_score(
         self, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows
     ) -> Status | None:
         """Add up the weight of every domain, feasible or not; Skip if no pod had any say in it."""
-        affinity = pod.spec.affinity or Affinity()
-        has_preferences = any(
-            side is not None and side.preferred
-            for side in (affinity.pod_affinity, affinity.pod_anti_affinity)
-        )
-        if self._ignore_existing and not has_preferences:
+        if self._ignore_existing and not _has_preferences(pod):
             return SKIP
         terms = pod.affinity_terms
         if terms.problem:
             return failure(ValueError(f"failed to parse pod: {_problems(pod)}"))
         weights = TopologyCounts(snapshot.columns)
-        for sign, preferred in ((1, terms.preferred_affinity), (-1, terms.preferred_anti_affinity)):
-            for weight, term in preferred:
-                counts = snapshot.pod_counts.kept(self._query(term))
-                weights.add_rows(term.topology_key, counts, sign * weight)
+        if terms.preferred_affinity or terms.preferred_anti_affinity:
+            for key, weight, query in self._queries_of(terms).preferred:
+                weights.add_rows(key, snapshot.pod_counts.kept(query), weight)
         namespace_labels = self._listers.namespace_labels(pod.namespace)
         for held in snapshot.held_terms.speaking_of(pod, namespace_labels):
             if (given := self._weight_of(held)) is not None:
@@ -157,10 +161,11 @@ class InterPodAffinity:
         return sum(weights.at(key, node.labels) for key in weights.keys)
 
     def score_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> Ints:
-        scores = np.zeros(len(columns.alive[rows]), np.int64)
+        scores: Ints | None = None
         for column, totals in _weights(state).tables():
-            scores += look_up(totals, column.codes[rows])
-        return scores
+            found = look_up(totals, column.codes[rows])
+            scores = found if scores is None else np.add(scores, found, out=scores)
+        return np.zeros(row_count(rows), np.int64) if scores is None else scores
 
     def normalize_scores(self, state: CycleState, pod: Pod, scores: Ints) -> None:
         """Stretch them from 0 to 100: ``int(100.0 * ((score - min) / (max - min)))``.
@@ -174,7 +179,8 @@ class InterPodAffinity:
         if spread == 0:
             scores[:] = 0
         else:
-            scores[:] = MAX_SCORE * ((scores - lowest).astype(np.float64) / spread)
+            shares = np.divide(scores - lowest, spread)
+            scores[:] = np.multiply(shares, MAX_SCORE, out=shares)
 
     def sign(self, pod: Pod) -> Mapping[str, object] | Status:
         affinity = pod.spec.affinity
@@ -200,6 +206,32 @@ class InterPodAffinity:
             case TermKind.PREFERRED_ANTI_AFFINITY:
                 return -held.weight
         return None
+
+    def _queries_of(self, terms: PodTerms) -> _Queries:
+        """Pods of one make ask the same, so this is found once for all of them."""
+        queries = self._queries.get(terms)
+        if queries is None:
+            if len(self._queries) >= MOST_COUNTERS:
+                self._queries.clear()
+            queries = self._queries[terms] = self._compile(terms)
+        return queries
+
+    def _compile(self, terms: PodTerms) -> _Queries:
+        return _Queries(
+            affinity_keys=tuple(term.topology_key for term in terms.required_affinity),
+            affinity=self._query_of_all(terms.required_affinity),
+            anti=tuple(
+                (term.topology_key, self._query(term)) for term in terms.required_anti_affinity
+            ),
+            preferred=tuple(
+                (term.topology_key, sign * weight, self._query(term))
+                for sign, preferred in (
+                    (1, terms.preferred_affinity),
+                    (-1, terms.preferred_anti_affinity),
+                )
+                for weight, term in preferred
+            ),
+        )
 
     def _query(self, term: AffinityTerm) -> PodQuery:
         """The pods that a term of the incoming pod speaks of.
@@ -235,16 +267,32 @@ class InterPodAffinity:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Queries:
+    """The pods that a pod's own terms speak of."""
+
+    #: The topology key of each required affinity term.
+    affinity_keys: tuple[str, ...]
+    #: The pods that match all of those terms at once: no others count for any of them.
+    affinity: PodQuery | None
+    #: The topology key and the pods of each required anti-affinity term: they count one by one.
+    anti: tuple[tuple[str, PodQuery], ...]
+    #: The topology key, the weight (below 0 for anti-affinity) and the pods of each preferred term.
+    preferred: tuple[tuple[str, int, PodQuery], ...]
+
+
 class TopologyCounts:
     """A number for each value of each topology key; 0 for those that nothing was added to."""
 
-    __slots__ = ("_columns", "_tables", "touched")
+    __slots__ = ("_borrowed", "_columns", "_tables", "touched")
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         #: Topology key → its column, and int64[domain + 1] by the column's code. The last place, which
         #: ABSENT finds, stays 0.
         self._tables: dict[str, tuple[LabelColumn, Ints]] = {}
+        #: Keys whose table is that of a count which is kept: not to be written to.
+        self._borrowed: set[str] = set()
         #: Whether some pod was ever counted, be it with 0.
         self.touched = False
 
@@ -268,17 +316,30 @@ class TopologyCounts:
 
     def add_rows(self, key: str, counts: RowCounts, weight: int = 1) -> None:
         """Add the pods that are counted, each with a weight, to the domains of their rows."""
-        column, totals = self._table(key)
-        added = counts.by_domain(column, self._columns)
-        self.touched = self.touched or bool(added.any())
-        totals += added if weight == 1 else weight * added
+        known = self._tables.get(key)
+        column = self._columns.label(key) if known is None else known[0]
+        sums = counts.by_domain(column, self._columns)
+        self.touched = self.touched or sums.all != 0
+        if known is None and weight == 1:
+            # Mostly there is nothing to add to it, and with a domain a node it is long.
+            self._tables[key] = column, sums.totals
+            self._borrowed.add(key)
+            return
+        added = sums.totals if weight == 1 else weight * sums.totals
+        if known is None:
+            self._tables[key] = column, added
+        else:
+            totals = self._own(key)
+            totals += added
 
     def add(self, key: str, labels: Mapping[str, str], delta: int) -> None:
         """Add to the domain of a node with these labels, if it is in one."""
-        column, totals = self._table(key)
-        code = column.code_of(labels.get(key))
+        if key not in self._tables:
+            column = self._columns.label(key)
+            self._tables[key] = column, np.zeros(len(column.values) + 1, np.int64)
+        code = self._tables[key][0].code_of(labels.get(key))
         if code != ABSENT:
-            totals[code] += delta
+            self._own(key)[code] += delta
 
     def clone(self) -> TopologyCounts:
         other = TopologyCounts(self._columns)
@@ -288,12 +349,14 @@ class TopologyCounts:
         other.touched = self.touched
         return other
 
-    def _table(self, key: str) -> tuple[LabelColumn, Ints]:
-        table = self._tables.get(key)
-        if table is None:
-            column = self._columns.label(key)
-            table = self._tables[key] = column, np.zeros(len(column.values) + 1, np.int64)
-        return table
+    def _own(self, key: str) -> Ints:
+        """A table that may be written to."""
+        column, totals = self._tables[key]
+        if key in self._borrowed:
+            self._borrowed.discard(key)
+            totals = totals.copy()
+            self._tables[key] = column, totals
+        return totals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,64 +366,56 @@ class _Required:
     pod: Pod
     #: Of the pod's namespace, for the selectors of placed pods' terms.
     namespace_labels: Mapping[str, str]
-    #: The topology key of each required affinity term.
-    affinity_keys: tuple[str, ...]
-    #: The pods that match all of those terms at once: no others count for any of them.
-    affinity_query: PodQuery | None
-    #: The topology key and the pods of each required anti-affinity term: they count one by one.
-    anti_terms: tuple[tuple[str, PodQuery], ...]
+    queries: _Queries
     affinity: TopologyCounts
     anti: TopologyCounts
     #: Placed pods whose required anti-affinity speaks of the pod.
     existing_anti: TopologyCounts
 
     def count(self, pod_counts: PodCounts) -> None:
-        if self.affinity_query is not None:
-            counts = pod_counts.kept(self.affinity_query)
-            for key in self.affinity_keys:
+        queries = self.queries
+        if queries.affinity is not None:
+            counts = pod_counts.kept(queries.affinity)
+            for key in queries.affinity_keys:
                 self.affinity.add_rows(key, counts)
-        for key, query in self.anti_terms:
+        for key, query in queries.anti:
             self.anti.add_rows(key, pod_counts.kept(query))
 
     def update(self, other: Pod, node: NodeInfo, delta: int) -> None:
         """Another pod comes to a node, or leaves it."""
-        pod, labels = self.pod, node.labels
+        pod, labels, queries = self.pod, node.labels, self.queries
         for term in other.affinity_terms.required_anti_affinity:
             if term.matches(pod.namespace, pod.labels, self.namespace_labels):
                 self.existing_anti.add(term.topology_key, labels, delta)
-        if self.affinity_query is not None and self.affinity_query.picks(other):
-            for key in self.affinity_keys:
+        if queries.affinity is not None and queries.affinity.picks(other):
+            for key in queries.affinity_keys:
                 self.affinity.add(key, labels, delta)
-        for key, query in self.anti_terms:
+        for key, query in queries.anti:
             if query.picks(other):
                 self.anti.add(key, labels, delta)
 
     def satisfies_affinity(self, labels: Mapping[str, str]) -> bool:
         """A node needs every key, and in each of those places a pod that matches all terms."""
-        if not all(key in labels for key in self.affinity_keys):
+        keys = self.queries.affinity_keys
+        if not all(key in labels for key in keys):
             return False
-        return (
-            all(self.affinity.at(key, labels) > 0 for key in self.affinity_keys)
-            or self.is_first_of_its_kind
-        )
+        return all(self.affinity.at(key, labels) > 0 for key in keys) or self.is_first_of_its_kind
 
     @property
     def is_first_of_its_kind(self) -> bool:
         """A pod drawn to its like may go anywhere while there is none, or it would wait forever."""
-        return (
-            self.affinity_query is not None
-            and self.affinity.empty
-            and self.affinity_query.picks(self.pod)
-        )
+        query = self.queries.affinity
+        return query is not None and self.affinity.empty and query.picks(self.pod)
 
     def judge_domains(self) -> Iterator[tuple[LabelColumn, NDArray[np.int8]]]:
         """int8[domain + 1] for each key: the verdict on its domains, and on nodes without it."""
         verdicts: dict[LabelColumn, NDArray[np.int8]] = {}
 
         def refuse(column: LabelColumn, refused: Mask, code: int) -> None:
-            judged = refused.view(np.int8) * np.int8(code)
+            judged = refused.view(np.int8)
+            judged *= np.int8(code)
             known = verdicts.get(column)
-            verdicts[column] = judged if known is None else np.maximum(known, judged)
+            verdicts[column] = judged if known is None else np.maximum(known, judged, out=known)
 
         for column, totals in self.existing_anti.tables():
             refuse(column, totals > 0, _EXISTING_CODE)
@@ -457,6 +512,12 @@ def _unreadable(pod: Pod, *kinds: str) -> bool:
     return bool(pod.affinity_terms.problem) and any(
         _problem(terms) for kind, terms in _kinds(pod) if kind in kinds
     )
+
+
+def _has_preferences(pod: Pod) -> bool:
+    affinity = pod.spec.affinity or Affinity()
+    sides = (affinity.pod_affinity, affinity.pod_anti_affinity)
+    return any(side is not None and side.preferred for side in sides)
 
 
 def _problems(pod: Pod) -> str:

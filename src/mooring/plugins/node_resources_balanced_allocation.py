@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mooring.cluster.columns import Columns, Ints, Rows
+from mooring.cluster.columns import Columns, Ints, Rows, row_count
 from mooring.cluster.device_classes import DeviceClassNames
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
@@ -54,16 +54,12 @@ class NodeResourcesBalancedAllocation:
 
     def score_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> Ints:
         ask = state.read(_PRE_SCORE, Ask) or self._ask(pod)
-        scores: Ints = np.zeros(len(columns.alive[rows]), np.int64)
+        scores: Ints = np.zeros(row_count(rows), np.int64)
         if not any(ask.amounts):
             return scores
         known = ask.on_rows(columns)
-        allocated = resource_scoring.gathered(
-            [columns.requested[i] for i in known.indices], rows, len(scores)
-        )
-        allocatable = resource_scoring.gathered(
-            [columns.allocatable[i] for i in known.indices], rows, len(scores)
-        )
+        allocated = resource_scoring.gathered(columns.requested, known.indices, rows)
+        allocatable = resource_scoring.gathered(columns.allocatable, known.indices, rows)
         return resource_scoring.balanced_allocation(
             allocated + known.amounts, allocated, allocatable, out=scores
         )

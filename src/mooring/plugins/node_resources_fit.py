@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster.columns import Columns, Ints, Rows
+from mooring.cluster.columns import Columns, Ints, Rows, row_count
 from mooring.cluster.device_classes import DEVICE_CLASS_PREFIX, DeviceClassNames
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
@@ -114,7 +114,7 @@ class NodeResourcesFit:
         demands = _kept_demands(state)
         full = columns.pod_count[rows] >= columns.allowed_pods[rows]
         codes: NDArray[Any] = np.zeros(len(full), _code_type(len(demands)))
-        if full.any():
+        if np.count_nonzero(full):
             _set(codes, _FULL, full)
         for place, (name, amount) in enumerate(demands):
             index = columns.resources.get(name)
@@ -124,7 +124,7 @@ class NodeResourcesFit:
                 offered = columns.allocatable[index][rows]
                 left = offered - columns.requested[index][rows]
             unmet = left < amount
-            if not unmet.any():
+            if not np.count_nonzero(unmet):
                 continue
             if name in self._served_by_devices:
                 unmet &= offered > 0
@@ -140,27 +140,19 @@ class NodeResourcesFit:
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         ask = state.read(_PRE_SCORE, Ask) or self._ask(pod)
-        held = {**node.requested, CPU: node.non_zero_cpu, MEMORY: node.non_zero_memory}
+        allocatable = node.allocatable
         return self._score_node(
-            ask.added_to([held.get(name, 0) for name in ask.names]),
-            [node.allocatable.get(name, 0) for name in ask.names],
+            ask.added_to([_scored_as_held(node, name) for name in ask.names]),
+            [allocatable.get(name, 0) for name in ask.names],
             ask.weights,
         )
 
     def score_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> Ints:
         ask = (state.read(_PRE_SCORE, Ask) or self._ask(pod)).on_rows(columns)
-        scores: Ints = np.empty(len(columns.alive[rows]), np.int64)
-        # Cpu and memory come first both in the columns of resources and in those of scoring.
-        scored = len(columns.non_zero)
-        requested = resource_scoring.gathered(
-            [columns.non_zero[i] if i < scored else columns.requested[i] for i in ask.indices],
-            rows,
-            len(scores),
-        )
+        requested = _rows_scored_as_held(columns, ask.indices, rows)
         requested += ask.amounts
-        allocatable = resource_scoring.gathered(
-            [columns.allocatable[i] for i in ask.indices], rows, len(scores)
-        )
+        allocatable = resource_scoring.gathered(columns.allocatable, ask.indices, rows)
+        scores: Ints = np.empty(row_count(rows), np.int64)
         return self._score_rows(requested, allocatable, ask.weights, out=scores)
 
     # Queueing
@@ -244,6 +236,28 @@ class NodeResourcesFit:
             for name, _ in demands
         )
         return Hint.QUEUE if grown else Hint.SKIP
+
+
+def _scored_as_held(node: NodeInfo, name: str) -> int:
+    """Scoring counts cpu and memory of containers that do not say what they want."""
+    if name == CPU:
+        return node.non_zero_cpu
+    if name == MEMORY:
+        return node.non_zero_memory
+    return node.requested.get(name, 0)
+
+
+def _rows_scored_as_held(columns: Columns, indices: Sequence[int], rows: Rows) -> Ints:
+    """int64[resource, row]: the same for rows."""
+    # Cpu and memory come first both in the columns of resources and in those of scoring.
+    scored = len(columns.non_zero)
+    if all(index < scored for index in indices):
+        return resource_scoring.gathered(columns.non_zero, indices, rows)
+    held = resource_scoring.gathered(columns.requested, indices, rows)
+    for place, index in enumerate(indices):
+        if index < scored:
+            held[place] = columns.non_zero[index][rows]
+    return held
 
 
 def demands_of(requests: Amounts) -> tuple[Demand, ...]:

@@ -372,7 +372,7 @@ class _HardState:
             codes = _only(accepted, column.codes[rows])
             counts = _counts(snapshot.pod_counts, constraint, pod.namespace)
             if accepted is None and counts is not None:
-                totals = counts.by_domain(column, columns).copy()
+                totals = counts.by_domain(column, columns).totals.copy()
             else:
                 totals = _totals(column, codes, counts, rows)
             exists = domains_among(codes, len(column.values))

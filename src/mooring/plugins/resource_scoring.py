@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -55,14 +55,23 @@ class Ask:
     names: tuple[str, ...]
     amounts: tuple[int, ...]
     weights: tuple[int, ...]
+    #: The form for kernels that was made last.
+    _on_rows: list[RowsAsk] = field(default_factory=list, compare=False, repr=False)
 
     def added_to(self, allocated: Sequence[int]) -> list[int]:
         return [wrap_int64(a + b) for a, b in zip(allocated, self.amounts, strict=True)]
 
     def on_rows(self, columns: Columns) -> RowsAsk:
         """Without the resources that no node offers and no pod asks for."""
+        if not self._on_rows or not self._on_rows[0].holds_for(columns):
+            self._on_rows[:] = [self._made_for(columns)]
+        return self._on_rows[0]
+
+    def _made_for(self, columns: Columns) -> RowsAsk:
         known = [index for index, name in enumerate(self.names) if name in columns.resources]
         return RowsAsk(
+            columns.resources,
+            len(columns.resources),
             [columns.resources[self.names[index]] for index in known],
             np.array([[self.amounts[index]] for index in known], np.int64).reshape(-1, 1),
             np.array([[self.weights[index]] for index in known], np.int64).reshape(-1, 1),
@@ -73,11 +82,17 @@ class Ask:
 class RowsAsk:
     """The same for kernels."""
 
+    #: The columns' resources, and how many they were: they only ever become more.
+    resources: Mapping[str, int]
+    known: int
     #: Where each resource stands in the columns.
     indices: list[int]
     #: int64[resource, 1].
     amounts: Ints
     weights: Ints
+
+    def holds_for(self, columns: Columns) -> bool:
+        return self.resources is columns.resources and self.known == len(columns.resources)
 
 
 def ask_of(resources: Sequence[ResourceSpec], requests: Mapping[str, int]) -> Ask:
@@ -94,16 +109,14 @@ def ask_of(resources: Sequence[ResourceSpec], requests: Mapping[str, int]) -> As
     )
 
 
-def gathered(columns: Sequence[Ints], rows: Rows, count: int) -> Ints:
-    """int64[resource, row]: a fresh copy of `count` rows of each column."""
-    table: Ints = np.empty((len(columns), count), np.int64)
-    for resource, column in enumerate(columns):
-        if isinstance(rows, slice):
-            table[resource] = column[rows]
-        else:
-            # No row is out of range; "clip" is the mode that writes straight to its place.
-            column.take(rows, out=table[resource], mode="clip")
-    return table
+def gathered(table: Ints, indices: Sequence[int], rows: Rows) -> Ints:
+    """int64[resource, row]: a fresh copy of some rows of some resources."""
+    count = len(indices)
+    chosen = table[:count] if indices == [*range(count)] else table[indices]
+    if isinstance(rows, slice):
+        return chosen[:, rows].copy()
+    # An eighth of the time of `chosen[:, rows]`.
+    return chosen.take(rows, axis=1)
 
 
 # One node
@@ -173,11 +186,16 @@ def balanced_allocation_score(
 
 def tdiv(numerator: int, divisor: int) -> int:
     """Divide as int64 does: truncate toward zero, and wrap the one quotient that does not fit."""
+    if numerator >= 0 and divisor > 0:
+        return numerator // divisor
     quotient = abs(numerator) // abs(divisor)
     return wrap_int64(quotient if (numerator < 0) == (divisor < 0) else -quotient)
 
 
 def _percent(part: int, whole: int) -> int:
+    if 0 <= part < _EXACT_IN_FLOAT and whole > 0:
+        # Nothing wraps: the two calls would cost three times as much as this.
+        return part * 100 // whole
     return tdiv(wrap_int64(part * 100), whole)
 
 
@@ -200,7 +218,11 @@ def _on_line(points: Sequence[tuple[int, int]], utilization: int) -> int:
 def _balance(values: Sequence[int], allocatable: Sequence[int]) -> int:
     """100 less the standard deviation, in percent, of the shares taken."""
     # `float` first: int / int would round once where the reference rounds three times.
-    shares = [min(float(v) / float(a), 1.0) for v, a in zip(values, allocatable, strict=True) if a]
+    shares = [
+        share if (share := float(v) / float(a)) < 1.0 else 1.0
+        for v, a in zip(values, allocatable, strict=True)
+        if a
+    ]
     deviation = 0.0
     if len(shares) == 2:
         deviation = abs((shares[0] - shares[1]) / 2)
@@ -293,8 +315,8 @@ def balanced_allocation(requested: Ints, allocated: Ints, allocatable: Ints, *, 
         ``int64[row]``, overwritten and returned.
     """
     wholes = allocatable.astype(np.float64)
-    present = wholes != 0
-    if not present.all():
+    present = allocatable != 0
+    if np.count_nonzero(present) < present.size:
         np.copyto(wholes, 1.0, where=~present)
     shares: Floats = np.empty((2, *allocatable.shape))
     shares[0], shares[1] = requested, allocated
@@ -320,18 +342,19 @@ def _prepared(
     int64's (3.7 µs against 20 for 10,000 elements). It gives the truncated quotient as long as the
     numerator, 100 times a number that is not negative, stays below 2**53.
     """
-    # Seen as uint64, negative numbers are large.
-    largest = max(
-        int(requested.view(np.uint64).max(initial=0)),
-        int(allocatable.view(np.uint64).max(initial=0)),
-    )
-    kind = np.float64 if largest < _EXACT_IN_FLOAT else np.int64
-    taken, wholes, counted = (x.astype(kind) for x in (requested, allocatable, weights))
-    if not wholes.all():
+    small = _largest(requested) < _EXACT_IN_FLOAT and _largest(allocatable) < _EXACT_IN_FLOAT
+    kind = np.float64 if small else np.int64
+    taken, wholes, counted = requested.astype(kind), allocatable.astype(kind), weights.astype(kind)
+    if np.count_nonzero(allocatable) < allocatable.size:
         present = wholes != 0
         counted = counted * present
         np.copyto(wholes, 1, where=~present)
     return taken, wholes, counted
+
+
+def _largest(numbers: Ints) -> int:
+    """Negative numbers are larger than any other, as they are when seen as uint64."""
+    return int(np.maximum.reduce(numbers.view(np.uint64), axis=None, initial=0))
 
 
 def _percents(parts: _Numbers, wholes: _Numbers) -> _Numbers:
@@ -374,7 +397,7 @@ def _deviations(shares: Floats, present: NDArray[np.bool_]) -> Floats:
         deviations: Floats = np.subtract(shares[:, 0], shares[:, 1])
         np.multiply(deviations, 0.5, out=deviations)
         np.abs(deviations, out=deviations)
-        if not present.all():
+        if np.count_nonzero(present) < present.size:
             np.copyto(deviations, 0.0, where=~(present[0] & present[1]))
         return deviations
     counts = np.add.reduce(present, axis=0, dtype=np.int64)
@@ -400,7 +423,7 @@ def _balances(deviations: Floats) -> Ints:
     """``(1 - deviation) * 100``, truncated; in place until the end."""
     np.subtract(1, deviations, out=deviations)
     np.multiply(deviations, MAX_SCORE, out=deviations)
-    if deviations.min(initial=0) < MIN_INT64:
+    if np.minimum.reduce(deviations, axis=None, initial=0) < MIN_INT64:
         # What int64 cannot hold becomes its lowest number, as on the reference's processor.
         np.maximum(deviations, MIN_INT64, out=deviations)
     return deviations.astype(np.int64)
