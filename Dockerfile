@@ -1,13 +1,18 @@
-# An image with `mooring run` and nothing that it does not need. Build it from a checkout:
+# An image with `mooring run` and nothing that it does not need, from the pinned and hashed files in
+# requirements/. Build it from a checkout:
 #
 #     docker build -t mooring:latest .
 
 FROM python:3.12-slim AS build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src
+COPY requirements ./requirements
+RUN python -m venv /build && /build/bin/pip install --require-hashes -r requirements/build.txt
+RUN python -m venv /opt/mooring && /opt/mooring/bin/pip install --require-hashes -r requirements/live.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
-RUN python -m venv /opt/mooring && /opt/mooring/bin/pip install ".[live]"
+RUN /build/bin/pip wheel --no-index --no-deps --no-build-isolation --wheel-dir /wheels . \
+    && /opt/mooring/bin/pip install --no-index --no-deps /wheels/*.whl
 
 FROM python:3.12-slim
 COPY --from=build /opt/mooring /opt/mooring

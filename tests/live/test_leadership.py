@@ -85,6 +85,12 @@ def test_a_leader_that_leaves_hands_over_at_once(
 
     assert leader.exit_code == 0
     wait_for(lambda: holder(cluster) not in ("", before), "the other one leads")
+    told = [
+        event["note"].partition(" ")[2]
+        for event in cluster.events_of("mooring", "kube-system")
+        if event["regarding"]["kind"] == "Lease"
+    ]
+    assert told[:2] == ["became leader", "stopped leading"]
     cluster.add(*objects.pods("web", 10))
     cluster.wait_until_bound()
     assert bound_by(standby) == 10
@@ -148,9 +154,14 @@ def test_one_that_delays_its_cache_watches_only_when_it_leads(
     )
     wait_for(lambda: standby.read("livez") == "ok", "the second one is up")
     hold_for(lambda: not watches.met, "it watches nothing", seconds=1)
+    # As the reference has it: nothing is synced before it leads.
+    assert standby.read("readyz") == ""
+    assert standby.read("readyz/leaderElection") == "ok"
+    assert standby.read("healthz") == "ok"
 
     leader.kill()
     cluster.add(*objects.pods("web", 5))
 
     cluster.wait_until_bound()
     assert watches.met
+    standby.wait_until_ready()

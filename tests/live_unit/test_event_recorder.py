@@ -16,6 +16,7 @@ from mooring.live import event_recorder
 from mooring.live.bind_traffic import BindTraffic
 from mooring.live.client import ApiClient
 from mooring.live.event_recorder import EventRecorder
+from mooring.live.leader_election import Lease
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.pod import Pod
 from tests.clock import FakeClock, FakeTimer
@@ -276,6 +277,39 @@ async def test_what_waits_is_written_at_the_end_binds_or_not():
             assert await o.recorder.flush(10.0) == 0
 
     assert len(o.server.asked) == 3
+
+
+async def test_those_that_are_left_at_the_end_are_dropped_and_counted():
+    async def never(request: web.Request, asked: Asked) -> web.StreamResponse:
+        await asyncio.Event().wait()
+        return ok()
+
+    async with office(*[never] * event_recorder.SENDERS) as o:
+        for n in range(10):
+            o.recorder.record(failed(pod=named(f"p{n}")))
+        await o.server.until(lambda: len(o.server.asked) == event_recorder.SENDERS)
+
+        assert await o.recorder.flush(0.0) == 10 - event_recorder.SENDERS
+
+    assert o.recorder.dropped == 10
+
+
+async def test_who_leads_is_told_of_the_lease():
+    lease = Lease(metadata=ObjectMeta(name="l", namespace="ns", uid="u", resource_version="3"))
+    async with office() as o:
+        o.recorder.record_election(lease, "me became leader", "default-scheduler")
+        (asked,) = await o.until(1)
+
+    assert asked.path == FOLDER
+    assert asked.body["regarding"] == {
+        "kind": "Lease",
+        "apiVersion": "coordination.k8s.io/v1",
+        "namespace": "ns",
+        "name": "l",
+        "uid": "u",
+        "resourceVersion": "3",
+    }
+    assert (asked.body["reason"], asked.body["note"]) == ("LeaderElection", "me became leader")
 
 
 async def test_only_so_many_are_remembered():

@@ -14,6 +14,7 @@ from mooring.live.operations import (
     HANDLERS_NOT_SYNCED,
     SHUTTING_DOWN,
     Endpoints,
+    HealthHistory,
     Listen,
     ListenError,
     OperationsServer,
@@ -41,7 +42,7 @@ def server(state: State) -> Iterator[OperationsServer]:
         shutdown=lambda: SHUTTING_DOWN if state.stopping else None,
         handlers_synced=lambda: None if state.synced else HANDLERS_NOT_SYNCED,
     )
-    endpoints = Endpoints(checks, lambda: b"up 1\n", default_config)
+    endpoints = Endpoints(checks, lambda: b"up 1\n", lambda: b"pods 1\n", default_config)
     serving = OperationsServer(endpoints, Listen(port=0))
     serving.start()
     yield serving
@@ -118,12 +119,14 @@ def test_a_check_that_raises_has_failed():
     def broken() -> str | None:
         raise RuntimeError("no")
 
-    status, _ = health_text("livez", {"ping": broken}, verbose=False, excluded=frozenset())
+    status, _ = health_text(
+        "livez", {"ping": broken}, HealthHistory(), verbose=False, excluded=frozenset()
+    )
     assert status == 500
 
 
 def test_a_port_that_is_taken_is_an_error_with_advice(server):
-    other = OperationsServer(Endpoints({}, lambda: b"", default_config), Listen(port=server.port))
+    other = OperationsServer(Endpoints({}, bytes, bytes, default_config), Listen(port=server.port))
 
     with pytest.raises(ListenError, match="--port"):
         other.start()
@@ -146,3 +149,22 @@ def test_private_keys_are_not_shown():
     )
 
     assert b"c2VjcmV0" not in configz(config)
+
+
+def test_what_pods_ask_for_has_a_page_of_its_own(server):
+    assert get(server, "/metrics/resources") == (200, "pods 1\n")
+
+
+def test_the_answers_of_checks_are_counted(server, state):
+    get(server, "/readyz")
+    state.synced = False
+    get(server, "/readyz?exclude=shutdown")
+
+    lines = get(server, "/metrics/slis")[1].splitlines()
+
+    sync = 'name="sched-handler-sync"'
+    assert f'kubernetes_healthcheck{{{sync},type="readyz"}} 0.0' in lines
+    assert f'kubernetes_healthchecks_total{{{sync},status="success",type="readyz"}} 1.0' in lines
+    assert f'kubernetes_healthchecks_total{{{sync},status="error",type="readyz"}} 1.0' in lines
+    shutdown = 'kubernetes_healthchecks_total{name="shutdown",status="success",type="readyz"}'
+    assert f"{shutdown} 1.0" in lines

@@ -93,6 +93,40 @@ async def test_a_bind_that_is_refused_is_not_tried_again(status, kind):
             await d.writer.bind(POD, "n1")
 
 
+async def test_what_is_written_to_a_pod_arrives_in_order():
+    """A pod waited for Permit on a node, and was rejected.
+
+    1. Its nomination is taken back, and its next attempt begins before that has arrived.
+    2. The attempt nominates it to another node. Overtaking the first, that would be undone by it.
+    3. It is bound. Overtaking the patches, it would be told after that that it fits nowhere.
+    """
+    go_on = asyncio.Event()
+
+    async def slowly(request: web.Request, asked: Asked) -> web.StreamResponse:
+        await go_on.wait()
+        return ok()
+
+    async with desk(slowly, ok(), ok(CREATED, status=201)) as d:
+        writes = [
+            asyncio.ensure_future(d.writer.patch_pod_status(POD, PodStatusPatch(None, ""))),
+            asyncio.ensure_future(d.writer.patch_pod_status(POD, PodStatusPatch(None, "n1"))),
+            asyncio.ensure_future(d.writer.bind(POD, "n1")),
+        ]
+        await d.server.until(lambda: bool(d.server.asked))
+        other = Pod(metadata=ObjectMeta(name="other", namespace="ns", uid="u2"))
+        d.server.answers.insert(0, ok())
+        await d.writer.patch_pod_status(other, PodStatusPatch(None, "n1"))
+        go_on.set()
+        await asyncio.gather(*writes)
+
+        assert [asked.path.rpartition("/")[2] for asked in d.server.asked] == [
+            *("status", "status", "status", "binding")
+        ]
+        nominated = [asked.body["status"]["nominatedNodeName"] for asked in d.server.asked[:3]]
+        assert nominated == [None, "n1", "n1"]
+        assert "other" in d.server.asked[1].path
+
+
 async def test_a_bind_whose_answer_was_lost_is_found_to_be_done():
     async with desk(hang_up, stored(node="n1")) as d:
         await d.writer.bind(POD, "n1")

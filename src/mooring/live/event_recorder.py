@@ -29,6 +29,7 @@ from mooring.framework.api import Event
 from mooring.framework.clock import Clock, sleep
 from mooring.live.bind_traffic import BindTraffic
 from mooring.live.client import JSON, STRATEGIC_MERGE_PATCH, ApiClient
+from mooring.live.leader_election import LEASE_API, Lease
 from mooring.live.rate_limit import Priority
 from mooring.objects.pod import Pod
 
@@ -127,12 +128,20 @@ class EventRecorder:
         )
         known = self._known.get(key)
         if known is None:
-            self._begin(key, event)
+            self._begin(key, event.note)
             return
         known.count += 1
         known.last_observed_at = self._clock.now()
         if known.count == 2 and known.count_written:
             self._enqueue(known)
+
+    def record_election(self, lease: Lease, what: str, controller: str) -> None:
+        """Tell of the lease what one of those who want it did."""
+        meta = lease.metadata
+        about = _Reference(
+            "Lease", LEASE_API, meta.namespace, meta.name, meta.uid, meta.resource_version
+        )
+        self._begin(("Normal", "LeaderElection", "LeaderElection", controller, about, None), what)
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -143,19 +152,21 @@ class EventRecorder:
             tasks.create_task(self._every(FINISH_AFTER_S, self._finish))
 
     async def flush(self, timeout_s: float) -> int:
-        """Write what waits, binds or not; how many could not be written in that time."""
+        """Write what waits, binds or not; how many could not be written in that time, and are dropped."""
         self._in_a_hurry = True
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._line.join()
-        return self._line.qsize()
+        left = self._line.qsize()
+        self.dropped += left
+        return left
 
-    def _begin(self, key: _Key, event: Event) -> None:
+    def _begin(self, key: _Key, note: str) -> None:
         now = self._clock.now()
         # Time makes a name unique, if there is only one at a time.
         self._last_suffix = max(self._last_suffix + 1, int(now * 1e9))
-        name = f"{event.regarding.name}.{self._last_suffix:x}"
-        record = _Record(key, name, event.note, now, now)
+        name = f"{key[4].name}.{self._last_suffix:x}"
+        record = _Record(key, name, note, now, now)
         if not self._enqueue(record):
             return
         self._known[key] = record
@@ -206,6 +217,9 @@ class EventRecorder:
                     await self._traffic.quiet(PATIENCE_S)
                 record.waiting = False
                 await self._send(record)
+            except asyncio.CancelledError:
+                self.dropped += 1
+                raise
             except Exception:
                 # Whatever it is, the other Events are not to suffer.
                 self.dropped += 1

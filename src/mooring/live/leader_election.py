@@ -37,6 +37,8 @@ from mooring.objects.meta import KubeObject, ObjectMeta, Part
 
 _LOG = logging.getLogger(__name__)
 
+LEASE_API = "coordination.k8s.io/v1"
+
 #: Those who stand by ask at random times between one and this many more retry periods.
 _JITTER = 1.2
 
@@ -126,6 +128,11 @@ class Elector:
     def leader(self) -> str:
         """The identity of whoever holds the lease, as last seen."""
         return self._observed.spec.holder_identity if self._observed is not None else ""
+
+    @property
+    def lease(self) -> Lease:
+        """As last seen; without a name as long as none was."""
+        return self._observed or Lease()
 
     @property
     def leads(self) -> bool:

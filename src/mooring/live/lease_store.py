@@ -12,9 +12,7 @@ from mooring.config.types import LeaderElectionConfiguration
 from mooring.errors import NotFound
 from mooring.live.client import ApiClient
 from mooring.live.connection import Connection
-from mooring.live.leader_election import Lease, LeaseStore, decode_lease
-
-_API = "coordination.k8s.io/v1"
+from mooring.live.leader_election import LEASE_API, Lease, LeaseStore, decode_lease
 
 
 class ApiLease:
@@ -22,7 +20,7 @@ class ApiLease:
 
     def __init__(self, client: ApiClient, settings: LeaderElectionConfiguration) -> None:
         self._client = client
-        self._folder = f"/apis/{_API}/namespaces/{settings.resource_namespace}/leases"
+        self._folder = f"/apis/{LEASE_API}/namespaces/{settings.resource_namespace}/leases"
         self._path = f"{self._folder}/{settings.resource_name}"
         self._timeout_s = max(1.0, settings.renew_deadline.seconds / 2)
 
@@ -53,4 +51,4 @@ async def open_lease(
 
 
 def _named(lease: Lease) -> Lease:
-    return replace(lease, api_version=_API, kind="Lease")
+    return replace(lease, api_version=LEASE_API, kind="Lease")

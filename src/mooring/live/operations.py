@@ -1,4 +1,4 @@
-"""The port for operators: `/healthz`, `/livez`, `/readyz`, `/metrics` and `/configz`.
+"""The port for operators: `/healthz`, `/livez`, `/readyz`, `/metrics…` and `/configz`.
 
 Served from a thread of its own, so that a probe is answered however busy the scheduling thread is. Nobody is
 asked who they are: by default only this machine can reach the port, and to listen elsewhere is a choice that
@@ -7,6 +7,8 @@ the operator makes.
     /healthz, /livez, /readyz    `ok`, or 500 and the list of checks; `?verbose` always lists them,
                                  `?exclude=name` leaves one out
     /readyz/<check>              one check alone
+    /metrics/resources           what each pod asks for
+    /metrics/slis                what the checks of the health endpoints have said so far
 """
 
 from __future__ import annotations
@@ -21,9 +23,11 @@ from typing import Any
 
 import msgspec
 from aiohttp import web
+from prometheus_client import CollectorRegistry, generate_latest
 
 from mooring.config import KubeSchedulerConfiguration, write_config
 from mooring.errors import MooringError
+from mooring.live.accumulators import Counter, Gauge
 from mooring.live.metrics import CONTENT_TYPE
 
 _LOG = logging.getLogger(__name__)
@@ -52,6 +56,8 @@ class Endpoints:
     #: `healthz`, `livez`, `readyz` → the checks of each, by name.
     checks: Mapping[str, Mapping[str, Check]]
     metrics: Callable[[], bytes]
+    #: What each pod asks for; nothing from a process that does not lead.
+    resources: Callable[[], bytes]
     config: Callable[[], KubeSchedulerConfiguration]
 
 
@@ -81,8 +87,37 @@ def health_checks(
     }
 
 
+class HealthHistory:
+    """How often each check passed and failed, for `/metrics/slis`."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._last = Gauge(
+            "kubernetes_healthcheck", "The result of a single healthcheck.", "name", "type"
+        )
+        self._total = Counter(
+            "kubernetes_healthchecks_total",
+            "The results of all healthchecks.",
+            *("name", "type", "status"),
+        )
+        self._registry.register(self._last)
+        self._registry.register(self._total)
+
+    def add(self, kind: str, name: str, problem: str | None) -> None:
+        self._last.set(int(problem is None), name, kind)
+        self._total.add(1, name, kind, "success" if problem is None else "error")
+
+    def exposition(self) -> bytes:
+        return generate_latest(self._registry)
+
+
 def health_text(
-    kind: str, checks: Mapping[str, Check], *, verbose: bool, excluded: frozenset[str]
+    kind: str,
+    checks: Mapping[str, Check],
+    history: HealthHistory,
+    *,
+    verbose: bool,
+    excluded: frozenset[str],
 ) -> tuple[int, str]:
     """Status and body of one of the health endpoints."""
     lines, failed = [], False
@@ -91,6 +126,7 @@ def health_text(
             lines.append(f"[+]{name} excluded: ok")
             continue
         problem = _asked(check)
+        history.add(kind, name, problem)
         if problem is None:
             lines.append(f"[+]{name} ok")
         else:
@@ -118,6 +154,7 @@ class OperationsServer:
     def __init__(self, endpoints: Endpoints, listen: Listen) -> None:
         self._endpoints = endpoints
         self._listen = listen
+        self._history = HealthHistory()
         self._thread = threading.Thread(target=self._main, name="operations", daemon=True)
         self._started = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -174,7 +211,12 @@ class OperationsServer:
         for kind in self._endpoints.checks:
             application.router.add_get(f"/{kind}", self._health(kind))
             application.router.add_get(f"/{kind}/{{check}}", self._single(kind))
-        application.router.add_get("/metrics", self._metrics)
+        for path, page in (
+            ("/metrics", self._endpoints.metrics),
+            ("/metrics/resources", self._endpoints.resources),
+            ("/metrics/slis", self._history.exposition),
+        ):
+            application.router.add_get(path, self._metrics(page))
         application.router.add_get("/configz", self._configz)
         return application
 
@@ -183,6 +225,7 @@ class OperationsServer:
             status, body = health_text(
                 kind,
                 self._endpoints.checks[kind],
+                self._history,
                 verbose="verbose" in request.query,
                 excluded=frozenset(request.query.getall("exclude", [])),
             )
@@ -202,8 +245,11 @@ class OperationsServer:
 
         return answer
 
-    async def _metrics(self, _request: web.Request) -> web.Response:
-        return web.Response(body=self._endpoints.metrics(), headers={"Content-Type": CONTENT_TYPE})
+    def _metrics(self, page: Callable[[], bytes]) -> Callable[[web.Request], Any]:
+        async def answer(_request: web.Request) -> web.Response:
+            return web.Response(body=page(), headers={"Content-Type": CONTENT_TYPE})
+
+        return answer
 
     async def _configz(self, _request: web.Request) -> web.Response:
         body = configz(self._endpoints.config())

@@ -21,6 +21,7 @@ from enum import Enum
 
 from mooring.config import KubeSchedulerConfiguration
 from mooring.errors import ApiError, Forbidden
+from mooring.live import pod_resources
 from mooring.live.client import ApiClient
 from mooring.live.clock import WallClock
 from mooring.live.connection import Connection
@@ -154,11 +155,11 @@ class Runner:
         stack.callback(driver.close)
         self._reloader = Reloader(self._options.source, self._config, self._apply)
         if self._election is not None and self._config.delay_cache_until_active:
-            await self._win()
+            await self._win(session)
             await self._sync(session, driver)
         else:
             await self._sync(session, driver)
-            await self._win()
+            await self._win(session)
         driver.start()
         _LOG.info(
             "scheduling", extra={"profiles": [p.scheduler_name for p in self._config.profiles]}
@@ -192,10 +193,18 @@ class Runner:
         await session.synced()
         self._synced = True
 
-    async def _win(self) -> None:
+    async def _win(self, session: Session) -> None:
         if self._election is not None:
             self._election.start()
             await self._leading.wait()
+            self._tell_of_election(session, "became leader")
+
+    def _tell_of_election(self, session: Session, what: str) -> None:
+        election = self._election
+        if election is not None and election.elector is not None and election.elector.leads:
+            told = f"{election.elector.identity} {what}"
+            lease = election.elector.lease
+            session.record_election(lease, told, self._config.profiles[0].scheduler_name)
 
     async def _look_after(self, session: Session) -> None:
         """What is looked at every few seconds while pods are scheduled."""
@@ -220,7 +229,10 @@ class Runner:
             if left:
                 _LOG.warning("%d bindings were still under way and were given up", left)
         if session is not None:
+            if outcome is Outcome.STOPPED:
+                self._tell_of_election(session, "stopped leading")
             await session.stop(flush_s=_FLUSH_S if outcome is Outcome.STOPPED else 0.0)
+            self._metrics.dropped_events(session.dropped_events)
         if self._election is not None:
             deadline_s = self._config.leader_election.renew_deadline.seconds
             await asyncio.to_thread(self._election.stop, deadline_s + 1.0)
@@ -327,8 +339,15 @@ class Runner:
             shutdown=lambda: SHUTTING_DOWN if self._stopping or self._ended.done() else None,
             handlers_synced=lambda: None if self._synced else HANDLERS_NOT_SYNCED,
         )
-        endpoints = Endpoints(checks, self._metrics.exposition, lambda: self._config)
+        endpoints = Endpoints(
+            checks, self._metrics.exposition, self._pod_resources, lambda: self._config
+        )
         return OperationsServer(endpoints, self._options.listen)
+
+    def _pod_resources(self) -> bytes:
+        if self._driver is None or not self._may_write():
+            return b""
+        return pod_resources.exposition(list(self._driver.scheduler.observed_pods.values()))
 
     def _election_problem(self) -> str | None:
         if self._election is None or self._election.healthy():

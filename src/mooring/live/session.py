@@ -15,6 +15,7 @@ from mooring.live.bind_traffic import BindTraffic
 from mooring.live.client import ApiClient, always
 from mooring.live.connection import Connection
 from mooring.live.event_recorder import EventRecorder
+from mooring.live.leader_election import Lease
 from mooring.live.rate_limit import limiter_of
 from mooring.live.reflector import Reflector, Watcher
 from mooring.live.resources import ApiResource
@@ -75,6 +76,9 @@ class Session:
             )
             self._run(reflector.run(), f"watch {resource.plural}", on_failure)
 
+    def record_election(self, lease: Lease, what: str, controller: str) -> None:
+        self._recorder.record_election(lease, what, controller)
+
     async def synced(self) -> None:
         """Return once everything that there was has been told."""
         for reflector in list(self._reflectors.values()):
@@ -82,10 +86,8 @@ class Session:
 
     async def stop(self, *, flush_s: float = 0.0) -> None:
         """End all watches, after writing the Events that wait for so long at most."""
-        if flush_s and self._tasks:
-            left = await self._recorder.flush(flush_s)
-            if left:
-                _LOG.warning("%d Events were not written", left)
+        if self._tasks and (left := await self._recorder.flush(flush_s)):
+            _LOG.warning("%d Events were not written", left)
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

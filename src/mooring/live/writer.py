@@ -6,6 +6,7 @@ was lost is asked for until there is one, and meanwhile the pod keeps its place.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import logging
 import random
@@ -75,11 +76,16 @@ class LiveWriter:
         self._clock = clock
         self._rng = rng
         self._may_write = may_write
+        #: The last status patch under way for each pod, by UID; done when it has ended.
+        self._patches: dict[str, asyncio.Future[None]] = {}
 
     # Binding
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         """Raises Conflict if the pod has another node, NotFound if it is gone."""
+        if pod.uid in self._patches:
+            # Or a bound pod might be told that it fits nowhere.
+            await asyncio.wait((self._patches[pod.uid],))
         with self._traffic:
             try:
                 await self._post_binding(pod, node_name)
@@ -147,6 +153,22 @@ class LiveWriter:
     # Other writes
 
     async def patch_pod_status(self, pod: Pod, patch: PodStatusPatch) -> None:
+        """Patches of one pod arrive in the order in which they were made.
+
+        Else the nomination that an attempt takes back might undo that of the attempt after it.
+        """
+        before = self._patches.get(pod.uid)
+        ended = self._patches[pod.uid] = asyncio.get_running_loop().create_future()
+        try:
+            if before is not None:
+                await asyncio.wait((before,))
+            await self._patch_status(pod, patch)
+        finally:
+            ended.set_result(None)
+            if self._patches[pod.uid] is ended:
+                del self._patches[pod.uid]
+
+    async def _patch_status(self, pod: Pod, patch: PodStatusPatch) -> None:
         status: dict[str, Any] = {}
         if patch.condition is not None:
             status["conditions"] = [self._condition(pod, patch.condition)]

@@ -228,7 +228,7 @@ def _pod_level(spec: PodSpec) -> ResourceRequirements | None:
     if resources is None or not (resources.limits or resources.requests):
         return resources
     asked, limits = dict(resources.requests), dict(resources.limits)
-    for name, quantity in _container_limits(spec).items():
+    for name, quantity in container_limits(spec).items():
         if name.startswith(_HUGE_PAGES) and name not in asked:
             limits.setdefault(name, quantity)
     if limits:
@@ -243,7 +243,7 @@ def _pod_level(spec: PodSpec) -> ResourceRequirements | None:
     return replace(resources, requests=asked, limits=limits)
 
 
-def _container_limits(spec: PodSpec) -> ResourceList:
+def container_limits(spec: PodSpec) -> ResourceList:
     """The containers' limits, summed as their requests are."""
     containers, init_containers = (
         [
