@@ -106,8 +106,15 @@ class Story:
 
     def step(self) -> None:
         act = self.random.choices(
-            [self.place, self.remove_pod, self.add_node, self.change_node, self.remove_node],
-            weights=[12, 3, 1, 1, 0.5],
+            [
+                self.place,
+                self.remove_pod,
+                self.add_node,
+                self.change_node,
+                self.remove_node,
+                self.place_out_of_sight,
+            ],
+            weights=[12, 3, 1, 1, 0.5, 0.5],
         )[0]
         act()
 
@@ -150,6 +157,11 @@ class Story:
         pods = list(self.engine.scheduler.cluster.pods.values())
         if pods:
             self.engine.handlers.deleted(self.random.choice(pods))
+
+    def place_out_of_sight(self) -> None:
+        """A pod is seen before its node."""
+        pod = self.random.choice(SHAPES)(self._new_name("pod"))
+        self.engine.handlers.added(pod.placed_on(self._new_name("unseen")))
 
     def add_node(self) -> None:
         self.engine.handlers.added(self._node(self._new_name("node")))

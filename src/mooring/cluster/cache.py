@@ -202,7 +202,11 @@ class Cluster:
     def _info(self, name: str) -> NodeInfo:
         info = self.infos.get(name)
         if info is None:
+            size = self.columns.size
             info = self.infos[name] = NodeInfo(name, self.columns.take_slot())
+            if self.columns.size > size:
+                # A snapshot has a place for each slot, also for that of a node nobody has seen yet.
+                self._snapshot = None
             if self.pod_counts.capacity < self.columns.capacity:
                 self.pod_counts.grow(self.columns.capacity)
                 self.held_terms.grow(self.columns.capacity)

@@ -41,10 +41,11 @@ MAX_SCORE = 100
 
 
 class Depends(IntEnum):
-    """What a plugin's Filter and Score of a pod on a node depend on, beside the pod.
+    """What a plugin's answers about a pod depend on, beside the pod.
 
-    The narrower, the longer its answers can be kept (`framework.ranking`). A plugin that says nothing
-    is taken to depend on the whole cluster: always right, only slower.
+    The narrower, the longer they can be kept (`framework.ranking`, `scheduler.refusals`). A plugin that
+    says nothing may look at anything, also outside of the cluster, and is asked each time: always right,
+    only slower.
     """
 
     #: The node object alone.
@@ -53,7 +54,7 @@ class Depends(IntEnum):
     USAGE = 2
     #: All node objects, but no pods.
     NODES = 3
-    #: Anything.
+    #: Anything in the cluster: nodes, pods, and the objects that plugins can look up.
     CLUSTER = 4
 
 

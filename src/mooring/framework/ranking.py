@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -205,6 +205,8 @@ class _Ranking:
         self._live_pre_scores = self._live(Point.PRE_SCORE)
         self._live_scores = self._live(Point.SCORE)
         self._built = False
+        #: Whether any row was ok when it was built: else there was nothing to score.
+        self._scored = False
         self._state = CycleState()
         self._size = 0
         self._ok_count = 0
@@ -349,16 +351,20 @@ class _Ranking:
         usage = cluster.usage_changes.since(self._usage_position)
         if nodes is None or usage is None or len(nodes) > _FEW_ROWS:
             return self._build(pod, snapshot)
+        if columns.size != self._size:
+            return self._build(pod, snapshot)
         if nodes and (
             self._depends_on_all_nodes or self._tie_keys is not self._tie_keys_of(snapshot)
         ):
             return self._build(pod, snapshot)
         self._node_position = cluster.node_changes.position
         self._usage_position = cluster.usage_changes.position
-        self._size = columns.size
+        if not self._scored:
+            return self._look_again(pod, snapshot, nodes, usage)
         if nodes:
             self._redo(pod, snapshot, np.array(nodes, np.intp), Depends.NODE)
-        elif len(usage) > _FEW_ROWS:
+            usage = [row for row in usage if row not in nodes]
+        if len(usage) > _FEW_ROWS:
             self._redo_usage(pod, snapshot, np.array(usage, np.intp))
         else:
             for row in usage:
@@ -399,7 +405,11 @@ class _Ranking:
         rows = columns.all_rows
         self._judge(pod, snapshot, rows, Depends.NODE)
         self._ok_count = int(np.count_nonzero(self._ok))
-        if not self._ok_count:
+        self._node_position = self._cluster.node_changes.position
+        self._usage_position = self._cluster.usage_changes.position
+        self._built = True
+        self._scored = self._ok_count > 0
+        if not self._scored:
             return False
         feasible = np.flatnonzero(self._ok)
         kept_pre_scores = [
@@ -418,10 +428,16 @@ class _Ranking:
         )
         self._score(pod, snapshot, rows, Depends.NODE)
         self._normalize_all(pod)
-        self._node_position = self._cluster.node_changes.position
-        self._usage_position = self._cluster.usage_changes.position
-        self._built = True
         return True
+
+    def _look_again(
+        self, pod: Pod, snapshot: Snapshot, nodes: Sequence[int], usage: Sequence[int]
+    ) -> bool:
+        """No row was ok so far, and nothing was scored; whether one is now."""
+        for rows, changed in ((nodes, Depends.NODE), (usage, Depends.USAGE)):
+            if rows and self._judge(pod, snapshot, np.array(rows, np.intp), changed).any():
+                return self._build(pod, snapshot)
+        return False
 
     def _redo(self, pod: Pod, snapshot: Snapshot, rows: NDArray[np.intp], changed: Depends) -> None:
         """Some rows at once, then whatever depends on all of them."""

@@ -32,7 +32,7 @@ from mooring.config.args import InterPodAffinityArgs
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
-from mooring.framework.interface import MAX_SCORE, Handle
+from mooring.framework.interface import MAX_SCORE, Depends, Handle
 from mooring.framework.status import (
     SKIP,
     SUCCESS,
@@ -181,6 +181,9 @@ class InterPodAffinity:
         else:
             shares = np.divide(scores - lowest, spread)
             scores[:] = np.multiply(shares, MAX_SCORE, out=shares)
+
+    def depends_on(self, pod: Pod) -> Depends:
+        return Depends.CLUSTER
 
     def sign(self, pod: Pod) -> Mapping[str, object] | Status:
         affinity = pod.spec.affinity

@@ -27,7 +27,7 @@ from mooring.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
-from mooring.framework.interface import MAX_SCORE, Handle
+from mooring.framework.interface import MAX_SCORE, Depends, Handle
 from mooring.framework.status import (
     SKIP,
     SUCCESS,
@@ -177,6 +177,9 @@ class PodTopologySpread:
             np.floor_divide(scores, highest, out=scores)
         if ignored is not None:
             scores[ignored] = 0
+
+    def depends_on(self, pod: Pod) -> Depends:
+        return Depends.CLUSTER
 
     def sign(self, pod: Pod) -> Mapping[str, object] | Status:
         """Where pods of one kind go depends on where the others went, so none can be signed."""

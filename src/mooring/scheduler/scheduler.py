@@ -53,6 +53,7 @@ from mooring.scheduler.extenders import (
     Transport,
     at_once,
 )
+from mooring.scheduler.refusals import Refusals
 from mooring.scheduler.scheduling_cycle import (
     Decision,
     NodeSearch,
@@ -209,9 +210,17 @@ class Scheduler:
         started: float,
     ) -> None:
         """Unschedulable, whatever PostFilter does: at best it makes room for a later attempt."""
+        if framework.points[Point.POST_FILTER]:
+            self.metrics.preemption_attempt()
+        if decision.conclusion is not None:
+            self.handle_failure(framework, queued, decision.conclusion, started)
+            return
         nominating, message = run_post_filter(framework, state, decision)
         decision.diagnosis.post_filter_message = message
         status = Status(Code.UNSCHEDULABLE, error=FitError(decision.diagnosis))
+        refusals = self.searches[framework.profile_name].refusals
+        if refusals is not None and (nominating is None or not nominating.node_name):
+            refusals.conclude(decision, status)
         self.handle_failure(framework, queued, status, started, nominating)
 
     def _assume(
@@ -290,13 +299,15 @@ class Scheduler:
         )
 
     def _make_search(self, profile: SchedulerProfile) -> NodeSearch:
-        # Nobody knows what an extender's answers depend on.
-        keeps = self.around.keep_rankings and not len(self.extenders)
         framework, tie_break = self.frameworks[profile.scheduler_name], self.around.tie_break
+        percentage = self.config.percentage_for(profile)
+        # Nobody knows what an extender's answers depend on; and which nodes a sample has, on its start.
+        keeps = self.around.keep_rankings and not len(self.extenders) and not percentage
         return NodeSearch(
             tie_break,
             Rankings(framework, self.cluster, tie_break.keys) if keeps else None,
-            self.config.percentage_for(profile),
+            Refusals(framework, self.cluster) if keeps else None,
+            percentage,
             self._start,
             self.extenders,
         )

@@ -9,7 +9,7 @@ explanations and what-if questions run it as often as they like.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +31,7 @@ from mooring.objects.pod import Pod
 from mooring.scheduler.choosing import TieBreak
 from mooring.scheduler.diagnosis import Diagnosis
 from mooring.scheduler.extenders import EXTENDER, Extenders, Survivors, bare
+from mooring.scheduler.refusals import Refusals
 
 _LOG = logging.getLogger(__name__)
 
@@ -81,6 +82,8 @@ class Decision:
     bare: bool = False
     #: What PostFilter did for a pod that fits nowhere; None until then, or if it did nothing.
     post_filter: PostFilterResult | None = None
+    #: What the attempt at a twin came to, if this decision is that twin's; then PostFilter is not asked.
+    conclusion: Status | None = None
 
 
 @dataclass(slots=True)
@@ -98,8 +101,10 @@ class NodeSearch:
     """How a profile looks for nodes."""
 
     tie_break: TieBreak
-    #: None evaluates every pod in full.
+    #: What is kept for a pod's twins: where they fit, and that they fit nowhere. None evaluates every
+    #: pod in full.
     rankings: Rankings | None = None
+    refusals: Refusals | None = None
     #: 0 looks at every node: a pass over all costs less than the reference's sample.
     percentage_of_nodes: int = 0
     start: SearchStart = field(default_factory=SearchStart)
@@ -111,13 +116,15 @@ class NodeSearch:
         """Raises NoNodesError, or PluginFailure or ExtenderError if one of those fails."""
         if not len(snapshot):
             raise NoNodesError
-        kept = self._from_ranking(state, pod, snapshot)
+        kept = self._from_refusal(pod) or self._from_ranking(state, pod, snapshot)
         if kept is not None:
             return kept
         decision = self.find_nodes_that_fit(framework, state, pod, snapshot)
         feasible = decision.feasible
         decision.feasible_count = len(feasible)
         if not len(feasible):
+            if self.refusals is not None:
+                self.refusals.keep(decision)
             return decision
         if len(feasible) == 1:
             decision.winners = feasible
@@ -128,9 +135,14 @@ class NodeSearch:
         decision.node_name = snapshot.columns.names[row]
         return decision
 
+    def _from_refusal(self, pod: Pod) -> Decision | None:
+        """The decision about a twin that fits nowhere, if nothing has changed since."""
+        known = self.refusals.recall(pod) if self.refusals is not None else None
+        return replace(known[0], pod=pod, conclusion=known[1]) if known is not None else None
+
     def _from_ranking(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> Decision | None:
         """The same choice as by evaluating in full, if it can be had for less."""
-        if self.rankings is None or pod.nominated_node_name or self.percentage_of_nodes:
+        if self.rankings is None or pod.nominated_node_name:
             return None
         # What the plugins leave in a state counts only if this is where the answer comes from.
         tried = CycleState(record_plugin_metrics=state.record_plugin_metrics)

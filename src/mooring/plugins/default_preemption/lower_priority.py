@@ -34,6 +34,11 @@ class LowerPriority:
     def fits(self, columns: Columns) -> bool:
         return self.requested.shape == columns.requested.shape
 
+    def any_in(self, snapshot: Snapshot) -> bool:
+        """Whether there is a pod of lower priority on any node."""
+        self.refresh(snapshot, snapshot.rows)
+        return bool(np.count_nonzero(self.pod_count[snapshot.rows]))
+
     def refresh(self, snapshot: Snapshot, rows: NDArray[np.intp]) -> None:
         """Count those of the rows that changed since they were counted."""
         columns = snapshot.columns

@@ -17,6 +17,7 @@ from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, 
 from mooring.framework.handle import PluginHandle
 from mooring.framework.interface import (
     CLEAR_NOMINATION,
+    Depends,
     NodeStatuses,
     Nomination,
     PostFilterResult,
@@ -27,6 +28,7 @@ from mooring.objects.pod import Pod
 from mooring.plugins.default_preemption.agreement import agreed
 from mooring.plugins.default_preemption.budgets import BudgetBook
 from mooring.plugins.default_preemption.candidates import (
+    NO_VICTIMS,
     Candidate,
     DryRun,
     Found,
@@ -105,7 +107,6 @@ class DefaultPreemption:
     def post_filter(
         self, state: CycleState, pod: Pod, statuses: NodeStatuses
     ) -> tuple[PostFilterResult | None, Status]:
-        self._handle.metrics.preemption_attempt()
         result, status = self.decide(state, pod, statuses)
         if result is not None and isinstance(result.detail, PreemptionDetail) and status.ok:
             detail = result.detail
@@ -123,6 +124,9 @@ class DefaultPreemption:
 
     def pre_enqueue(self, pod: Pod) -> Status:
         return WAITING if self._evictions.holds_back(pod) else SUCCESS
+
+    def depends_on(self, pod: Pod) -> Depends:
+        return Depends.CLUSTER
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         """The filters that refused the pod know better when to try it again; here it is only said
@@ -183,6 +187,8 @@ class DefaultPreemption:
         nodes = statuses.nodes_with(Code.UNSCHEDULABLE)
         if not nodes:
             return Found()
+        if not self._lower_priorities.than(pod.priority, snapshot.columns).any_in(snapshot):
+            return Found(rejected=dict.fromkeys((node.name for node in nodes), NO_VICTIMS))
         wanted = candidates_wanted(len(nodes), self._args)
         start = self.offset(len(nodes))
         dry_run = self._dry_run(state, pod, snapshot)
