@@ -172,7 +172,7 @@ def compare(
     decisions it has taken.
     """
     runs = tuple(_run(variant, on_progress, stopwatch) for variant in variants)
-    return Comparison(runs, tuple(_difference(runs[0], run, explained) for run in runs[1:]))
+    return Comparison(runs, tuple(difference(runs[0], run, explained) for run in runs[1:]))
 
 
 def values_of(run: Run) -> list[tuple[str, str, float | None]]:
@@ -228,7 +228,7 @@ def _run(variant: Variant, on_progress: OnProgress | None, stopwatch: Stopwatch)
         measures=measures,
         decisions=decisions,
         decisions_per_s=len(decisions) / took_s if took_s > 0 else 0.0,
-        where=_where(variant, report),
+        where=where_of(variant, report),
     )
 
 
@@ -245,7 +245,8 @@ def _simulation(variant: Variant, on_decision: Callable[[Decision], None]) -> Si
     return Simulation(SimOptions(config=variant.config, seed=variant.seed, on_decision=on_decision))
 
 
-def _where(variant: Variant, report: SimulationReport) -> dict[str, str]:
+def where_of(variant: Variant, report: SimulationReport) -> dict[str, str]:
+    """Pod → the node where it is or ended, `pending`, or how it went."""
     where = {
         obj.key: obj.node_name
         for obj in variant.objects
@@ -263,7 +264,8 @@ def _where(variant: Variant, report: SimulationReport) -> dict[str, str]:
 # Holding two against each other
 
 
-def _difference(baseline: Run, run: Run, explained: int) -> Difference:
+def difference(baseline: Run, run: Run, explained: int) -> Difference:
+    """A run against another; `explained` decisions are taken again to be explained."""
     pods = list(dict.fromkeys((*baseline.where, *run.where)))
     both = ((pod, baseline.where.get(pod, ABSENT), run.where.get(pod, ABSENT)) for pod in pods)
     before, here = baseline.pending, run.pending

@@ -140,7 +140,13 @@ def measure(infos: Iterable[NodeInfo], shapes: Shapes) -> Measures:
 
 def measure_resources(infos: Sequence[NodeInfo], shapes: Shapes) -> tuple[ResourceMeasures, ...]:
     allocatable = _amounts(infos, shapes.resources, _allocatable)
-    requested = _amounts(infos, shapes.resources, _requested)
+    return measure_amounts(allocatable, _amounts(infos, shapes.resources, _requested), shapes)
+
+
+def measure_amounts(
+    allocatable: NDArray[np.int64], requested: NDArray[np.int64], shapes: Shapes
+) -> tuple[ResourceMeasures, ...]:
+    """From what nodes have and pods hold there: int64[resource, node], in the order of the shapes."""
     fragmentation = _fragmentation(np.maximum(allocatable - requested, 0), shapes)
     measures = []
     for i, resource in enumerate(shapes.resources):
