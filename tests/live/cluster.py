@@ -49,7 +49,7 @@ class Cluster:
     def __init__(self, control_plane: ControlPlane, client: PlainClient) -> None:
         self.control_plane = control_plane
         self.client = client
-        self._audit_start = len(list(control_plane.audited()))
+        self._audited = control_plane.audit_position()
 
     def add(self, *documents: Json) -> None:
         self.client.create_all(documents)
@@ -115,14 +115,13 @@ class Cluster:
 
     def answers_to_binds(self) -> list[tuple[str, str, int]]:
         """(pod, user, status) of every bind since the test began."""
-        entries = list(self.control_plane.audited())[self._audit_start :]
         return [
             (
                 f"{entry['objectRef']['namespace']}/{entry['objectRef']['name']}",
                 entry["user"]["username"],
                 entry["responseStatus"]["code"],
             )
-            for entry in entries
+            for entry in self.control_plane.audited(self._audited)
             if entry["objectRef"].get("subresource") == "binding"
         ]
 

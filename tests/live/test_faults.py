@@ -35,8 +35,8 @@ def pods(prefix: str, count: int = PODS) -> list[Json]:
 
 
 def slowly() -> Json:
-    """So slow that there is a middle in which things can happen."""
-    return configuration(DEFAULT_SCHEDULER, clientConnection={"qps": 40, "burst": 5})
+    """So slow that there is a middle in which things can happen, for seconds."""
+    return configuration(DEFAULT_SCHEDULER, clientConnection={"qps": 20, "burst": 5})
 
 
 def binds_made(cluster: Cluster) -> int:
