@@ -1,0 +1,222 @@
+// A run's cluster as the server tells it in columns, and what it looked like at any step of its time.
+
+export class Cluster {
+  constructor(map) {
+    this.map = map;
+    this.nodeNames = map.nodes.name;
+    this.resources = map.resources.map((each) => each.name);
+    this.units = map.resources;
+    this.nodeCount = map.nodes.name.length;
+    this.podCount = map.pods.name.length;
+  }
+
+  podKey(pod) {
+    return `${this.namespaceOf(pod)}/${this.map.pods.name[pod]}`;
+  }
+
+  namespaceOf(pod) {
+    return this.map.strings[this.map.pods.namespace[pod]];
+  }
+
+  podState(pod) {
+    return this.map.states[this.map.pods.state[pod]];
+  }
+
+  workloadOf(pod) {
+    return this.map.strings[this.map.pods.workload[pod]];
+  }
+
+  podLabels(pod) {
+    return this.#labels(this.map.pods.labels[pod]);
+  }
+
+  nodeLabels(node) {
+    return this.#labels(this.map.nodes.labels[node]);
+  }
+
+  taintsOf(node) {
+    return this.map.taintSets[this.map.nodes.taints[node]];
+  }
+
+  isCordoned(node) {
+    return this.map.nodes.cordoned[node] === 1;
+  }
+
+  requestOf(pod, resource) {
+    return this.map.shapes[this.map.pods.shape[pod]][resource];
+  }
+
+  capacityOf(node, resource) {
+    return this.map.nodes.allocatable[resource][node];
+  }
+
+  indexOfNode(name) {
+    this.nodeIndex ??= new Map(this.nodeNames.map((each, i) => [each, i]));
+    return this.nodeIndex.get(name) ?? -1;
+  }
+
+  indexOfPod(key) {
+    this.podIndex ??= new Map(Array.from({ length: this.podCount }, (_, i) => [this.podKey(i), i]));
+    return this.podIndex.get(key) ?? -1;
+  }
+
+  namespaces() {
+    this.foundNamespaces ??= [...new Set(this.map.pods.namespace)].map((i) => this.map.strings[i]).sort();
+    return this.foundNamespaces;
+  }
+
+  // The pending pods of the report, as rows.
+  pending() {
+    const { strings, states, pending } = this.map;
+    this.pendingRows ??= pending.pod.map((pod, i) => ({
+      pod,
+      key: this.podKey(pod),
+      state: states[pending.state[i]],
+      message: strings[pending.message[i]],
+      plugins: pending.plugins[i].map((each) => strings[each]),
+      sinceSeconds: pending.sinceSeconds[i],
+      attempts: pending.attempts[i],
+      nominated: pending.nominatedNode[i] < 0 ? "" : this.nodeNames[pending.nominatedNode[i]],
+    }));
+    return this.pendingRows;
+  }
+
+  // [{name, nodes}] by a label's value, in the order of the names; "" puts all into one.
+  groups(key) {
+    const groups = new Map();
+    for (let node = 0; node < this.nodeCount; node += 1) {
+      const name = key ? this.#labelValue(node, key) : "all nodes";
+      if (!groups.has(name)) groups.set(name, []);
+      groups.get(name).push(node);
+    }
+    return [...groups].map(([name, nodes]) => ({ name, nodes }));
+  }
+
+  #labelValue(node, key) {
+    this.valueCache ??= new Map();
+    const cacheKey = `${this.map.nodes.labels[node]} ${key}`;
+    if (!this.valueCache.has(cacheKey)) {
+      const found = this.nodeLabels(node).find(([each]) => each === key);
+      this.valueCache.set(cacheKey, found ? found[1] || "(empty)" : "(none)");
+    }
+    return this.valueCache.get(cacheKey);
+  }
+
+  #labels(set) {
+    const { labelSets, strings } = this.map;
+    this.labelCache ??= new Map();
+    if (!this.labelCache.has(set)) {
+      const pairs = [];
+      const flat = labelSets[set];
+      for (let i = 0; i < flat.length; i += 2) pairs.push([strings[flat[i]], strings[flat[i + 1]]]);
+      this.labelCache.set(set, pairs);
+    }
+    return this.labelCache.get(set);
+  }
+}
+
+const GONE = -2;
+
+// Where every pod is at one moment, and what that comes to for the nodes.
+export class Scene {
+  constructor(cluster, places, step) {
+    this.cluster = cluster;
+    this.places = places;
+    this.step = step;
+    this.#sort();
+  }
+
+  static atEnd(cluster) {
+    const waits = new Set(cluster.map.pending.pod);
+    const places = Int32Array.from(cluster.map.pods.node, (at, pod) => (at >= 0 || waits.has(pod) ? at : GONE));
+    return new Scene(cluster, places, null);
+  }
+
+  // The pods of each node lie together in `pods`, from `first[node]` to `first[node + 1]`.
+  #sort() {
+    const nodes = this.cluster.nodeCount;
+    const first = new Uint32Array(nodes + 2);
+    for (const at of this.places) if (at >= 0) first[at + 2] += 1;
+    for (let i = 2; i < first.length; i += 1) first[i] += first[i - 1];
+    this.pods = new Uint32Array(first[nodes + 1]);
+    for (let pod = 0; pod < this.places.length; pod += 1) {
+      const at = this.places[pod];
+      if (at >= 0) this.pods[first[at + 1]++] = pod;
+    }
+    this.first = first;
+    this.sums = new Map();
+  }
+
+  podsOn(node) {
+    return this.pods.subarray(this.first[node], this.first[node + 1]);
+  }
+
+  // float64[node]: what the pods on each node ask for.
+  requested(resource) {
+    if (!this.sums.has(resource)) {
+      const { shapes, pods } = this.cluster.map;
+      const sums = new Float64Array(this.cluster.nodeCount);
+      for (let pod = 0; pod < this.places.length; pod += 1) {
+        const at = this.places[pod];
+        if (at >= 0) sums[at] += shapes[pods.shape[pod]][resource];
+      }
+      this.sums.set(resource, sums);
+    }
+    return this.sums.get(resource);
+  }
+
+  utilisation(node, resource) {
+    const capacity = this.cluster.capacityOf(node, resource);
+    return capacity ? this.requested(resource)[node] / capacity : 0;
+  }
+
+  whole(resource) {
+    const capacity = this.cluster.map.nodes.allocatable[resource].reduce((a, b) => a + b, 0);
+    const used = this.requested(resource).reduce((a, b) => a + b, 0);
+    return { used, capacity, share: capacity ? used / capacity : null };
+  }
+
+  waiting() {
+    this.waitingCount ??= this.places.reduce((sum, at) => sum + (at === -1 ? 1 : 0), 0);
+    return this.waitingCount;
+  }
+}
+
+// The cluster's life: goes forward by making changes, and back by beginning anew.
+export class Reel {
+  constructor(cluster, time) {
+    this.cluster = cluster;
+    this.time = time;
+    this.steps = time.changes.pod.length;
+    this.#rewind();
+  }
+
+  #rewind() {
+    this.places = Int32Array.from(this.time.start);
+    this.step = 0;
+  }
+
+  at(step) {
+    const { pod, node } = this.time.changes;
+    if (step < this.step) this.#rewind();
+    for (; this.step < step; this.step += 1) this.places[pod[this.step]] = node[this.step];
+    return new Scene(this.cluster, this.places.slice(), step);
+  }
+
+  // How many changes were made by then.
+  stepBy(seconds) {
+    const times = this.time.changes.atSeconds;
+    let [low, high] = [0, times.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (times[middle] <= seconds) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  secondsAt(step) {
+    if (step >= this.steps) return this.time.endSeconds;
+    return step ? this.time.changes.atSeconds[step - 1] : 0;
+  }
+}

@@ -1,0 +1,423 @@
+// The cluster on a canvas: quays, berths, what lies in them, and what is marked. Knows nothing of events.
+//
+// While the view moves, the last full picture is moved along with it; it is drawn anew once the view rests,
+// or at once if that is little work. So 50,000 pods stay out of the way of a finger.
+import { headOf, layOut, nodeAt, podRects } from "mooring/layout";
+import { stepOf } from "mooring/colour";
+
+const NAMES_FROM = 54;
+const PODS_FROM = 15;
+const MARKS_FROM = 6;
+const CHEAP = 6000;
+const REST_MS = 90;
+const DEEPEST = 60;
+
+export class Drawing {
+  constructor(canvas) {
+    this.canvas = canvas;
+    this.context = canvas.getContext("2d", { alpha: false });
+    this.still = document.createElement("canvas");
+    this.view = { k: 1, x: 0, y: 0 };
+    this.selected = -1;
+    this.hovered = -1;
+    this.found = null;
+    this.layout = null;
+    this.podCache = new Map();
+    this.frame = 0;
+    this.rest = 0;
+  }
+
+  close() {
+    cancelAnimationFrame(this.frame);
+    clearTimeout(this.rest);
+  }
+
+  resize(width, height, ratio) {
+    if (width === this.width && height === this.height && ratio === this.ratio) return;
+    Object.assign(this, { width, height, ratio });
+    for (const canvas of [this.canvas, this.still]) {
+      canvas.width = Math.max(1, Math.round(width * ratio));
+      canvas.height = Math.max(1, Math.round(height * ratio));
+    }
+    this.#layOut();
+  }
+
+  // Everything that the picture is of.
+  show({ scene, resource, groupKey, sizeBy, palette, found }) {
+    const before = this.shown;
+    this.shown = { scene, resource, groupKey, sizeBy, palette, found };
+    const moved =
+      !before || before.scene.cluster !== scene.cluster || before.groupKey !== groupKey ||
+      before.sizeBy !== sizeBy || (sizeBy === "capacity" && before.resource !== resource);
+    if (!before || before.scene !== scene || before.resource !== resource) this.podCache.clear();
+    if (moved) this.#layOut();
+    else this.redraw();
+  }
+
+  #layOut() {
+    if (!this.shown || !this.width) return;
+    const { scene, resource, groupKey, sizeBy } = this.shown;
+    const { cluster } = scene;
+    const sides = sidesOf(cluster, resource, sizeBy);
+    const groups = cluster.groups(groupKey);
+    for (const group of groups) group.nodes.sort((a, b) => sides[b] - sides[a] || a - b);
+    this.layout = layOut(groups, sides, this.width, this.height);
+    this.redraw();
+  }
+
+  // Pictures
+
+  redraw() {
+    this.stale = true;
+    this.#schedule();
+  }
+
+  #schedule() {
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      this.#drawFrame();
+    });
+  }
+
+  #drawFrame() {
+    if (!this.layout) return;
+    if (this.stale || this.#isCheap()) this.#drawStill();
+    this.#moveStill();
+    this.#drawPointers();
+  }
+
+  #isCheap() {
+    return this.moved && this.work < CHEAP;
+  }
+
+  #drawStill() {
+    clearTimeout(this.rest);
+    this.stale = false;
+    this.moved = false;
+    this.drawnView = { ...this.view };
+    const context = this.still.getContext("2d", { alpha: false });
+    const { k, x, y } = this.view;
+    const { palette } = this.shown;
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.fillStyle = palette.water;
+    context.fillRect(0, 0, this.still.width, this.still.height);
+    context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    this.#drawQuays(context, k, x, y);
+    this.#drawNodes(context, k, x, y);
+  }
+
+  #drawQuays(context, k, x, y) {
+    const { palette } = this.shown;
+    context.font = `600 12px ${fontOf(this.canvas)}`;
+    context.textBaseline = "middle";
+    for (const block of this.layout.blocks) {
+      const [left, top] = [block.x * k + x + 2, block.y * k + y + 2];
+      const [wide, high] = [block.w * k - 4, block.h * k - 4];
+      if (left > this.width || top > this.height || left + wide < 0 || top + high < 0) continue;
+      context.fillStyle = palette.pontoon;
+      context.beginPath();
+      context.roundRect(left, top, wide, high, 5);
+      context.fill();
+      if (headOf(block) < 20) continue;
+      const text = `${block.name}`;
+      const more = `${block.nodes.length.toLocaleString("en")}`;
+      const lineY = top + Math.min(14 * Math.min(k, 1.6), 14);
+      const stuck = Math.max(left + 8, 8);
+      context.fillStyle = palette.ink;
+      const room = left + wide - stuck - 8;
+      const name = shortened(context, text, Math.max(room - 40, 20));
+      if (room > 30) {
+        context.fillText(name, stuck, Math.max(lineY, 12));
+        const used = context.measureText(name).width;
+        context.fillStyle = palette.quiet;
+        if (room > used + 44) context.fillText(more, stuck + used + 8, Math.max(lineY, 12));
+      }
+    }
+  }
+
+  #drawNodes(context, k, x, y) {
+    const { scene, resource, palette, found } = this.shown;
+    const { xs, ys, ss } = this.layout;
+    const buckets = new Map();
+    const dim = [];
+    let work = 0;
+    for (let node = 0; node < xs.length; node += 1) {
+      const [left, top, side] = [xs[node] * k + x, ys[node] * k + y, ss[node] * k];
+      if (left > this.width || top > this.height || left + side < 0 || top + side < 0) continue;
+      work += 1;
+      if (found && !found.nodes[node]) {
+        dim.push(node);
+        continue;
+      }
+      const step = stepOf(scene.utilisation(node, resource));
+      if (!buckets.has(step)) buckets.set(step, []);
+      buckets.get(step).push(node);
+    }
+    const box = (node) => [xs[node] * k + x, ys[node] * k + y, ss[node] * k];
+    context.globalAlpha = 0.35;
+    context.fillStyle = palette.line;
+    for (const node of dim) {
+      const [left, top, side] = box(node);
+      context.fillRect(left, top, side, side);
+    }
+    context.globalAlpha = 1;
+    const all = [...buckets.values()].flat();
+    context.fillStyle = palette.empty;
+    for (const node of all) {
+      const [left, top, side] = box(node);
+      context.fillRect(left, top, side, side);
+    }
+    for (const [step, nodes] of buckets) {
+      context.fillStyle = palette.ramp[step];
+      for (const node of nodes) {
+        const [left, top, side] = box(node);
+        const fill = Math.min(1, scene.utilisation(node, resource)) * side;
+        // A berth that is too small to show how full it is shows it by its colour alone.
+        const high = side < MARKS_FROM ? side : fill;
+        context.fillRect(left, top + side - high, side, high);
+      }
+    }
+    for (const node of all) {
+      const [left, top, side] = box(node);
+      if (side >= PODS_FROM) work += this.#drawPods(context, node, left, top, side);
+      this.#drawMarks(context, node, left, top, side);
+      if (side >= NAMES_FROM) this.#drawName(context, node, left, top, side);
+    }
+    this.work = work;
+  }
+
+  #drawPods(context, node, left, top, side) {
+    const { scene, palette, found } = this.shown;
+    const rects = this.podsIn(node);
+    const pods = scene.podsOn(node);
+    context.fillStyle = palette.gap;
+    const line = side > 60 ? 1.5 : side > 28 ? 1 : 0.6;
+    for (let i = 0; i < rects.length; i += 4) {
+      const [px, py] = [left + rects[i] * side, top + rects[i + 1] * side];
+      const [pw, ph] = [rects[i + 2] * side, rects[i + 3] * side];
+      if (pw < 1.6 || ph < 1.6) continue;
+      if (rects[i] > 0.001) context.fillRect(px, py, line, ph);
+      if (rects[i + 1] > 0.001) context.fillRect(px, py, pw, line);
+      if (found && found.pods[pods[i / 4]]) {
+        context.strokeStyle = palette.select;
+        context.lineWidth = 2;
+        context.strokeRect(px + 1.5, py + 1.5, pw - 2.5, ph - 2.5);
+      }
+    }
+    return pods.length;
+  }
+
+  // Flat x, y, w, h in a berth of side 1, for the pods as the scene lists them.
+  podsIn(node) {
+    if (!this.podCache.has(node)) {
+      const { scene, resource } = this.shown;
+      const { cluster } = scene;
+      const amounts = Array.from(scene.podsOn(node), (pod) => cluster.requestOf(pod, resource));
+      this.podCache.set(node, podRects(amounts, cluster.capacityOf(node, resource)));
+    }
+    return this.podCache.get(node);
+  }
+
+  #drawMarks(context, node, left, top, side) {
+    const { scene, palette } = this.shown;
+    const { cluster } = scene;
+    if (cluster.isCordoned(node)) {
+      context.save();
+      context.beginPath();
+      context.rect(left, top, side, side);
+      context.clip();
+      context.strokeStyle = palette.cordon;
+      context.globalAlpha = 0.7;
+      context.lineWidth = side > 24 ? 1.5 : 1;
+      const apart = Math.max(4, side / 5);
+      context.beginPath();
+      for (let d = apart / 2; d < side * 2; d += apart) {
+        context.moveTo(left + d, top);
+        context.lineTo(left + d - side, top + side);
+      }
+      context.stroke();
+      context.restore();
+    }
+    if (cluster.taintsOf(node).length && side >= MARKS_FROM - 1) {
+      const notch = Math.max(4, Math.min(14, side * 0.32));
+      context.fillStyle = palette.mark;
+      context.beginPath();
+      context.moveTo(left + side - notch, top);
+      context.lineTo(left + side, top);
+      context.lineTo(left + side, top + notch);
+      context.fill();
+      context.strokeStyle = palette.gap;
+      context.lineWidth = 1;
+      context.beginPath();
+      context.moveTo(left + side - notch - 0.5, top);
+      context.lineTo(left + side, top + notch + 0.5);
+      context.stroke();
+    }
+  }
+
+  #drawName(context, node, left, top, side) {
+    const { scene, resource, palette } = this.shown;
+    context.font = `500 10.5px ${fontOf(this.canvas)}`;
+    const room = side - (scene.cluster.taintsOf(node).length ? 22 : 8);
+    const name = ending(context, scene.cluster.nodeNames[node], room);
+    const free = side * (1 - Math.min(1, scene.utilisation(node, resource)));
+    if (free < 17 && free > 3) {
+      context.fillStyle = palette.empty;
+      context.globalAlpha = 0.9;
+      context.fillRect(left + 2, top + 2, context.measureText(name).width + 8, 16);
+      context.globalAlpha = 1;
+    }
+    context.fillStyle = free > 3 ? palette.ink : palette.onFull;
+    context.fillText(name, left + 5, top + 10.5);
+  }
+
+  #moveStill() {
+    const { k, x, y } = this.view;
+    const drawn = this.drawnView;
+    const context = this.context;
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    if (k === drawn.k && x === drawn.x && y === drawn.y) {
+      context.drawImage(this.still, 0, 0);
+      return;
+    }
+    const scale = k / drawn.k;
+    context.fillStyle = this.shown.palette.water;
+    context.fillRect(0, 0, this.canvas.width, this.canvas.height);
+    context.imageSmoothingEnabled = true;
+    context.drawImage(
+      this.still, (x - drawn.x * scale) * this.ratio, (y - drawn.y * scale) * this.ratio,
+      this.still.width * scale, this.still.height * scale,
+    );
+  }
+
+  #drawPointers() {
+    const context = this.context;
+    context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    const { palette } = this.shown;
+    if (this.hovered >= 0) this.#outline(context, this.hovered, palette.ink, 1.5);
+    if (this.selected >= 0) this.#outline(context, this.selected, palette.select, 3);
+  }
+
+  #outline(context, node, colour, width) {
+    const { k, x, y } = this.view;
+    const { xs, ys, ss } = this.layout;
+    if (!ss[node]) return;
+    context.strokeStyle = colour;
+    context.lineWidth = width;
+    const out = width / 2 + 0.5;
+    context.strokeRect(xs[node] * k + x - out, ys[node] * k + y - out, ss[node] * k + 2 * out, ss[node] * k + 2 * out);
+  }
+
+  // The view
+
+  pointAt(left, top) {
+    const { k, x, y } = this.view;
+    return [(left - x) / k, (top - y) / k];
+  }
+
+  nodeAt(left, top) {
+    return this.layout ? nodeAt(this.layout, ...this.pointAt(left, top)) : -1;
+  }
+
+  podAt(node, left, top) {
+    const { xs, ys, ss } = this.layout;
+    if (ss[node] * this.view.k < PODS_FROM) return -1;
+    const [px, py] = this.pointAt(left, top);
+    const [ux, uy] = [(px - xs[node]) / ss[node], (py - ys[node]) / ss[node]];
+    const rects = this.podsIn(node);
+    for (let i = 0; i < rects.length; i += 4) {
+      const inside = ux >= rects[i] && ux <= rects[i] + rects[i + 2] && uy >= rects[i + 1] && uy <= rects[i + 1] + rects[i + 3];
+      if (inside) return this.shown.scene.podsOn(node)[i / 4];
+    }
+    return -1;
+  }
+
+  boxOf(node) {
+    const { k, x, y } = this.view;
+    const { xs, ys, ss } = this.layout;
+    return { left: xs[node] * k + x, top: ys[node] * k + y, side: ss[node] * k };
+  }
+
+  pan(dx, dy) {
+    this.view.x += dx;
+    this.view.y += dy;
+    this.#viewMoved();
+  }
+
+  zoom(factor, left = this.width / 2, top = this.height / 2) {
+    const k = Math.max(1, Math.min(DEEPEST, this.view.k * factor));
+    const turn = k / this.view.k;
+    this.view = { k, x: left - (left - this.view.x) * turn, y: top - (top - this.view.y) * turn };
+    this.#viewMoved();
+  }
+
+  fit() {
+    this.view = { k: 1, x: 0, y: 0 };
+    this.#viewMoved();
+  }
+
+  // Brings a node into sight.
+  reveal(node) {
+    const { left, top, side } = this.boxOf(node);
+    const margin = 20;
+    const dx = Math.max(0, margin - left) + Math.min(0, this.width - margin - left - side);
+    const dy = Math.max(0, margin - top) + Math.min(0, this.height - margin - top - side);
+    if (dx || dy) this.pan(dx, dy);
+  }
+
+  #viewMoved() {
+    const { k } = this.view;
+    this.view.x = Math.min(0, Math.max(this.width * (1 - k), this.view.x));
+    this.view.y = Math.min(0, Math.max(this.height * (1 - k), this.view.y));
+    this.moved = true;
+    clearTimeout(this.rest);
+    this.rest = setTimeout(() => this.redraw(), REST_MS);
+    this.#schedule();
+  }
+
+  hover(node) {
+    if (node === this.hovered) return;
+    this.hovered = node;
+    this.#schedule();
+  }
+
+  select(node) {
+    if (node === this.selected) return;
+    this.selected = node;
+    this.#schedule();
+  }
+}
+
+// A node's area is as its capacity, but the smallest can still be seen beside the largest.
+function sidesOf(cluster, resource, sizeBy) {
+  const sides = new Float32Array(cluster.nodeCount).fill(1);
+  if (sizeBy !== "capacity") return sides;
+  const capacities = cluster.map.nodes.allocatable[resource];
+  const largest = capacities.reduce((a, b) => Math.max(a, b), 0) || 1;
+  return sides.map((_, node) => Math.max(0.35, Math.sqrt(capacities[node] / largest)));
+}
+
+function shortened(context, text, room) {
+  if (context.measureText(text).width <= room) return text;
+  let [low, high] = [0, text.length];
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (context.measureText(`${text.slice(0, middle)}…`).width <= room) low = middle;
+    else high = middle - 1;
+  }
+  return low ? `${text.slice(0, low)}…` : "";
+}
+
+// Names of nodes differ at their ends.
+function ending(context, text, room) {
+  if (context.measureText(text).width <= room) return text;
+  let start = 1;
+  while (start < text.length && context.measureText(`…${text.slice(start)}`).width > room) start += 1;
+  return `…${text.slice(start)}`;
+}
+
+function fontOf(canvas) {
+  canvas.fontFamily ??= getComputedStyle(canvas).fontFamily;
+  return canvas.fontFamily;
+}

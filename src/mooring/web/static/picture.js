@@ -1,0 +1,44 @@
+// The Scheduling Framework's picture: the extension points in order, lit as far as the pod came.
+import { useState } from "preact-hooks";
+import { html } from "mooring/html";
+
+const LANES = [
+  ["Queue", ["PreEnqueue", "QueueSort"]],
+  ["Scheduling cycle", ["PreFilter", "Filter", "PostFilter", "PreScore", "Score", "Reserve", "Permit"]],
+  ["Binding cycle", ["PreBind", "Bind", "PostBind"]],
+];
+
+const SIGNS = { passed: "✓", refused: "✕", helped: "↺", reached: "·" };
+
+export function Picture({ points }) {
+  const byName = new Map(points.map((each) => [each.point, each]));
+  const lit = points.filter((each) => each.outcome && each.text);
+  const last = points.find((each) => each.outcome === "refused") ?? lit[lit.length - 1] ?? points[0];
+  const [chosen, setChosen] = useState(null);
+  const shown = byName.get(chosen) ?? last;
+  return html`<section class="picture" aria-labelledby="picture-title">
+    <h2 id="picture-title">Its way through the extension points</h2>
+    <div class="lanes">
+      ${LANES.map(([lane, names]) => html`<div class="lane">
+        <h3>${lane}</h3>
+        <ol>${names.filter((name) => byName.has(name)).map((name) =>
+          html`<${Point} point=${byName.get(name)} chosen=${shown?.point === name} onChoose=${() => setChosen(name)} />`)}</ol>
+      </div>`)}
+    </div>
+    ${shown && html`<div class="point-detail">
+      <strong>${shown.point}</strong> ${shown.text || (shown.outcome ? "" : "The pod did not come this far.")}
+      ${shown.plugins.length > 0 && html`<p class="chips">${shown.plugins.map((plugin) => html`<span class="chip">${plugin}</span> `)}</p>`}
+    </div>`}
+  </section>`;
+}
+
+function Point({ point, chosen, onChoose }) {
+  const { outcome } = point;
+  return html`<li class="point ${outcome ?? "dark"}">
+    <button type="button" aria-pressed=${chosen ? "true" : "false"} onClick=${onChoose}>
+      <span class="sign" aria-hidden="true">${SIGNS[outcome] ?? ""}</span>
+      <span class="name">${point.point}</span>
+      <span class="unseen">${outcome ?? "not reached"}</span>
+      <span class="numbers">${point.plugins.length}<span class="unseen"> plugins</span></span>
+    </button></li>`;
+}

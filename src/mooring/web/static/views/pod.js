@@ -1,0 +1,109 @@
+// A pod's page: what became of it, how far it came, what would help, every node's verdict, and its story.
+import { useState } from "preact-hooks";
+import { isReport, post, useAnswer } from "mooring/api";
+import { html } from "mooring/html";
+import { JobProgress } from "mooring/jobs";
+import { Lifeline } from "mooring/lifeline";
+import { MatrixTable } from "mooring/matrix";
+import { Few, Problems, State } from "mooring/parts";
+import { Picture } from "mooring/picture";
+import { go, link, linkTo } from "mooring/route";
+import { useWork } from "mooring/session";
+import { amount, count } from "mooring/words";
+
+export function PodView({ cluster, run, podKey, endSeconds }) {
+  const { value: page, error } = useAnswer(`api/runs/${run.id}/pod?key=${encodeURIComponent(podKey)}`);
+  const index = cluster.indexOfPod(podKey);
+  return html`<article class="pod-view">
+    <header class="title">
+      <p class="crumbs"><a href=${link("map")}>Map</a> / <a href=${link("pending")}>Pending</a> /</p>
+      <h1>${podKey}</h1>
+      ${page && html`<${State} state=${page.state} />`}
+      ${page?.node && html`<p>on <a href=${link("map", page.node)}>${page.node}</a></p>`}
+    </header>
+    <${Problems} error=${error} />
+    ${!page && !error && html`<p class="loading" role="status">Asking the scheduler …</p>`}
+    ${index >= 0 && html`<${PodFacts} cluster=${cluster} pod=${index} podKey=${podKey} />`}
+    ${page?.message && html`<p class="reason">${page.message}</p>`}
+    ${page && html`
+      <${Picture} points=${page.points} key=${podKey} />
+      ${page.counterfactuals && html`<${Counterfactuals} key=${`${run.id} ${podKey}`} run=${run} podKey=${podKey} />`}
+      <${Refusals} page=${page} />
+      ${page.matrix && page.matrix.nodes.length > 0 && html`<${MatrixTable} cluster=${cluster} page=${page} key=${`m ${podKey}`} />`}
+      <${Lifeline} timeline=${page.timeline} endSeconds=${endSeconds} attempts=${page.attempts} />
+    `}
+  </article>`;
+}
+
+function PodFacts({ cluster, pod, podKey }) {
+  const workload = cluster.workloadOf(pod);
+  const labels = cluster.podLabels(pod).map(([key, value]) => `${key}=${value}`);
+  return html`<div class="pod-facts">
+    <dl class="facts">
+      ${cluster.resources.map((name, r) => (name === "pods" || !cluster.requestOf(pod, r) ? null : html`<div><dt>${name}</dt><dd>${amount(name, cluster.requestOf(pod, r))}</dd></div>`))}
+      <div><dt>priority</dt><dd>${cluster.map.pods.priority[pod]}</dd></div>
+      ${workload && html`<div><dt>made by</dt><dd>${workload}</dd></div>`}
+    </dl>
+    ${labels.length > 0 && html`<p class="chips"><${Few} items=${labels} /></p>`}
+    ${!isReport && html`<p class="actions"><a class="button" href=${link("whatif", "Pod", ...podKey.split("/"))}>Edit and try</a></p>`}
+  </div>`;
+}
+
+function Refusals({ page }) {
+  if (!page.refusals.length || !page.matrix) return null;
+  const all = page.matrix.nodes.length;
+  return html`<section class="refusals" aria-labelledby="refusals-title">
+    <h2 id="refusals-title">Who refuses how many</h2>
+    <ul>${page.refusals.map((each) => html`<li>
+      <span class="name">${each.plugin || "the scheduler"}</span>
+      <span class="why">${each.reasons.join(", ")}${each.code === "UnschedulableAndUnresolvable" ? " (no eviction would help)" : ""}</span>
+      <span class="bar" aria-hidden="true"><span style=${{ width: `${(each.count / all) * 100}%` }}></span></span>
+      <span class="numbers">${count(each.count, "node")}</span></li>`)}</ul>
+  </section>`;
+}
+
+function Counterfactuals(props) {
+  return isReport ? html`<${WrittenCounterfactuals} ...${props} />` : html`<${FoundCounterfactuals} ...${props} />`;
+}
+
+function WrittenCounterfactuals({ run, podKey }) {
+  const { value } = useAnswer(`api/runs/${run.id}/counterfactuals?pod=${encodeURIComponent(podKey)}`);
+  return value && html`<${WouldFitIf} found=${value} why="A report cannot run the scheduler; open the cluster with mooring ui." />`;
+}
+
+function FoundCounterfactuals({ run, podKey }) {
+  const { id, job, value, error } = useWork(`api/runs/${run.id}/counterfactuals`, { pod: podKey });
+  const [failed, setFailed] = useState(null);
+  const [under, setUnder] = useState(false);
+  const apply = (answer) => {
+    setUnder(true);
+    post("api/runs", { base: run.id, counterfactual: { job: id, answer } }).then(
+      (made) => go(linkTo(made.run, "compare", String(run.id), String(made.run))),
+      (refused) => {
+        setUnder(false);
+        setFailed(refused);
+      },
+    );
+  };
+  return html`<div>
+    ${!value && !error && html`<section class="would"><h2>It would fit if you …</h2>
+      ${job ? html`<${JobProgress} job=${job} />` : html`<p class="loading">Trying changes out …</p>`}</section>`}
+    <${Problems} error=${error ?? failed} />
+    ${value && html`<${WouldFitIf} found=${value} onApply=${apply} busy=${under} />`}
+  </div>`;
+}
+
+function WouldFitIf({ found, onApply, busy, why }) {
+  return html`<section class="would" aria-labelledby="would-title">
+    <h2 id="would-title">It would fit if you …</h2>
+    ${found.note && html`<p>${found.note}</p>`}
+    ${!found.answers.length && !found.note && html`<p>No single change or pair of changes was found.</p>`}
+    <ol>${found.answers.map((answer, i) => html`<li>
+      <p><strong>${answer.text}</strong></p>
+      <p class="quiet">It would go to ${answer.node}; ${count(answer.fittingNodes, "node")} would take it.</p>
+      <button type="button" disabled=${!onApply || busy} title=${why} onClick=${() => onApply(i)}>Apply and run again</button>
+    </li>`)}</ol>
+    ${why && found.answers.length > 0 && html`<p class="quiet">${why}</p>`}
+    ${!found.complete && html`<p class="quiet">Time ran out, so there may be more.</p>`}
+  </section>`;
+}

@@ -1,0 +1,115 @@
+// Virtual time: the map as it was, plots of how it went, and what happened when.
+import { useMemo, useState } from "preact-hooks";
+import { html } from "mooring/html";
+import { ClusterMap } from "mooring/map";
+import { paletteOf } from "mooring/colour";
+import { Choice, Problems } from "mooring/parts";
+import { Plot } from "mooring/plot";
+import { go, link, podLink } from "mooring/route";
+import { find } from "mooring/search";
+import { Table } from "mooring/table";
+import { TimeStrip } from "mooring/timestrip";
+import { useTheme } from "mooring/theme";
+import { Legend, MapOptions, useMapOptions } from "mooring/views/map";
+import { clock, count, share } from "mooring/words";
+
+export function TimeView({ moments, cluster, text }) {
+  const { scene, time, error } = moments;
+  const options = useMapOptions(cluster);
+  const [selected, setSelected] = useState(-1);
+  const found = useMemo(() => find(cluster, scene.places, text), [cluster, scene, text]);
+  if (error) return html`<${Problems} error=${error} />`;
+  if (!time) return html`<p class="loading" role="status">Reading what happened …</p>`;
+  return html`<div class="time-view">
+    <div class="title"><h1>Over time</h1><p>${count(moments.steps, "change")} in ${clock(time.endSeconds)} of virtual time.</p></div>
+    <${TimeStrip} moments=${moments} />
+    <div class="time-map">
+      <div class="toolbar"><${MapOptions} cluster=${cluster} options=${options} /></div>
+      ${cluster.nodeCount > 0 && html`<${ClusterMap} label="Nodes at this moment" scene=${scene} resource=${options.resource} groupKey=${options.groupKey}
+        sizeBy=${options.sizeBy} found=${found} selected=${selected} onSelect=${setSelected}
+        onOpen=${(node) => go(link("map", cluster.nodeNames[node]))} onOpenPod=${(pod) => go(podLink(cluster.podKey(pod)))} />`}
+      <${Legend} name=${cluster.resources[options.resource]} />
+    </div>
+    <${Plots} moments=${moments} cluster=${cluster} />
+    <${Events} moments=${moments} cluster=${cluster} text=${text} />
+  </div>`;
+}
+
+function Plots({ moments, cluster }) {
+  const { time, bySeconds, reel, step } = moments;
+  const { samples } = time;
+  const theme = useTheme();
+  const palette = useMemo(() => paletteOf(theme), [theme]);
+  const xs = bySeconds ? samples.atSeconds : samples.step;
+  const drawn = useMemo(() => seriesOf(samples, cluster, palette), [samples, cluster, palette]);
+  const at = bySeconds ? moments.seconds : step ?? reel.steps;
+  const nearest = sampleAt(samples.step, step ?? reel.steps);
+  const toMoment = (x) => {
+    const to = bySeconds ? reel.stepBy(x) : Math.round(x);
+    moments.go(to >= reel.steps ? null : Math.max(0, to));
+  };
+  const all = { xs, at, bySeconds, palette, onGo: toMoment };
+  const whole = (value) => (Number.isInteger(value) ? value.toLocaleString("en") : "");
+  const percent = (value) => `${Math.round(value * 100)}%`;
+  const now = (series, format) => series.map((each) => `${series.length > 1 ? `${each.label} ` : ""}${format(each.values[nearest])}`).join(" · ");
+  return html`<section class="plots" aria-label="Plots over time">
+    <${Plot} ...${all} title="Utilisation" summary=${now(drawn.utilisation, share)} series=${drawn.utilisation} format=${percent} most=${1} />
+    <${Plot} ...${all} title="Pending pods" summary=${now(drawn.pending, (n) => n?.toLocaleString("en") ?? "–")} series=${drawn.pending} format=${whole} />
+    <${Plot} ...${all} title="Fragmentation" summary=${now(drawn.fragmentation, share)} series=${drawn.fragmentation} format=${percent} most=${1} />
+    <${Plot} ...${all} title="Preempted so far" summary=${now(drawn.preempted, (n) => n?.toLocaleString("en") ?? "–")} series=${drawn.preempted} format=${whole} />
+  </section>`;
+}
+
+function seriesOf(samples, cluster, palette) {
+  const names = Object.keys(samples.resources).filter((name) => name !== "pods").slice(0, 4);
+  const of = (measure) => names.map((name, i) => ({ label: name, values: samples.resources[name][measure], colour: palette.series[i] }));
+  return {
+    utilisation: of("utilisation"),
+    fragmentation: of("fragmentation"),
+    pending: [{ label: "pending", values: samples.pending, colour: palette.series[1] }],
+    preempted: [{ label: "preempted", values: samples.preempted, colour: palette.series[4] }],
+  };
+}
+
+function sampleAt(steps, step) {
+  let found = 0;
+  for (let i = 0; i < steps.length && steps[i] <= step; i += 1) found = i;
+  return found;
+}
+
+function Events({ moments, cluster, text }) {
+  const { events } = moments.time;
+  const [kind, setKind] = useState("");
+  const found = useMemo(() => find(cluster, moments.scene.places, text), [cluster, text]);
+  const rows = useMemo(() => {
+    const wanted = events.kinds.indexOf(kind);
+    const rows = [];
+    for (let i = 0; i < events.step.length; i += 1) {
+      if (kind && events.kind[i] !== wanted) continue;
+      if (found && (events.pod[i] < 0 || !found.pods[events.pod[i]])) continue;
+      rows.push(i);
+    }
+    return rows;
+  }, [events, kind, found]);
+  const columns = useMemo(() => [
+    {
+      key: "at", label: "When", align: "number", sort: (i) => events.atSeconds[i] + i * 1e-9,
+      cell: (i) => html`<button type="button" class="text" aria-label=${`Go to ${clock(events.atSeconds[i])}, ${events.kinds[events.kind[i]]}`}
+        onClick=${() => moments.go(Math.min(events.step[i], moments.steps))}>${clock(events.atSeconds[i])}</button>`,
+    },
+    { key: "what", label: "What", sort: (i) => events.kinds[events.kind[i]], cell: (i) => events.kinds[events.kind[i]] },
+    {
+      key: "pod", label: "Pod", sort: (i) => (events.pod[i] < 0 ? null : cluster.podKey(events.pod[i])),
+      cell: (i) => events.pod[i] < 0 ? "–" : html`<a href=${podLink(cluster.podKey(events.pod[i]))}>${cluster.podKey(events.pod[i])}</a>`,
+    },
+    { key: "node", label: "Node", sort: (i) => cluster.nodeNames[events.node[i]] ?? null, cell: (i) => cluster.nodeNames[events.node[i]] ?? "–" },
+    { key: "message", label: "Message", cell: (i) => html`<span title=${events.strings[events.message[i]]}>${events.strings[events.message[i]]}</span>` },
+  ], [events, cluster, moments.go]);
+  return html`<section class="events" aria-labelledby="events-title">
+    <div class="title"><h2 id="events-title">What happened</h2>
+      <p>${count(rows.length, "event")}${events.leftOut ? `, and ${events.leftOut.toLocaleString("en")} that are not listed` : ""}</p>
+      <${Choice} label="Kind" value=${kind} onChange=${setKind} options=${[["", "all"], ...events.kinds.map((each) => [each, each])]} /></div>
+    <${Table} label="Events" columns=${columns} rows=${rows} rowKey=${(i) => i}
+      rowClass=${(i) => (events.step[i] === moments.step ? "lit" : "")} empty="Nothing of the kind happened." />
+  </section>`;
+}
