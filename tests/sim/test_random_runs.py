@@ -302,9 +302,12 @@ def assert_nothing_is_used_twice(sim: Simulation) -> None:
         for claim in sim.api.all(PersistentVolumeClaim)
         if claim.spec.access_modes == ["ReadWriteOncePod"]
     }
+    # A pod whose node is gone holds nothing: the reference looks no further than its nodes either.
+    names = {node.name for node in sim.api.all(Node)}
     users = Counter(
         f"{pod.namespace}/{volume.persistent_volume_claim.claim_name}"
         for pod in on_nodes
+        if pod.node_name in names
         for volume in pod.spec.volumes
         if volume.persistent_volume_claim is not None
     )
