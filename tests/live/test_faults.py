@@ -335,6 +335,11 @@ def test_a_node_is_deleted(
     cluster.client.delete("Node", "node-a")
     way.go_on()
 
+    # What happens to nodes and what happens to pods is heard in no certain order.
+    wait_for(
+        lambda: way.mooring.metric("scheduler_cache_size", type="nodes") == 0,
+        "mooring knows that the node is gone",
+    )
     cluster.add(node("node-b", cpu="5", labels={"disk": "ssd"}), pod("next", cpu="1"))
     assert cluster.wait_until_bound("next")["next"] == "node-b"
     match step:

@@ -290,3 +290,15 @@ async def test_a_proxy_is_taken_from_the_environment(tmp_path, environ, proxy):
     connection = await from_kubeconfig(path, clock=FakeClock(NOW_S), environ=environ)
 
     assert connection.proxy == proxy
+
+
+@pytest.mark.parametrize("text", ["", "clusters: 3", "[]", "apiVersion: v1\nkind: Config\n"])
+async def test_a_file_that_is_no_kubeconfig_is_said_to_be_none(tmp_path, text):
+    path = tmp_path / "config"
+    path.write_text(text)
+
+    with pytest.raises(CredentialsError) as raised:
+        await from_kubeconfig(path, clock=FakeClock())
+
+    assert str(path) in str(raised.value)
+    assert "object" not in str(raised.value).replace("Expected object", "")

@@ -14,12 +14,14 @@ from aiohttp import web
 
 from mooring.live.client import ApiClient
 from mooring.live.decoding import decode_event, decode_object
+from mooring.live.outage import Outage
 from mooring.live.reflector import Reflector
 from mooring.live.resources import PODS, UNFINISHED, kinds_to_watch
 from mooring.objects.kinds import Namespace
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.scheduler.event_handlers import EventHandlers
+from tests.clock import FakeClock
 from tests.engine import Engine
 from tests.live_unit.api_server import ApiServer, Asked, JumpingClock, ok, refusal
 
@@ -157,7 +159,10 @@ class Scene:
 async def scene(played: PlayedPods, **options: Any) -> AsyncIterator[Scene]:
     async with ApiServer(played.handle) as server, ApiClient(server.connection()) as client:
         heard, clock = Heard(), JumpingClock()
-        reflector = Reflector(client, PODS, heard, clock=clock, rng=random.Random(1), **options)
+        outage = Outage("https://server", clock)
+        reflector = Reflector(
+            client, PODS, heard, clock=clock, rng=random.Random(1), outage=outage, **options
+        )
         found = Scene(played, server, reflector)
         found.heard, found.clock = heard, clock
         running = asyncio.create_task(reflector.run())
@@ -414,3 +419,22 @@ def test_a_thousand_pod_events_are_decoded_and_reach_the_books():
 
     assert all(isinstance(obj, Pod) and obj.node_name == "n" for obj in known.values())
     assert len(engine.scheduler.cluster.pods) == 500
+
+
+def test_an_outage_is_told_when_it_begins_and_when_it_is_over(caplog):
+    caplog.set_level("DEBUG")
+    clock = FakeClock()
+    outage = Outage("https://server", clock)
+
+    outage.answered()
+    outage.noticed("connection refused")
+    clock.advance(12.0)
+    outage.noticed("connection refused")
+    outage.answered()
+    outage.answered()
+
+    assert [record.getMessage() for record in caplog.records] == [
+        "the API server at https://server does not answer: connection refused;"
+        " trying again until it does",
+        "the API server at https://server answers again, after 12.0 s",
+    ]

@@ -155,9 +155,16 @@ class ApiClient:
         raise error_of(answer.status, answer.body)
 
     async def watch(
-        self, path: str, params: Params | None = None, *, timeout_s: float = _WATCH_TIMEOUT_S
+        self,
+        path: str,
+        params: Params | None = None,
+        *,
+        timeout_s: float = _WATCH_TIMEOUT_S,
+        on_open: Callable[[], object] = always,
     ) -> AsyncGenerator[bytes, None]:
         """Each line of a watch, without its end, until the API server closes it.
+
+        `on_open` is told that the API server has agreed to it: the first line may be long in coming.
 
         Raises ApiError, also when it breaks off; a line that is cut short is never given out. Close
         the iterator (`contextlib.aclosing`) to end the watch.
@@ -180,6 +187,7 @@ class ApiClient:
                     if response.status == 401:
                         await self._connection.renew()
                     raise error_of(response.status, body)
+                on_open()
                 pieces: list[bytes] = []
                 async for chunk in response.content.iter_any():
                     first, *others = chunk.split(b"\n")
@@ -311,7 +319,10 @@ def _retry_after_s(answer: Answer) -> float | None:
 def _unanswered(what: str, error: Exception) -> errors.Unanswered:
     refused = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
     problem = str(error)
-    if isinstance(error, TimeoutError):
+    if isinstance(error, aiohttp.ClientConnectorError):
+        # The library's own words have the address of an object in this process in them.
+        problem = str(error.os_error)
+    elif isinstance(error, TimeoutError):
         problem = "no answer in time"
     elif isinstance(error, aiohttp.ClientPayloadError):
         problem = "the connection broke off"

@@ -308,6 +308,9 @@ def _files(paths: str) -> list[Path]:
 
 
 def _said(error: Exception) -> str:
+    if isinstance(error, TypeError | AttributeError | KeyError):
+        # What the loader stumbled over, in terms of its own code, helps nobody.
+        return "this is not a kubeconfig with a cluster, a user and a context"
     return str(error) or type(error).__name__
 
 

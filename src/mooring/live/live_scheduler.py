@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from mooring.config.types import KubeSchedulerConfiguration
 from mooring.errors import InvariantError
+from mooring.framework.interface import CLEAR_NOMINATION, NominatingInfo
 from mooring.framework.runtime import Framework
-from mooring.framework.status import failure
+from mooring.framework.status import Status, failure
 from mooring.live.metrics import LiveMetrics
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.scheduler.binding_cycle import ASSIGNED_POD_DELETE, Attempt
@@ -35,6 +37,21 @@ class LiveScheduler(Scheduler):
         since = attempt.queued.initial_attempt_timestamp
         sli_s = None if since is None else self.around.clock.now() - since
         self._live_metrics.pod_scheduled(attempt.queued.attempts, sli_s)
+        self.log.debug("bound pod %s to node %s", attempt.assumed.key, attempt.node_name)
+
+    def handle_failure(
+        self,
+        framework: Framework,
+        queued: QueuedPodInfo,
+        status: Status,
+        started: float,
+        nominating: NominatingInfo = CLEAR_NOMINATION,
+    ) -> None:
+        super().handle_failure(framework, queued, status, started, nominating)
+        level = logging.DEBUG if status.rejected else logging.WARNING
+        # The text is made for this, and in a full cluster there are many.
+        if self.log.isEnabledFor(level):
+            self.log.log(level, "pod %s is not scheduled: %s", queued.key, status.message)
 
     def _attempt(self, framework: Framework, queued: QueuedPodInfo) -> None:
         self.attempting = framework, queued

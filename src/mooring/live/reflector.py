@@ -39,6 +39,7 @@ from mooring.live.decoding import (
     key_of,
     resource_version,
 )
+from mooring.live.outage import Outage
 from mooring.live.resources import ApiResource
 from mooring.objects.meta import KubeObject
 
@@ -88,6 +89,7 @@ class Reflector:
         *,
         clock: Clock,
         rng: random.Random,
+        outage: Outage,
         page_size: int = PAGE_SIZE,
     ) -> None:
         self.resource = resource
@@ -100,6 +102,7 @@ class Reflector:
         self._watcher = watcher
         self._clock = clock
         self._rng = rng
+        self._outage = outage
         self._page_size = page_size
         #: Where the watch goes on; None lists first.
         self._version: str | None = None
@@ -116,9 +119,12 @@ class Reflector:
             except Expired as error:
                 _LOG.info("%s: listing again: %s", self.resource.plural, error)
                 self._version = None
-            except (Unauthorized, Forbidden, TooManyRequests, ServerUnavailable) as error:
-                # Said aloud once: an API server that is away is away for a dozen kinds.
-                level = logging.INFO if self._failures else logging.WARNING
+            except (TooManyRequests, ServerUnavailable) as error:
+                self._outage.noticed(error)
+                _LOG.debug("%s: %s; going on", self.resource.plural, error)
+            except (Unauthorized, Forbidden) as error:
+                # Said aloud once: until somebody changes the rights, it stays the same.
+                level = logging.DEBUG if self._failures else logging.WARNING
                 _LOG.log(level, "%s: %s; going on", self.resource.plural, error)
             except NotFound as error:
                 self._not_served(error)
@@ -201,7 +207,10 @@ class Reflector:
         started = self._clock.now()
         try:
             lines = self._client.watch(
-                self.resource.path, params, timeout_s=self._rng.randint(*_WATCH_FOR_S)
+                self.resource.path,
+                params,
+                timeout_s=self._rng.randint(*_WATCH_FOR_S),
+                on_open=self._outage.answered,
             )
             async with aclosing(lines):
                 async for line in lines:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from mooring.config import KubeSchedulerConfiguration
-from mooring.errors import ApiError, Forbidden
+from mooring.errors import ApiError, Forbidden, Unauthorized
 from mooring.live import pod_resources
 from mooring.live.client import ApiClient
 from mooring.live.clock import WallClock
@@ -179,9 +179,11 @@ class Runner:
                     # It answers, and knows who asks.
                     return
                 except ApiError as error:
+                    refused = isinstance(error, Unauthorized)
                     _LOG.warning(
-                        "the API server at %s cannot be used yet: %s; trying again in %.0f s",
+                        "the API server at %s %s: %s; trying again in %.0f s",
                         connection.server,
+                        "does not accept the credentials" if refused else "cannot be used yet",
                         error,
                         pause_s,
                     )

@@ -16,6 +16,7 @@ from mooring.live.client import ApiClient, always
 from mooring.live.connection import Connection
 from mooring.live.event_recorder import EventRecorder
 from mooring.live.leader_election import Lease
+from mooring.live.outage import Outage
 from mooring.live.rate_limit import limiter_of
 from mooring.live.reflector import Reflector, Watcher
 from mooring.live.resources import ApiResource
@@ -46,8 +47,10 @@ class Session:
         recorder: EventRecorder,
         clock: Clock,
         rng: random.Random,
+        outage: Outage,
     ) -> None:
         self.writer = writer
+        self._outage = outage
         self._recorder = recorder
         self._client = client
         self._clock = clock
@@ -72,7 +75,12 @@ class Session:
             if resource in self._reflectors:
                 continue
             reflector = self._reflectors[resource] = Reflector(
-                self._client, resource, watcher, clock=self._clock, rng=self._random
+                self._client,
+                resource,
+                watcher,
+                clock=self._clock,
+                rng=self._random,
+                outage=self._outage,
             )
             self._run(reflector.run(), f"watch {resource.plural}", on_failure)
 
@@ -125,7 +133,8 @@ async def open_session(
         traffic = BindTraffic(clock)
         recorder = EventRecorder(event_client, traffic, clock=clock, rng=rng)
         writer = LiveWriter(client, recorder, traffic, clock=clock, rng=rng, may_write=may_write)
-        session = Session(client, writer, recorder, clock, rng)
+        outage = Outage(connection.server, clock)
+        session = Session(client, writer, recorder, clock, rng, outage)
         try:
             yield session
         finally:
