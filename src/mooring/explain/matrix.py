@@ -17,7 +17,6 @@ from mooring.cluster.columns import Ints
 from mooring.explain.collection import seldom_collecting
 from mooring.explain.frames import Frame, make_frame
 from mooring.framework.filtering import NOT_ASKED, FilterMatrix
-from mooring.framework.runtime import Framework
 from mooring.framework.scoring import ScoreMatrix
 from mooring.framework.status import SUCCESS, Status
 from mooring.scheduler.diagnosis import Diagnosis
@@ -201,7 +200,7 @@ class Matrix:
         )
 
 
-def matrix_of(decision: Decision, framework: Framework) -> Matrix:
+def matrix_of(decision: Decision) -> Matrix:
     """Copy a decision out of the engine. It must have been decided in full, not by a kept ranking."""
     diagnosis = decision.diagnosis
     snapshot = diagnosis.snapshot
@@ -209,7 +208,7 @@ def matrix_of(decision: Decision, framework: Framework) -> Matrix:
     nodes = tuple(names[row] for row in rows.tolist())
     filters: tuple[FilterColumn, ...] = ()
     if diagnosis.matrix is not None:
-        filters = tuple(_filter_columns(diagnosis.matrix, framework, rows))
+        filters = tuple(_filter_columns(diagnosis.matrix, rows))
     verdicts, statuses = _verdicts(decision, nodes, rows, filters)
     scored, scores, totals = _scores(decision.scores, nodes, rows, decision.node_name)
     return Matrix(nodes, filters, verdicts, statuses, scored, scores, totals)
@@ -235,9 +234,7 @@ def score_data(score: Score) -> dict[str, int]:
     }
 
 
-def _filter_columns(
-    matrix: FilterMatrix, framework: Framework, rows: NDArray[np.intp]
-) -> Iterator[FilterColumn]:
+def _filter_columns(matrix: FilterMatrix, rows: NDArray[np.intp]) -> Iterator[FilterColumn]:
     refused_by = matrix.refused_by[rows]
     for index, (plugin, verdicts) in enumerate(zip(matrix.plugins, matrix.verdicts, strict=True)):
         distinct, inverse = np.unique(verdicts.codes[rows], return_inverse=True)
@@ -248,7 +245,7 @@ def _filter_columns(
                 code_of[place] = len(statuses)
                 statuses.append(verdicts.decode(code).by(plugin))
         codes: Codes = code_of[inverse]
-        if framework.plugins[plugin].filter_rows is None:
+        if not verdicts.complete:
             earlier = (refused_by >= 0) & (refused_by < index)
             codes[earlier | (refused_by == NOT_ASKED)] = UNASKED
         yield FilterColumn(plugin, codes, tuple(statuses))

@@ -265,7 +265,7 @@ def _unnominated(pod: Pod) -> Pod:
 
 
 def _look(framework: Framework, decision: Decision) -> Look:
-    matrix = matrix_of(decision, framework)
+    matrix = matrix_of(decision)
     outcome, scores = decision.pre_filter, decision.scores
     names = decision.diagnosis.snapshot.columns.names
     asked = [column.plugin for column in matrix.filters]

@@ -109,9 +109,8 @@ def run_filters(
     for call in calls:
         if call.name in state.skip_filter:
             continue
-        if call.filter_rows is not None:
-            verdicts = _all_rows(call, state, pod, snapshot, rows)
-        else:
+        verdicts = _all_rows(call, state, pod, snapshot, rows)
+        if verdicts is None:
             verdicts = _row_by_row(call, state, pod, snapshot, open_rows)
         refused = verdicts.codes != 0
         refused &= open_rows
@@ -130,9 +129,10 @@ def passes(
 
     Those that are not in `asked` need no answer.
     """
-    if call.filter_rows is not None:
-        ok: Mask = _all_rows(call, state, pod, snapshot, rows).codes == 0
-        return ok
+    verdicts = _all_rows(call, state, pod, snapshot, rows)
+    if verdicts is not None:
+        passed: Mask = verdicts.codes == 0
+        return passed
     ok = np.zeros(len(asked), np.bool_)
     numbers = np.arange(snapshot.columns.size)[rows]
     with call.guard("Filter", DOING, state):
@@ -161,11 +161,15 @@ def filter_node(
 
 def _all_rows(
     call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows
-) -> RowVerdicts:
-    assert call.filter_rows is not None
+) -> RowVerdicts | None:
+    """None if the plugin has to be asked node by node, always or about this pod."""
+    if call.filter_rows is None:
+        return None
     with call.guard("Filter", DOING, state):
-        verdicts: RowVerdicts = call.filter_rows(state, pod, snapshot.columns, rows)
-        if len(verdicts.codes) != row_count(rows):
+        verdicts: RowVerdicts | None = call.filter_rows(state, pod, snapshot.columns, rows)
+        if verdicts is None and call.filter is not None:
+            return None
+        if verdicts is None or len(verdicts.codes) != row_count(rows):
             raise PluginError("filter_rows must give a verdict on each row it is asked for")
         return verdicts
 
@@ -185,7 +189,7 @@ def _row_by_row(
                 if code == len(statuses):
                     statuses.append(status)
                 codes[row] = code
-    return RowVerdicts(codes, statuses.__getitem__)
+    return RowVerdicts(codes, statuses.__getitem__, complete=False)
 
 
 def _ask(call: Calls, state: CycleState, pod: Pod, node: NodeInfo, snapshot: Snapshot) -> Status:

@@ -180,7 +180,9 @@ class FilterPlugin(Protocol):
 class FilterRowsPlugin(Protocol):
     def filter_rows(
         self, state: CycleState, pod: Pod, columns: Columns, rows: Rows
-    ) -> RowVerdicts: ...
+    ) -> RowVerdicts | None:
+        """None, from a plugin that has `filter` as well, has that asked about this pod instead."""
+        ...
 
 
 @runtime_checkable

@@ -19,6 +19,8 @@ class RowVerdicts:
     #: int[row asked for]: 0 where the row passes.
     codes: NDArray[np.integer]
     decode: Callable[[int], Status]
+    #: Whether all of the rows were asked about; else those that another plugin refuses were not.
+    complete: bool = True
 
     def status(self, index: int) -> Status:
         code = int(self.codes[index])

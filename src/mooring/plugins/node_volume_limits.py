@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
+from mooring.cluster.columns import Columns, Rows
 from mooring.cluster.listers import Index
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
@@ -15,6 +15,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
 from mooring.framework.interface import Depends, Handle
 from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
+from mooring.framework.verdicts import RowVerdicts, by_mask
 from mooring.framework.volume_signature import sign_volumes
 from mooring.objects.claims import (
     claim_name,
@@ -41,6 +42,7 @@ from mooring.objects.storage import (
     Volume,
     VolumeAttachment,
 )
+from mooring.plugins.attached_volumes import Attachable, AttachedVolumes, NodeVolumes
 
 #: Removing pods would help.
 TOO_MANY = unschedulable("node(s) exceed max volume count")
@@ -48,15 +50,6 @@ DRIVER_MISSING = "{} CSI driver is not installed on the node"
 NAMELESS_CLAIM = "PersistentVolumeClaim had no name"
 
 _PRE_FILTER = "PreFilterNodeVolumeLimits"
-
-
-class Attachable(NamedTuple):
-    """A volume as its driver knows it."""
-
-    driver: str
-    handle: str
-    #: In place of a handle that is not given out yet: the claim that the volume will be for.
-    claim_key: str = ""
 
 
 class _NoClaim(MooringError):
@@ -78,12 +71,10 @@ class NodeVolumeLimits:
     name = "NodeVolumeLimits"
 
     def __init__(self, args: object, handle: Handle) -> None:
-        self._cluster = handle.cluster
         self._listers = listers = handle.cluster.listers
         self._scaling = handle.gates.enabled("VolumeLimitScaling")
         self._attachments = Index(listers, VolumeAttachment, lambda it: it.spec.node_name)
-        #: Of each node: its generation, and which of its pods have volumes that may count.
-        self._attaching: dict[str, tuple[int, list[Pod]]] = {}
+        self._attached_volumes = AttachedVolumes(listers, handle.cluster.infos, self._volumes_of)
 
     def pre_filter(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> Status:
         if not any(_may_count(pod, volume) for volume in pod.spec.volumes):
@@ -94,17 +85,29 @@ class NodeVolumeLimits:
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         csi_node = self._listers.get(CSINode, node.name)
         try:
-            wanted = self._wanted(state, pod, csi_node)
+            wanted = self._wanted(state, pod, migrated=csi_node is not None)
         except _NoClaim as error:
             return unresolvable(str(error))
         if not wanted:
             return SUCCESS
         if self._scaling and (driver := self._missing_driver(wanted, csi_node)):
             return unschedulable(DRIVER_MISSING.format(driver))
-        limits = _limits(csi_node)
-        if not limits:
+        if not _limits(csi_node):
             return SUCCESS
-        return self._judge(wanted, node, csi_node, limits)
+        return _judge(wanted, self._volumes_of(node))
+
+    def filter_rows(
+        self, state: CycleState, pod: Pod, columns: Columns, rows: Rows
+    ) -> RowVerdicts | None:
+        """The same for every row, by what is kept of each; only nodes with a CSINode have limits."""
+        if self._scaling:
+            return None
+        try:
+            wanted = self._wanted(state, pod, migrated=True)
+            return by_mask(~self._attached_volumes.too_many(wanted, columns, rows), TOO_MANY)
+        except MooringError:
+            # Node by node, it becomes clear where it goes wrong and what follows from it.
+            return None
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (
@@ -125,56 +128,41 @@ class NodeVolumeLimits:
     def sign(self, pod: Pod) -> Mapping[str, object] | Status:
         return sign_volumes(pod)
 
-    def _wanted(
-        self, state: CycleState, pod: Pod, csi_node: CSINode | None
-    ) -> tuple[Attachable, ...]:
+    def _wanted(self, state: CycleState, pod: Pod, *, migrated: bool) -> tuple[Attachable, ...]:
         """The same for all nodes, but that only a CSINode lets in-tree volumes count."""
         known = state.read(_PRE_FILTER, _NewVolumes) or _NewVolumes()
-        migrated = csi_node is not None
         wanted = known.by_migration.get(migrated)
         if wanted is None:
-            found = dict.fromkeys(self._attachables(pod, csi_node, strict=True))
+            found = dict.fromkeys(self._attachables(pod, migrated=migrated, strict=True))
             wanted = known.by_migration[migrated] = tuple(found)
         return wanted
 
-    def _judge(
-        self,
-        wanted: Iterable[Attachable],
-        node: NodeInfo,
-        csi_node: CSINode | None,
-        limits: Mapping[str, int],
-    ) -> Status:
-        used = {
-            attachable
-            for pod in self._pods_with_volumes(node)
-            for attachable in self._attachables(pod, csi_node, strict=False)
+    def _volumes_of(self, node: NodeInfo) -> NodeVolumes:
+        """Raises _BadVolume."""
+        csi_node = self._listers.get(CSINode, node.name)
+        pods = [pod for pod in node.pods.values() if pod.spec.volumes]
+        claims = {
+            f"{pod.namespace}/{name}"
+            for pod in pods
+            for volume in pod.spec.volumes
+            if (name := claim_name(pod, volume)) is not None
         }
-        # A volume that is attached but not used by any pod here counts as attached; if the incoming
-        # pod wants that very one, it counts once more, as in the reference.
-        attached = used.union(self._attached(node.name))
-        counts = Counter(attachable.driver for attachable in attached)
-        new_counts = Counter(each.driver for each in wanted if each not in used)
-        for driver, count in new_counts.items():
-            if driver in limits and counts[driver] + count > limits[driver]:
-                return TOO_MANY
-        return SUCCESS
-
-    def _pods_with_volumes(self, node: NodeInfo) -> Iterable[Pod]:
-        """Most pods have none that count, and a node's pods change less often than it is asked of."""
-        if self._cluster.infos.get(node.name) is not node:
-            # A copy of a node: its pods change while its generation stays.
-            return node.pods.values()
-        known = self._attaching.get(node.name)
-        if known is None or known[0] != node.generation:
-            if len(self._attaching) > 2 * len(self._cluster.infos):
-                self._attaching.clear()  # nodes that left
-            pods = [
-                pod
-                for pod in node.pods.values()
-                if any(_may_count(pod, volume) for volume in pod.spec.volumes)
-            ]
-            known = self._attaching[node.name] = (node.generation, pods)
-        return known[1]
+        known = (self._listers.get(PersistentVolumeClaim, key) for key in claims)
+        bound_to = {claim.spec.volume_name for claim in known if claim is not None}
+        attached_to = {_volume_name(it) or "" for it in self._attachments.under(node.name)}
+        return NodeVolumes(
+            used=frozenset(
+                attachable
+                for pod in pods
+                for attachable in self._attachables(
+                    pod, migrated=csi_node is not None, strict=False
+                )
+            ),
+            attached=frozenset(self._attached(node.name)),
+            limits=_limits(csi_node),
+            claims=frozenset(claims),
+            volumes=frozenset(bound_to | attached_to),
+        )
 
     def _attached(self, node_name: str) -> Iterator[Attachable]:
         """The CSI volumes of VolumeAttachments, whether or not any pod uses them."""
@@ -185,9 +173,7 @@ class NodeVolumeLimits:
                 if volume is not None and volume.spec.csi is not None:
                     yield Attachable(attacher, volume.spec.csi.volume_handle)
 
-    def _attachables(
-        self, pod: Pod, csi_node: CSINode | None, *, strict: bool
-    ) -> Iterator[Attachable]:
+    def _attachables(self, pod: Pod, *, migrated: bool, strict: bool) -> Iterator[Attachable]:
         """What a pod attaches to a node; without `strict`, claims that are not there do not count.
 
         Raises _NoClaim, or _BadVolume for what cannot be counted at all.
@@ -195,7 +181,7 @@ class NodeVolumeLimits:
         for volume in pod.spec.volumes:
             name = claim_name(pod, volume)
             if name is None:
-                attachable = _inline(volume, csi_node)
+                attachable = _inline(volume) if migrated else None
             elif not name:
                 raise _BadVolume(NAMELESS_CLAIM)
             else:
@@ -207,20 +193,20 @@ class NodeVolumeLimits:
                     continue
                 if volume.ephemeral is not None and (problem := ownership_problem(pod, claim)):
                     raise _BadVolume(problem)
-                attachable = self._behind(claim, csi_node)
+                attachable = self._behind(claim, migrated=migrated)
             if attachable is not None:
                 yield attachable
 
-    def _behind(self, claim: PersistentVolumeClaim, csi_node: CSINode | None) -> Attachable | None:
+    def _behind(self, claim: PersistentVolumeClaim, *, migrated: bool) -> Attachable | None:
         """The volume of a claim; of a claim without one, what its class will provide."""
         name = claim.spec.volume_name
         volume = self._listers.get(PersistentVolume, name) if name else None
         if volume is None:
-            return self._to_come(claim, csi_node)
+            return self._to_come(claim, migrated=migrated)
         source = volume.spec.csi
         if source is None:
             plugin = plugin_of(volume.spec)
-            if plugin is None or not plugin.migrated or csi_node is None:
+            if plugin is None or not (plugin.migrated and migrated):
                 return None
             try:
                 source = translate_volume(volume).spec.csi
@@ -230,14 +216,14 @@ class NodeVolumeLimits:
             return None
         return Attachable(source.driver, source.volume_handle)
 
-    def _to_come(self, claim: PersistentVolumeClaim, csi_node: CSINode | None) -> Attachable | None:
+    def _to_come(self, claim: PersistentVolumeClaim, *, migrated: bool) -> Attachable | None:
         storage_class = self._listers.get(StorageClass, class_of_claim(claim))
         if storage_class is None:
             return None
         driver = storage_class.provisioner
         plugin = IN_TREE_PLUGINS.get(driver)
         if plugin is not None:
-            if not plugin.migrated or csi_node is None:
+            if not (plugin.migrated and migrated):
                 return None
             driver = plugin.driver
         return Attachable(driver, "", claim.key) if driver else None
@@ -251,6 +237,17 @@ class NodeVolumeLimits:
                 if name not in installed:
                     return name
         return None
+
+
+def _judge(wanted: Iterable[Attachable], there: NodeVolumes) -> Status:
+    # A volume that is attached but not used by any pod here counts as attached; if the incoming pod
+    # wants that very one, it counts once more, as in the reference.
+    counts = Counter(attachable.driver for attachable in there.used | there.attached)
+    new_counts = Counter(each.driver for each in wanted if each not in there.used)
+    for driver, count in new_counts.items():
+        if driver in there.limits and counts[driver] + count > there.limits[driver]:
+            return TOO_MANY
+    return SUCCESS
 
 
 def _may_count(pod: Pod, volume: Volume) -> bool:
@@ -272,10 +269,10 @@ def _volume_name(attachment: VolumeAttachment) -> str | None:
     return attachment.spec.source.persistent_volume_name
 
 
-def _inline(volume: Volume, csi_node: CSINode | None) -> Attachable | None:
+def _inline(volume: Volume) -> Attachable | None:
     """An in-tree volume of the pod itself; a CSI volume of its own is never counted."""
     plugin = plugin_of(volume)
-    if plugin is None or not plugin.migrated or csi_node is None:
+    if plugin is None or not plugin.migrated:
         return None
     return Attachable(plugin.driver, _translated(volume))
 

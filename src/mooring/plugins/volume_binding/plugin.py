@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mooring.cluster.columns import Ints, Rows
+import numpy as np
+
+from mooring.cluster.columns import Columns, Ints, Rows, row_count
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.args import VolumeBindingArgs
@@ -14,6 +16,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import EventWithHint
 from mooring.framework.interface import Depends, Handle, PreFlight
 from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable
+from mooring.framework.verdicts import RowVerdicts, by_mask
 from mooring.framework.volume_signature import sign_volumes
 from mooring.objects.claims import claim_name, claim_not_found, ownership_problem
 from mooring.objects.pod import Pod
@@ -92,6 +95,17 @@ class VolumeBinding:
             return unresolvable(*found)
         pod_state.by_node[node.name] = found
         return SUCCESS
+
+    def filter_rows(
+        self, state: CycleState, pod: Pod, columns: Columns, rows: Rows
+    ) -> RowVerdicts | None:
+        """All nodes at once, if all volumes are bound and can be had from everywhere."""
+        claims = _read(state).claims
+        if self._curve is not None or claims.delayed:
+            return None
+        if not all(volume.is_everywhere for volume in claims.bound):
+            return None
+        return by_mask(np.ones(row_count(rows), np.bool_), SUCCESS)
 
     def pre_score(self, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows) -> Status:
         return SKIP if self._curve is None else SUCCESS

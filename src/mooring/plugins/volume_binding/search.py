@@ -69,6 +69,11 @@ class BoundVolume:
         self.plugin = None if volume is None else plugin_of(volume.spec)
         self._in_csi: PersistentVolume | None = None
 
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether no node is refused, whatever its labels."""
+        return self.volume is not None and self.plugin is None and self.volume.node_terms is None
+
     def refusal(self, node_labels: Mapping[str, str], csi_node: CSINode | None) -> str | None:
         """Raises TranslationError."""
         if self.volume is None:
