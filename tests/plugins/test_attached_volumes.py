@@ -36,7 +36,13 @@ class Story:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        self.world = World(*(make_node(name) for name in NODES), make_class())
+        self.world = World(
+            *(make_node(name) for name in NODES),
+            *(make_csi_node(name, dict.fromkeys(DRIVERS, 1)) for name in NODES),
+            *(make_claim(name, volume=self.random.choice(VOLUMES), bound=True) for name in CLAIMS),
+            *(make_volume(name, driver="drv", handle=f"h-{name}") for name in VOLUMES),
+            make_class("made", provisioner="drv"),
+        )
         self.plugin = NodeVolumeLimits(None, self.world)
         self.number = 0
 
@@ -93,7 +99,7 @@ class Story:
                 make_claim(name, volume=volume, bound=True),
                 make_claim(name, storage_class="made"),
                 make_volume(volume, driver=pick(DRIVERS), handle=f"h-{volume}-{pick('ab')}"),
-                make_csi_node(pick(NODES), {pick(DRIVERS): pick((0, 1, 2, None))}),
+                make_csi_node(pick(NODES), {name: pick((0, 1, 2, None)) for name in DRIVERS}),
                 make_attachment(f"a{pick('xyz')}", pick(NODES), volume, attacher=pick(DRIVERS)),
                 make_class("made", provisioner=pick(DRIVERS)),
             )
