@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -70,10 +70,12 @@ def start_mooring(
         name: str = "mooring",
         through: Proxy | None = None,
         ready: bool = True,
+        arguments: Sequence[str] = (),
     ) -> Mooring:
         url = None if through is None else through.url
         kubeconfig = cluster.control_plane.kubeconfig(MOORING, server=url)
-        mooring = Mooring(name, tmp_path, kubeconfig, config or configuration(DEFAULT_SCHEDULER))
+        config = config or configuration(DEFAULT_SCHEDULER)
+        mooring = Mooring(name, tmp_path, kubeconfig, config, arguments)
         instances.append(mooring)
         mooring.start()
         if ready:

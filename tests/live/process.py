@@ -48,7 +48,9 @@ def configuration(
 class Mooring(Component):
     """One instance."""
 
-    def __init__(self, name: str, folder: Path, kubeconfig: Path, config: Json) -> None:
+    def __init__(
+        self, name: str, folder: Path, kubeconfig: Path, config: Json, arguments: Sequence[str] = ()
+    ) -> None:
         self.config = folder / f"{name}.yaml"
         self.configure(config)
         [self.port] = free_ports(1)
@@ -59,6 +61,7 @@ class Mooring(Component):
                 f"--kubeconfig={kubeconfig}",
                 f"--config={self.config}",
                 f"--port={self.port}",
+                *arguments,
             ],
             folder / f"{name}.log",
         )

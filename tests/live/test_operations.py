@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import signal
+import ssl
+import urllib.error
+import urllib.request
 
 import pytest
+from control_plane import ADMIN, HOST, KUBE_SCHEDULER, User
 from plain_client import Json
 
 from tests.live import objects
 from tests.live.cluster import Cluster, node_name
-from tests.live.conftest import StartMooring
+from tests.live.conftest import DEPLOY, StartMooring
 from tests.live.objects import DEFAULT_SCHEDULER
 from tests.live.process import SHORT_LEASE, Mooring, configuration
 from tests.live.proxy import Proxy, binds
@@ -98,6 +102,73 @@ def test_its_metrics_count_what_it_did(cluster: Cluster, mooring: Mooring) -> No
     wait_for(lambda: mooring.metric("scheduler_cache_size", type="nodes") == 1, "one node")
     assert mooring.metric("scheduler_pod_scheduling_attempts_count") == 4
     assert mooring.metric("scheduler_framework_extension_point_duration_seconds_count") > 0
+
+
+def test_what_pods_ask_for_is_told_by_whoever_leads(cluster: Cluster, mooring: Mooring) -> None:
+    cluster.add(objects.node("node-a"), objects.pod("web", cpu="250m", memory="1Gi"))
+    cluster.wait_until_bound("web")
+
+    wait_for(
+        lambda: 'node="node-a",pod="web"' in mooring.read("metrics/resources"),
+        "the page tells of the pod on its node",
+    )
+    assert 'resource="cpu",scheduler="default-scheduler",unit="cores"} 0.25' in mooring.read(
+        "metrics/resources"
+    )
+    assert 'kubernetes_healthcheck{name="sched-handler-sync",type="readyz"}' in mooring.read(
+        "metrics/slis"
+    )
+
+
+def test_metrics_are_shown_only_to_those_who_may_read_them(
+    cluster: Cluster, start_mooring: StartMooring
+) -> None:
+    control_plane = cluster.control_plane
+    control_plane.kubectl("apply", "--filename", DEPLOY / "authorized" / "auth_delegator.yaml")
+    certificate = control_plane.ca_file
+    mooring = start_mooring(
+        ready=False,
+        arguments=[
+            "--authorize",
+            f"--tls-cert-file={certificate}",
+            f"--tls-private-key-file={certificate.with_suffix('.key')}",
+        ],
+    )
+    tls = ssl.create_default_context(cafile=certificate)
+
+    def status(path: str, user: User | None = None) -> int:
+        headers = {"Authorization": f"Bearer {control_plane.token(user)}"} if user else {}
+        request = urllib.request.Request(f"https://{HOST}:{mooring.port}{path}", headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=10, context=tls) as answer:
+                code: int = answer.status
+                return code
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code
+        except OSError:
+            return 0
+
+    wait_for(lambda: status("/readyz") == 200, "it is ready, and says so to anybody")
+    assert status("/metrics") == 401
+    assert status("/metrics", KUBE_SCHEDULER) == 403
+    assert status("/metrics", ADMIN) == 200
+    assert status("/configz", KUBE_SCHEDULER) == 403
+    reader = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "reads-metrics"},
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": "system:monitoring",
+        },
+        "subjects": [{"kind": "User", "name": KUBE_SCHEDULER.name}],
+    }
+    bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+    cluster.client.request("POST", bindings, reader)
+    wait_for(lambda: status("/metrics", KUBE_SCHEDULER) == 200, "the right was given")
+    cluster.client.request("DELETE", f"{bindings}/reads-metrics")
 
 
 def test_it_dumps_its_queue_and_its_nodes_when_asked(cluster: Cluster, mooring: Mooring) -> None:

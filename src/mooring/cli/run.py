@@ -57,6 +57,12 @@ from mooring.errors import ConfigError
 @click.option("--tls-cert-file", default="", metavar="FILE", help="Serve HTTPS with this.")
 @click.option("--tls-private-key-file", default="", metavar="FILE")
 @click.option(
+    "--authorize",
+    is_flag=True,
+    help="Show metrics and configuration only to whoever the API server says may get those paths."
+    " Needs --tls-cert-file, as tokens are sent.",
+)
+@click.option(
     "--drain-timeout",
     type=duration,
     default="20s",
@@ -74,6 +80,7 @@ def run(
     port: int,
     tls_cert_file: str,
     tls_private_key_file: str,
+    authorize: bool,
     drain_timeout: float,
     seed: int | None,
     verbosity: int,
@@ -94,6 +101,10 @@ def run(
       mooring run --config scheduler.yaml --no-leader-elect -v 4
     """
     check_installed()
+    if authorize and not tls_cert_file:
+        raise click.UsageError(
+            "--authorize needs --tls-cert-file: tokens must not be sent in clear"
+        )
     import asyncio
 
     from mooring.live import logs
@@ -112,6 +123,7 @@ def run(
         source=source,
         listen=Listen(bind_address, port, tls_cert_file, tls_private_key_file),
         drain_s=drain_timeout,
+        authorize=authorize,
         seed=seed,
     )
     connect = connector(Path(named) if named else None, context)

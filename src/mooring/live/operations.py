@@ -1,8 +1,8 @@
 """The port for operators: `/healthz`, `/livez`, `/readyz`, `/metrics…` and `/configz`.
 
-Served from a thread of its own, so that a probe is answered however busy the scheduling thread is. Nobody is
-asked who they are: by default only this machine can reach the port, and to listen elsewhere is a choice that
-the operator makes.
+Served from a thread of its own, so that a probe is answered however busy the scheduling thread is. By default
+only this machine can reach the port, and nobody is asked who they are; behind a `Gate`, all but the health
+endpoints are for those who the API server says may read them.
 
     /healthz, /livez, /readyz    `ok`, or 500 and the list of checks; `?verbose` always lists them,
                                  `?exclude=name` leaves one out
@@ -23,11 +23,13 @@ from typing import Any
 
 import msgspec
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 from prometheus_client import CollectorRegistry, generate_latest
 
 from mooring.config import KubeSchedulerConfiguration, write_config
 from mooring.errors import MooringError
 from mooring.live.accumulators import Counter, Gauge
+from mooring.live.endpoint_authorization import Gate, Refusal
 from mooring.live.metrics import CONTENT_TYPE
 
 _LOG = logging.getLogger(__name__)
@@ -151,9 +153,10 @@ def configz(config: KubeSchedulerConfiguration) -> bytes:
 class OperationsServer:
     """Serves the endpoints from its own thread until it is closed."""
 
-    def __init__(self, endpoints: Endpoints, listen: Listen) -> None:
+    def __init__(self, endpoints: Endpoints, listen: Listen, gate: Gate | None = None) -> None:
         self._endpoints = endpoints
         self._listen = listen
+        self._gate = gate
         self._history = HealthHistory()
         self._thread = threading.Thread(target=self._main, name="operations", daemon=True)
         self._started = threading.Event()
@@ -205,9 +208,13 @@ class OperationsServer:
             await self._closing.wait()
         finally:
             await runner.cleanup()
+            if self._gate is not None:
+                await self._gate.close()
 
     def _application(self) -> web.Application:
-        application = web.Application()
+        application = web.Application(
+            middlewares=[] if self._gate is None else [_guard(self._gate)]
+        )
         for kind in self._endpoints.checks:
             application.router.add_get(f"/{kind}", self._health(kind))
             application.router.add_get(f"/{kind}/{{check}}", self._single(kind))
@@ -254,6 +261,18 @@ class OperationsServer:
     async def _configz(self, _request: web.Request) -> web.Response:
         body = configz(self._endpoints.config())
         return web.Response(body=body, content_type="application/json")
+
+
+def _guard(gate: Gate) -> Middleware:
+    @web.middleware
+    async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            await gate.check(request.path, request.headers.get("Authorization", ""))
+        except Refusal as refusal:
+            return web.json_response(refusal.document(), status=refusal.status)
+        return await handler(request)
+
+    return guarded
 
 
 def _asked(check: Check) -> str | None:

@@ -28,6 +28,7 @@ from mooring.live.clock import WallClock
 from mooring.live.connection import Connection
 from mooring.live.driver import Driver, DriverParts
 from mooring.live.dump import log_dump
+from mooring.live.endpoint_authorization import Gate
 from mooring.live.leader_election import ElectionThread, Elector, LeaseStore, new_identity
 from mooring.live.lease_store import open_lease
 from mooring.live.metrics import LiveMetrics
@@ -71,6 +72,8 @@ class RunOptions:
     source: ConfigSource
     listen: Listen
     drain_s: float = DRAIN_S
+    #: Whether the API server is asked who may read metrics and configuration.
+    authorize: bool = False
     #: Who decides between equally good nodes: chance, by this seed.
     seed: int | None = None
 
@@ -346,7 +349,8 @@ class Runner:
         endpoints = Endpoints(
             checks, self._metrics.exposition, self._pod_resources, lambda: self._config
         )
-        return OperationsServer(endpoints, self._options.listen)
+        gate = Gate(self._connect, self._clock) if self._options.authorize else None
+        return OperationsServer(endpoints, self._options.listen, gate)
 
     def _pod_resources(self) -> bytes:
         if self._driver is None or not self._may_write():
