@@ -63,6 +63,9 @@ class PreFilterOutcome:
     narrowed_by: frozenset[str] = frozenset()
 
 
+_PRE_FILTER_CODES = (Code.SUCCESS, Code.SKIP, Code.UNSCHEDULABLE, Code.UNRESOLVABLE)
+
+
 class Framework:
     """The plugins of one profile, ready to be run."""
 
@@ -161,8 +164,7 @@ class Framework:
         assert call.pre_filter is not None
         with call.guard("PreFilter", 'running PreFilter plugin "{name}"', state):
             result: PreFilterResult | Status = call.pre_filter(state, pod, snapshot) or SUCCESS
-            legal = (Code.SUCCESS, Code.SKIP, Code.UNSCHEDULABLE, Code.UNRESOLVABLE)
-            if isinstance(result, Status) and result.code not in legal:
+            if isinstance(result, Status) and result.code not in _PRE_FILTER_CODES:
                 raise unexpected(result)
             return result
 

@@ -51,7 +51,8 @@ class Status:
 
     @property
     def ok(self) -> bool:
-        return self.code == Code.SUCCESS
+        # SUCCESS is 0, and looking a member up costs more than the rest of this.
+        return not self.code
 
     @property
     def rejected(self) -> bool:

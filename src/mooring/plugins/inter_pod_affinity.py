@@ -89,8 +89,11 @@ class InterPodAffinity:
         if terms.problem:
             return unresolvable(f"parsing pod: {_problems(pod)}")
         namespace_labels = self._listers.namespace_labels(pod.namespace)
+        speaking = snapshot.held_terms.speaking_of(pod, namespace_labels)
+        if not speaking and not terms.any:
+            return SKIP
         existing = TopologyCounts(snapshot.columns)
-        for held in snapshot.held_terms.speaking_of(pod, namespace_labels):
+        for held in speaking:
             if held.kind is TermKind.REQUIRED_ANTI_AFFINITY:
                 existing.add_rows(held.term.topology_key, held.rows)
         if not (existing.touched or terms.required_affinity or terms.required_anti_affinity):
@@ -143,12 +146,15 @@ class InterPodAffinity:
         terms = pod.affinity_terms
         if terms.problem:
             return failure(ValueError(f"failed to parse pod: {_problems(pod)}"))
+        namespace_labels = self._listers.namespace_labels(pod.namespace)
+        speaking = snapshot.held_terms.speaking_of(pod, namespace_labels)
+        if not speaking and not terms.any:
+            return SKIP
         weights = TopologyCounts(snapshot.columns)
         if terms.preferred_affinity or terms.preferred_anti_affinity:
             for key, weight, query in self._queries_of(terms).preferred:
                 weights.add_rows(key, snapshot.pod_counts.kept(query), weight)
-        namespace_labels = self._listers.namespace_labels(pod.namespace)
-        for held in snapshot.held_terms.speaking_of(pod, namespace_labels):
+        for held in speaking:
             if (given := self._weight_of(held)) is not None:
                 weights.add_rows(held.term.topology_key, held.rows, given)
         if not weights.touched:

@@ -97,9 +97,12 @@ class PodTopologySpread:
     def __init__(self, args: PodTopologySpreadArgs | None, handle: Handle) -> None:
         args = args or PodTopologySpreadArgs()
         self._system_defaults = args.defaulting_type == SYSTEM_DEFAULTING
-        self._defaults: Sequence[TopologySpreadConstraint] = (
-            SYSTEM_CONSTRAINTS if self._system_defaults else args.default_constraints
-        )
+        defaults = SYSTEM_CONSTRAINTS if self._system_defaults else args.default_constraints
+        #: By whether they are hard or soft.
+        self._defaults: Mapping[str, Sequence[TopologySpreadConstraint]] = {
+            action: [c for c in defaults if c.when_unsatisfiable == action]
+            for action in (HARD, SOFT)
+        }
         self._selectors = DeducedSelectors(handle.cluster.listers)
 
     def pre_filter(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> Status | None:
@@ -185,7 +188,7 @@ class PodTopologySpread:
         """Where pods of one kind go depends on where the others went, so none can be signed."""
         if pod.spec.topology_spread_constraints:
             return NOT_SIGNABLE
-        return NOT_SIGNABLE_BY_DEFAULT if self._defaults else {}
+        return NOT_SIGNABLE_BY_DEFAULT if any(self._defaults.values()) else {}
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (
@@ -251,7 +254,7 @@ class PodTopologySpread:
             raise ValueError(f"{context}: {error}") from error
 
     def _default_constraints(self, pod: Pod, action: str) -> list[Constraint]:
-        defaults = [c for c in self._defaults if c.when_unsatisfiable == action]
+        defaults = self._defaults[action]
         if not defaults:
             return []
         selector = self._selectors.of(pod)
