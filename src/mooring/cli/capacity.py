@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,10 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from mooring.cli import output
-from mooring.cli.inputs import cluster_paths, config_option, naming, read_cluster, read_config
+from mooring.cli.inputs import (
+    ClusterInput,
+    cluster_input,
+    config_option,
+    naming,
+    read_cluster,
+    read_config,
+)
 from mooring.cli.main import NO
 from mooring.cli.output import Cell, Column, Page, counted
 from mooring.cli.progress import Progress
@@ -30,7 +35,7 @@ from mooring.explain.capacity import (
 from mooring.explain.drain import Survival, nodes_of_zone, without_nodes
 from mooring.objects.kinds import PriorityClass
 from mooring.objects.manifests import Manifests, read_manifests
-from mooring.objects.meta import KubeObject, encode_hook
+from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.report import Pending
@@ -53,7 +58,7 @@ class Answer:
 
 
 @click.command()
-@cluster_paths
+@cluster_input
 @config_option
 @click.option(
     "--pod",
@@ -107,8 +112,7 @@ class Answer:
     show_default=True,
 )
 def capacity(
-    paths: tuple[str, ...],
-    filenames: tuple[str, ...],
+    cluster: ClusterInput,
     config_path: str | None,
     pods: tuple[str, ...],
     templates: tuple[str, ...],
@@ -136,7 +140,7 @@ def capacity(
     """
     if not (pods or templates or drained or lost):
         raise click.UsageError("nothing to answer: give --pod, --add-node, --drain or --lose")
-    manifests = read_cluster(paths, filenames)
+    manifests = read_cluster(cluster)
     mix = [_template(text, manifests) for text in pods]
     nodes = [_node(text, manifests) for text in templates]
     with naming(config_path):
@@ -194,15 +198,8 @@ def _template(text: str, cluster: Manifests) -> Template:
 
 def _read_beside(path: str, cluster: Manifests) -> Manifests:
     """A file that may refer to the cluster's priority classes."""
-    try:
-        return read_manifests([path])
-    except InputError:
-        classes = [obj for obj in cluster.objects if isinstance(obj, PriorityClass)]
-        if not classes or not Path(path).exists():
-            raise
-        document = {"apiVersion": "v1", "kind": "List", "items": classes}
-        text = msgspec.json.encode(document, enc_hook=encode_hook)
-        return read_manifests([path, "-"], stdin=io.BytesIO(text))
+    classes = [obj for obj in cluster.objects if isinstance(obj, PriorityClass)]
+    return read_manifests([path], among=classes)
 
 
 def _node(text: str, cluster: Manifests) -> Node:

@@ -1,13 +1,15 @@
-"""What every command is given that speaks to a real cluster."""
+"""What every command is given that speaks to a real cluster, and how those that only look at it read it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 
 from mooring.errors import MooringError
+from mooring.objects.meta import KubeObject
 
 Command = Callable[..., Any]
 
@@ -32,6 +34,35 @@ def kubeconfig_options(command: Command) -> Command:
         help="How to reach the API server; without it, the service account of the pod that this"
         " runs in.",
     )(command)
+
+
+def read_only_options(command: Command) -> Command:
+    """`--kubeconfig` and `--context`, for commands that answer questions about a real cluster."""
+    command = click.option(
+        "--context",
+        metavar="NAME",
+        help="With --kubeconfig: the context to use; otherwise its current one.",
+    )(command)
+    return click.option(
+        "--kubeconfig",
+        metavar="FILE",
+        help="Read the real cluster that this file leads to; what other files say is added to it."
+        " Nothing is written there.",
+    )(command)
+
+
+def read_live(kubeconfig: str, context: str | None) -> list[KubeObject]:
+    """What `mooring snapshot` would write down. Raises NotInstalled, CredentialsError and ApiError."""
+    check_installed()
+    import asyncio
+
+    from mooring.live.session import connector
+    from mooring.live.snapshot import read_from
+
+    objects, left_out = asyncio.run(read_from(connector(Path(kubeconfig), context)))
+    for line in left_out:
+        click.echo(f"warning: {line}", err=True)
+    return objects
 
 
 def log_options(command: Command) -> Command:

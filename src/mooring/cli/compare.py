@@ -10,7 +10,7 @@ import click
 from mooring.cli import output
 from mooring.cli.comparison_page import comparison_page
 from mooring.cli.comparison_tables import write_comparison
-from mooring.cli.inputs import cluster_paths, read_cluster, read_config
+from mooring.cli.inputs import ClusterInput, cluster_input, read_cluster, read_config
 from mooring.cli.main import NO
 from mooring.cli.progress import Progress
 from mooring.cli.simulation_tables import DEFAULT_ROWS
@@ -53,7 +53,7 @@ class _Limit(click.ParamType[Threshold]):
 
 
 @click.command()
-@cluster_paths
+@cluster_input
 @click.option(
     "--config",
     "configs",
@@ -113,8 +113,7 @@ class _Limit(click.ParamType[Threshold]):
     help="The most rows of a table; 0 shows all.",
 )
 def compare(
-    paths: tuple[str, ...],
-    filenames: tuple[str, ...],
+    cluster: ClusterInput,
     configs: tuple[str, ...],
     clusters: tuple[str, ...],
     seed: int | None,
@@ -139,7 +138,7 @@ def compare(
       mooring compare -f pods.yaml --cluster small/ --cluster large/ -o html > report.html
       mooring compare -f cluster/ --config a.yaml --config b.yaml --max-pending +0
     """
-    variants = list(_variants(paths, filenames, configs, clusters, seed))
+    variants = list(_variants(cluster, configs, clusters, seed))
     with Progress("deciding") as progress:
         total = 0
 
@@ -169,8 +168,7 @@ def compare(
 
 
 def _variants(
-    paths: Sequence[str],
-    filenames: Sequence[str],
+    cluster: ClusterInput,
     configs: Sequence[str],
     clusters: Sequence[str],
     seed: int | None,
@@ -185,11 +183,11 @@ def _variants(
         )
     if len(clusters) > 1:
         for name, path in zip(_distinct(clusters), clusters, strict=True):
-            objects = read_cluster([path], [*paths, *filenames]).objects
+            objects = read_cluster(cluster, path).objects
             config = _config(configs[0]) if configs else None
             yield Variant(name, objects, config, seed)
         return
-    objects = read_cluster([*clusters, *paths], filenames).objects
+    objects = read_cluster(cluster, *clusters).objects
     for name, path in zip(_distinct(configs), configs, strict=True):
         yield Variant(name, objects, _config(path), seed)
 

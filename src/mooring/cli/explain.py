@@ -9,7 +9,8 @@ import click
 from mooring.cli import output
 from mooring.cli.explain_tables import write_explanation, write_node
 from mooring.cli.inputs import (
-    cluster_paths,
+    ClusterInput,
+    cluster_input,
     config_option,
     duration,
     naming,
@@ -26,7 +27,7 @@ DEFAULT_TOP = 3
 
 @click.command()
 @click.argument("pod", metavar="POD")
-@cluster_paths
+@cluster_input
 @config_option
 @click.option(
     "--node", "node_name", metavar="NAME", help="Show this one node in full: why not here?"
@@ -72,8 +73,7 @@ DEFAULT_TOP = 3
 )
 def explain(
     pod: str,
-    paths: tuple[str, ...],
-    filenames: tuple[str, ...],
+    cluster: ClusterInput,
     config_path: str | None,
     node_name: str | None,
     as_is: bool,
@@ -100,7 +100,7 @@ def explain(
       mooring explain train-7 cluster.yaml --config scheduler.yaml --budget 10s
       mooring explain web-0 cluster.yaml -o json | jq '.nodes[] | select(.fits)'
     """
-    manifests = read_cluster(paths, filenames)
+    manifests = read_cluster(cluster)
     key = find_pod(manifests.objects, pod)
     options = SimOptions(config=read_config(config_path), seed=seed)
     with naming(config_path):

@@ -3,25 +3,71 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import click
 
+from mooring.cli.cluster_options import read_live, read_only_options
 from mooring.cli.progress import Progress
 from mooring.config import KubeSchedulerConfiguration, load_config, parse_duration
 from mooring.errors import ConfigError, InputError
 from mooring.objects.manifests import Manifests, read_manifests
+from mooring.objects.meta import KubeObject
+from mooring.sim.plugin_folder import find_plugins_beside
 
 STDIN = "-"
 
 Command = Callable[..., Any]
 
 
-def cluster_paths(command: Command) -> Command:
-    """`PATH…` and `-f PATH`, for every command that reads a cluster; it gets both as `paths`."""
+@dataclass(slots=True)
+class ClusterInput:
+    """Where a cluster is to be read from: files, and a real cluster."""
+
+    paths: tuple[str, ...] = ()
+    kubeconfig: str | None = None
+    context: str | None = None
+    #: Read once, however many clusters it is part of.
+    _live: list[KubeObject] | None = None
+
+    def live(self) -> list[KubeObject]:
+        """Nothing if no kubeconfig was named. Raises MooringError."""
+        if self.kubeconfig is None:
+            if self.context is not None:
+                raise click.UsageError("--context is of a --kubeconfig; name one")
+            return []
+        if self._live is None:
+            self._live = read_live(self.kubeconfig, self.context)
+        return self._live
+
+
+def cluster_input(command: Command) -> Command:
+    """`PATH…`, `-f PATH`, `--kubeconfig` and `--context`, for every command that reads a cluster.
+
+    The command gets all of them as one ClusterInput, `cluster`.
+    """
+
+    @wraps(command)
+    def with_cluster(
+        *arguments: Any,
+        paths: tuple[str, ...],
+        filenames: tuple[str, ...],
+        kubeconfig: str | None,
+        context: str | None,
+        **others: Any,
+    ) -> Any:
+        cluster = ClusterInput((*paths, *filenames), kubeconfig, context)
+        return command(*arguments, cluster=cluster, **others)
+
+    return _cluster_paths(read_only_options(with_cluster))
+
+
+def _cluster_paths(command: Command) -> Command:
     command = click.option(
         "-f",
         "--filename",
@@ -57,15 +103,26 @@ def duration(text: str) -> float:
     return seconds
 
 
-def read_cluster(paths: Sequence[str], filenames: Sequence[str]) -> Manifests:
-    """Read all that was named, and tell of the kinds that were left out. Raises InputError."""
-    named = [*paths, *filenames]
-    if not named:
+def read_cluster(cluster: ClusterInput, *more: str) -> Manifests:
+    """Read all that was named, and tell of the kinds that were left out. Raises InputError.
+
+    What a file says takes the place of the same object of a real cluster.
+    """
+    named = [*more, *cluster.paths]
+    live = cluster.live()
+    if not named and cluster.kubeconfig is None:
         raise click.UsageError(
-            "nothing to read: name files or folders with Kubernetes YAML, or - for standard input"
+            "nothing to read: name files or folders with Kubernetes YAML, - for standard input, or"
+            " --kubeconfig for a real cluster"
         )
     with Progress("reading files") as progress:
-        manifests = read_manifests(named, stdin=sys.stdin.buffer, progress=progress.update)
+        manifests = read_manifests(
+            named, stdin=sys.stdin.buffer, progress=progress.update, among=live
+        )
+    if live:
+        written = {(type(obj), obj.key) for obj in manifests.objects}
+        kept = [obj for obj in live if (type(obj), obj.key) not in written]
+        manifests = replace(manifests, objects=[*kept, *manifests.objects])
     if not manifests.objects:
         click.echo("warning: there is no object to be found in what was named", err=True)
     for warning in manifests.warnings:
@@ -81,10 +138,8 @@ def read_config(path: str | None) -> KubeSchedulerConfiguration | None:
     if path is None:
         return None
     text = read_bytes(path)
-    # Behind everything else, so that no file there is taken for a module of another name.
-    folder = str(Path(path).resolve().parent)
-    if path != STDIN and folder not in sys.path:
-        sys.path.append(folder)
+    if path != STDIN:
+        find_plugins_beside(Path(path))
     with naming(path):
         return load_config(text)
 

@@ -35,6 +35,10 @@ COMMANDS = {
         "mooring.cli.capacity:capacity",
         "Say how many more pods fit, how many nodes are missing, and what may be lost.",
     ),
+    "test": (
+        "mooring.cli.test:test",
+        "Play scenarios, and say where they come out otherwise than expected.",
+    ),
     "replay": (
         "mooring.cli.replay:replay",
         "Play a recorded cluster again, and measure it over virtual time.",

@@ -10,7 +10,8 @@ import click
 
 from mooring.cli import output
 from mooring.cli.inputs import (
-    cluster_paths,
+    ClusterInput,
+    cluster_input,
     config_option,
     duration,
     naming,
@@ -27,7 +28,7 @@ from mooring.sim.simulation import SimOptions
 
 
 @click.command()
-@cluster_paths
+@cluster_input
 @config_option
 @click.option("--seed", type=int, help="Spread ties between equally good nodes by this number.")
 @click.option(
@@ -56,8 +57,7 @@ from mooring.sim.simulation import SimOptions
     help="The most rows of a table; 0 shows all.",
 )
 def simulate(
-    paths: tuple[str, ...],
-    filenames: tuple[str, ...],
+    cluster: ClusterInput,
     config_path: str | None,
     seed: int | None,
     until_s: float | None,
@@ -81,7 +81,7 @@ def simulate(
       mooring simulate -f cluster.yaml -f jobs.yaml --until 2h --timeline
       mooring simulate cluster.yaml --config scheduler.yaml -o json | jq .pending
     """
-    manifests = read_cluster(paths, filenames)
+    manifests = read_cluster(cluster)
     options = SimOptions(config=read_config(config_path), seed=seed, timeline=timeline)
     with naming(config_path):
         report = run(manifests, options, until_s)

@@ -12,10 +12,9 @@ from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.sim.report import Pending, build_report
+from mooring.sim.scenarios.drain import is_tied_to_node
 from mooring.sim.simulation import Simulation
 
-#: Pods of these belong to their node, and go with it.
-_TIED_TO_A_NODE = ("DaemonSet", "Node")
 _MOST_NAMES = 10
 
 
@@ -49,7 +48,7 @@ def without_nodes(settled: Settled, names: Iterable[str]) -> Survival:
     gone = 0
     for obj in settled.objects:
         if isinstance(obj, Pod) and obj.node_name in going:
-            if _is_tied(obj) or obj.finished or obj.terminating:
+            if is_tied_to_node(obj) or obj.finished or obj.terminating:
                 gone += 1
             else:
                 displaced.append(obj)
@@ -92,11 +91,6 @@ def _check_known(settled: Settled, names: Iterable[str]) -> None:
 def _some(names: list[str]) -> str:
     more = len(names) - _MOST_NAMES
     return ", ".join(names[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
-
-
-def _is_tied(pod: Pod) -> bool:
-    owner = pod.metadata.controller
-    return owner is not None and owner.kind in _TIED_TO_A_NODE
 
 
 def _is_of_node(obj: KubeObject, names: tuple[str, ...]) -> bool:

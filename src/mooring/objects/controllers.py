@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -158,7 +158,7 @@ class _Controllers:
     def _replicas(
         self, owner: KubeObject, template: PodTemplate | None, wanted: int
     ) -> Iterator[Pod]:
-        missing = wanted - sum(map(_active, self._pods_of(owner)))
+        missing = wanted - sum(map(active, self._pods_of(owner)))
         yield from self._alike(owner, template, missing)
 
     def _alike(self, owner: KubeObject, template: PodTemplate | None, number: int) -> Iterator[Pod]:
@@ -203,13 +203,13 @@ class _Controllers:
         sets = [child for child in self._children(deployment) if isinstance(child, ReplicaSet)]
         if sets:
             missing = wanted - sum(_or_one(each.spec.replicas) for each in sets)
-            current = max(sets, key=_revision)
+            current = max(sets, key=revision)
             yield from self._alike(current, current.spec.template, missing)
             return
         pods = self._orphans.get((deployment.namespace, deployment.name), ())
         replica_set = _replica_set(deployment, template, [owner for _, owner in pods])
         yield replica_set
-        missing = wanted - sum(_active(pod) for pod, _ in pods)
+        missing = wanted - sum(active(pod) for pod, _ in pods)
         yield from self._alike(replica_set, replica_set.spec.template, missing)
 
     # StatefulSets
@@ -263,9 +263,7 @@ class _Controllers:
         if template is None or job.spec.suspend or job.finished:
             return
         pods = self._pods_of(job)
-        succeeded = sum(pod.status.phase == "Succeeded" for pod in pods)
-        succeeded = max(succeeded, job.status.succeeded)
-        missing = _wanted_pods(job, succeeded) - sum(map(_active, pods))
+        missing = wanted_pods(job, pods) - sum(map(active, pods))
         labels = {} if job.spec.manual_selector else _job_labels(job)
         template = _labelled(template, {**labels, **template.metadata.labels})
         if job.spec.completion_mode != "Indexed":
@@ -318,7 +316,8 @@ def _or_one(replicas: int | None) -> int:
     return 1 if replicas is None else replicas
 
 
-def _active(pod: Pod) -> bool:
+def active(pod: Pod) -> bool:
+    """Whether controllers count the pod among those that they have."""
     return not pod.finished and not pod.terminating
 
 
@@ -336,9 +335,10 @@ def _labelled(template: PodTemplate, labels: dict[str, str]) -> PodTemplate:
     return replace(template, metadata=replace(template.metadata, labels=labels))
 
 
-def _revision(replica_set: ReplicaSet) -> int:
-    revision = replica_set.metadata.annotations.get(REVISION, "")
-    return int(revision) if revision.isdecimal() else 0
+def revision(replica_set: ReplicaSet) -> int:
+    """The greatest of a Deployment's is the one that it makes pods by."""
+    number = replica_set.metadata.annotations.get(REVISION, "")
+    return int(number) if number.isdecimal() else 0
 
 
 def _replica_set(
@@ -414,7 +414,10 @@ def _mounting(spec: PodSpec, claims: Mapping[str, PersistentVolumeClaim]) -> Pod
     return replace(spec, volumes=[*volumes, *others])
 
 
-def _wanted_pods(job: Job, succeeded: int) -> int:
+def wanted_pods(job: Job, pods: Iterable[Pod]) -> int:
+    """How many pods a Job that is not over would have at work, given those that it has had."""
+    succeeded = sum(pod.status.phase == "Succeeded" for pod in pods)
+    succeeded = max(succeeded, job.status.succeeded)
     parallelism, completions = _or_one(job.spec.parallelism), job.spec.completions
     if completions is None and job.spec.parallelism is None:
         completions = 1
@@ -433,7 +436,7 @@ def _open_indexes(job: Job, pods: Sequence[Pod]) -> list[int]:
     done = set(_indexes(job.status.completed_indexes, completions))
     for pod in pods:
         index = pod.metadata.annotations.get(COMPLETION_INDEX, "")
-        if index.isdecimal() and (_active(pod) or pod.status.phase == "Succeeded"):
+        if index.isdecimal() and (active(pod) or pod.status.phase == "Succeeded"):
             done.add(int(index))
     return [index for index in range(completions) if index not in done]
 

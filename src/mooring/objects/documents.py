@@ -208,7 +208,7 @@ class _Reader:
     def _yaml(self, text: bytes) -> Iterator[Document]:
         """Documents are cut apart first, as kubectl does, so that a broken one breaks no other."""
         line = 1
-        for start, end in _chunks(text):
+        for start, end in yaml_chunks(text):
             chunk = text[start:end]
             self._number += 1
             try:
@@ -279,7 +279,7 @@ class _NotJson(ValueError):
     pass
 
 
-def _chunks(text: bytes) -> Iterator[tuple[int, int]]:
+def yaml_chunks(text: bytes) -> Iterator[tuple[int, int]]:
     """Where documents start and end. What stands before the first `---` may be only comments."""
     starts = [match.start() for match in _SEPARATOR.finditer(text)]
     if not starts or not _NO_CONTENT.fullmatch(text, 0, starts[0]):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,19 +72,39 @@ def read_manifests(
     *,
     stdin: IO[bytes] | None = None,
     progress: Progress | None = None,
+    documents: Iterable[Document] = (),
+    among: Sequence[KubeObject] = (),
 ) -> Manifests:
     """Read files, folders (searched for .yaml, .yml and .json) and `-`, which is standard input.
 
     Raises InputError with a line for each thing that is wrong. `progress` is told the bytes read and the
-    bytes there are.
+    bytes there are. `documents` are read after the files. `among` is a cluster that is there already: what
+    is read may refer to it, and is returned without it.
     """
-    reading = _Reading()
+    reading = _Reading(among)
     with _no_cycle_detection():
         for document in read_documents(
             paths, problems=reading.problems, stdin=stdin, progress=progress
         ):
             reading.add(document)
+        for document in documents:
+            reading.add(document)
         return reading.finished()
+
+
+def read_as_written(
+    paths: Sequence[str | Path],
+    *,
+    documents: Iterable[Document] = (),
+    among: Sequence[KubeObject] = (),
+) -> Manifests:
+    """As `read_manifests`, without what controllers make: for a cluster that has some at work."""
+    reading = _Reading(among)
+    for document in read_documents(paths, problems=reading.problems):
+        reading.add(document)
+    for document in documents:
+        reading.add(document)
+    return reading.as_written()
 
 
 @contextmanager
@@ -106,7 +126,8 @@ class _Entry:
 
 
 class _Reading:
-    def __init__(self) -> None:
+    def __init__(self, among: Sequence[KubeObject] = ()) -> None:
+        self._among = among
         self.problems: list[str] = []
         self._skipped: Counter[str] = Counter()
         self._entries: list[_Entry] = []
@@ -153,24 +174,36 @@ class _Reading:
         return None
 
     def finished(self) -> Manifests:
+        made, defaults = self._checked()
+        return self._complete(
+            defaults.of(each)
+            for entry, more in zip(self._entries, made, strict=True)
+            for each in (entry.obj, *more)
+        )
+
+    def as_written(self) -> Manifests:
+        _, defaults = self._checked()
+        return self._complete(defaults.of(entry.obj) for entry in self._entries)
+
+    def _checked(self) -> tuple[Sequence[Sequence[KubeObject]], Defaults]:
+        """What controllers make of each entry, and what is filled in. Raises InputError."""
         self._name_all()
         self._check_duplicates()
         self._check_nodes()
-        objects = [entry.obj for entry in self._entries]
+        objects = [*(entry.obj for entry in self._entries), *self._among]
         defaults = Defaults(objects)
-        made = made_by_controllers(objects, admit=defaults.spec)
+        made = made_by_controllers(objects, admit=defaults.spec)[: len(self._entries)]
         self._check_priority_classes(made, defaults.priority_classes)
         if self.problems:
             raise InputError([_one_line(problem) for problem in self.problems])
-        complete = [
-            defaults.of(each)
-            for obj, more in zip(objects, made, strict=True)
-            for each in (obj, *more)
-        ]
+        return made, defaults
+
+    def _complete(self, objects: Iterable[KubeObject]) -> Manifests:
+        complete = list(objects)
         return Manifests(complete, dict(self._skipped), list(self._warnings(complete)))
 
     def _name_all(self) -> None:
-        names = NameMaker(entry.obj for entry in self._entries)
+        names = NameMaker((*(entry.obj for entry in self._entries), *self._among))
         for entry in self._entries:
             entry.obj = _identified(entry.obj, names)
 
@@ -194,6 +227,7 @@ class _Reading:
 
     def _check_nodes(self) -> None:
         nodes = {entry.obj.name for entry in self._entries if isinstance(entry.obj, Node)}
+        nodes |= {obj.name for obj in self._among if isinstance(obj, Node)}
         nodes |= {name for kind, name in self._broken if kind == "Node"}
         if "" in nodes:
             return

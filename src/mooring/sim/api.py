@@ -130,8 +130,11 @@ class SimApi:
         self.update(stored.with_status(**changes))
 
     async def delete_pod(self, pod: Pod) -> None:
-        stored = self._same_pod(pod)
-        if not stored.node_name:
+        self.terminate(self._same_pod(pod))
+
+    def terminate(self, stored: Pod) -> None:
+        """Delete a pod as users and controllers do: one on a node gets its grace period."""
+        if not stored.node_name or stored.finished:
             self.delete(stored)
             return
         if stored.terminating:

@@ -218,7 +218,7 @@ def build_report(simulation: Simulation) -> SimulationReport:
             )
             for stay in story.stays.values()
         ),
-        pending=tuple(_pending(simulation, pod) for pod in waiting),
+        pending=tuple(pending_of(simulation, pod) for pod in waiting),
         finished=tuple(
             Finished(pod.key, pod.node_name, story.finished_s[pod.uid]) for pod in api.finished
         ),
@@ -240,7 +240,8 @@ def _elapsed_s(simulation: Simulation) -> float:
 # Pods that wait
 
 
-def _pending(simulation: Simulation, pod: Pod) -> Pending:
+def pending_of(simulation: Simulation, pod: Pod) -> Pending:
+    """Why a pod without a node has none."""
     state, message = _why_pending(simulation, pod)
     queued = simulation.scheduler.queue.get(pod.key)
     return Pending(
@@ -322,6 +323,13 @@ def _utilisation(
     resources = (*_ALWAYS_REPORTED, *sorted((held | wanted).difference(_ALWAYS_REPORTED)))
     for info in shown:
         yield NodeUsage(info.name, tuple(_node_usage(info, resource) for resource in resources))
+
+
+def node_usages(simulation: Simulation, resource: str) -> Iterator[tuple[Node, Usage]]:
+    """How much of one resource is requested on each node."""
+    infos = simulation.scheduler.cluster.infos
+    for node in simulation.api.all(Node):
+        yield node, _node_usage(infos[node.name], resource)
 
 
 def _node_usage(info: NodeInfo, resource: str) -> Usage:

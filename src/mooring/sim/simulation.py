@@ -37,6 +37,8 @@ DEFAULT_EPOCH_S = 1_767_225_600.0
 #: long pods may go on failing while nothing else happens. No wait that the scheduler knows takes longer.
 _MOST_ERRORS = 10
 _PATIENCE_S = 1200.0
+#: A cluster that has not come to rest by then never will: its controllers undo each other's work.
+_LONGEST_SETTLING_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +206,10 @@ class Simulation:
         return self.loop.time() - self.story.last_progress_s > _PATIENCE_S
 
     def _at_rest(self, since_s: float) -> bool:
-        if self.loop.time() - max(self.story.last_progress_s, since_s) > _PATIENCE_S:
+        now_s = self.loop.time()
+        if now_s - max(self.story.last_progress_s, since_s) > _PATIENCE_S:
+            return True
+        if now_s - since_s > _LONGEST_SETTLING_S:
             return True
         if self.api.busy > self.api.running or len(self._tasks) > len(self.scheduler.waiting_pods):
             return False

@@ -1,0 +1,197 @@
+"""`mooring test`: does the cluster do what it should?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+import click
+
+from mooring.cli import output
+from mooring.cli.cluster_options import read_only_options
+from mooring.cli.inputs import ClusterInput, read_cluster
+from mooring.cli.main import NO
+from mooring.cli.output import Cell, Column, Page, counted
+from mooring.cli.progress import Progress
+from mooring.cli.simulation_tables import when
+from mooring.errors import InputError
+from mooring.objects.meta import KubeObject
+from mooring.sim.scenarios.run import Outcome, play
+from mooring.sim.scenarios.scenario import SUFFIX, Scenario, read_scenarios
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH…")
+@click.option(
+    "--cluster",
+    "clusters",
+    multiple=True,
+    metavar="PATH",
+    help="A file or folder with a cluster that every scenario begins with; may be repeated.",
+)
+@read_only_options
+@click.option("--timeline", is_flag=True, help="Show everything that happens, in virtual time.")
+@click.option(
+    "--junit",
+    "junit_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the results as JUnit XML too.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "form",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+)
+def test(
+    paths: tuple[str, ...],
+    clusters: tuple[str, ...],
+    kubeconfig: str | None,
+    context: str | None,
+    timeline: bool,
+    junit_path: Path | None,
+    form: str,
+) -> None:
+    """Play scenarios in virtual time, and say where they come out otherwise than expected.
+
+    PATH is a file of scenarios, or a folder that is searched for *.scenario.yaml. A scenario has a cluster,
+    steps (apply, delete, scale, cordon, drain, fail, wait …) and expectations, such as "all pods of
+    app=web spread over 3 zones" (docs/scenarios.md).
+
+    Exits 0 if everything is as expected, 1 if something is not, 2 if a scenario cannot be read or played.
+
+    \b
+    Examples:
+      mooring test policies/
+      mooring test zone-outage.scenario.yaml --timeline
+      mooring test policies/ --kubeconfig ~/.kube/config --junit results.xml
+    """
+    scenarios = _read_all(paths)
+    source = ClusterInput(clusters, kubeconfig, context)
+    base = read_cluster(source).objects if clusters or source.live() else []
+    outcomes = _played(scenarios, base, timeline=timeline)
+    if junit_path is not None:
+        _write_junit(junit_path, outcomes)
+    if form == "json":
+        output.write_json(
+            {
+                "passed": all(outcome.passed for outcome in outcomes),
+                "scenarios": [outcome.to_data() for outcome in outcomes],
+            }
+        )
+    else:
+        _write_page(outcomes)
+    sys.exit(0 if all(outcome.passed for outcome in outcomes) else NO)
+
+
+def _read_all(paths: Iterable[str]) -> list[Scenario]:
+    """Raises InputError with what is wrong with all of them."""
+    problems: list[str] = []
+    scenarios: list[Scenario] = []
+    for path in _files(paths):
+        try:
+            scenarios += read_scenarios(path)
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return scenarios
+
+
+def _files(paths: Iterable[str]) -> Iterator[Path]:
+    for path in map(Path, paths):
+        if not path.is_dir():
+            yield path
+            continue
+        found = sorted(path.rglob(f"*{SUFFIX}"))
+        if not found:
+            raise InputError([f"{path}: the folder holds no *{SUFFIX} file"])
+        yield from found
+
+
+def _played(
+    scenarios: Sequence[Scenario], base: Sequence[KubeObject], *, timeline: bool
+) -> list[Outcome]:
+    outcomes: list[Outcome] = []
+    with Progress("playing scenarios", total=len(scenarios)) as progress:
+        for scenario in scenarios:
+            outcomes.append(play(scenario, base=base, timeline=timeline))
+            progress.update(len(outcomes))
+    return outcomes
+
+
+# The forms
+
+
+def _write_page(outcomes: Sequence[Outcome]) -> None:
+    page = Page()
+    for outcome in outcomes:
+        verdict, style = ("passed", "green") if outcome.passed else ("FAILED", "bold red")
+        page.line(
+            f"{verdict}  {outcome.name}  ({outcome.file}:{outcome.line},"
+            f" {counted(outcome.checked, 'expectation')}, {when(outcome.elapsed_s)})",
+            style,
+        )
+        for line in outcome.report().splitlines():
+            page.line(f"  {line}" if line else "")
+        if outcome.timeline is not None:
+            _add_timeline(page, outcome)
+    failed = sum(not outcome.passed for outcome in outcomes)
+    page.line()
+    page.line(
+        f"{counted(len(outcomes), 'scenario')}, {len(outcomes) - failed:,} passed, {failed:,} failed",
+        "bold red" if failed else "bold green",
+    )
+    page.write()
+
+
+def _add_timeline(page: Page, outcome: Outcome) -> None:
+    page.heading("TIMELINE")
+    page.table(
+        (
+            Column("TIME", right=True),
+            Column("EVENT"),
+            Column("POD"),
+            Column("NODE"),
+            Column("DETAILS", wraps=True),
+        ),
+        _timeline_rows(outcome),
+    )
+    page.line()
+
+
+def _timeline_rows(outcome: Outcome) -> Iterator[Sequence[str | Cell]]:
+    """Everything that happened, and the steps between."""
+    steps = list(reversed(outcome.steps))
+    for i, each in enumerate((*(outcome.timeline or ()), None)):
+        while steps and (each is None or steps[-1].happened <= i):
+            step = steps.pop()
+            yield when(step.at_s), Cell("step", "bold"), "", "", Cell(step.title, "bold")
+        if each is not None:
+            yield when(each.at_s), each.what.value, each.pod, each.node, each.message
+
+
+def _write_junit(path: Path, outcomes: Sequence[Outcome]) -> None:
+    failed = sum(not outcome.passed for outcome in outcomes)
+    suite = ElementTree.Element(
+        "testsuite", name="mooring", tests=str(len(outcomes)), failures=str(failed)
+    )
+    for outcome in outcomes:
+        case = ElementTree.SubElement(
+            suite, "testcase", name=outcome.name, classname=outcome.file, line=str(outcome.line)
+        )
+        if not outcome.passed:
+            first = outcome.failures[0].difference
+            failure = ElementTree.SubElement(
+                case, "failure", message=f"expected {first.expected}; found {first.found}"
+            )
+            failure.text = outcome.report()
+    try:
+        ElementTree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)
+    except OSError as error:
+        raise InputError([f"{path}: cannot be written: {error.strerror or error}"]) from error

@@ -1,0 +1,102 @@
+"""Draining nodes: no new pods, and those that are there are evicted as far as disruption budgets allow.
+
+As `kubectl drain --ignore-daemonsets --force`: pods of DaemonSets and static pods stay, pods without a
+controller go for good. What a budget does not let go is tried again every few seconds, so a drain ends when
+the replacements of those that went first run elsewhere; or never, if they cannot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import ceil
+
+from msgspec.structs import replace
+
+from mooring.objects.kinds import PodDisruptionBudget
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+from mooring.objects.selectors import compile_selector
+from mooring.objects.taints import Taint
+from mooring.sim.api import SimApi
+
+UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+#: As kubectl waits between two attempts.
+_AGAIN_S = 5.0
+#: A drain that gets nowhere for so long is given up, or a scenario would have no end.
+_MOST_ATTEMPTS = 720
+#: Pods of these belong to their node, and go with it.
+_TIED_TO_A_NODE = ("DaemonSet", "Node")
+
+
+def is_tied_to_node(pod: Pod) -> bool:
+    owner = pod.metadata.controller
+    return owner is not None and owner.kind in _TIED_TO_A_NODE
+
+
+def cordon(api: SimApi, node: Node) -> None:
+    if not node.spec.unschedulable:
+        taints = [*_other_taints(node), UNSCHEDULABLE]
+        api.update(replace(node, spec=replace(node.spec, unschedulable=True, taints=taints)))
+
+
+def uncordon(api: SimApi, node: Node) -> None:
+    spec = replace(node.spec, unschedulable=False, taints=list(_other_taints(node)))
+    api.update(replace(node, spec=spec))
+
+
+def drain(api: SimApi, nodes: Sequence[Node]) -> None:
+    """Begin: cordon the nodes and evict whoever may go; the others follow in time."""
+    for node in nodes:
+        cordon(api, node)
+    _evict(api, frozenset(node.name for node in nodes), _MOST_ATTEMPTS)
+
+
+def _evict(api: SimApi, names: frozenset[str], attempts: int) -> None:
+    blocked = False
+    # Whoever uncordons a node calls the drain off.
+    names = frozenset(n for n in names if (node := api.get(Node, n)) and node.spec.unschedulable)
+    for pod in list(api.all(Pod)):
+        if pod.node_name not in names or pod.terminating or pod.finished or is_tied_to_node(pod):
+            continue
+        if all(_allows(api, budget) for budget in _budgets_of(api, pod)):
+            api.terminate(pod)
+            attempts = _MOST_ATTEMPTS
+        else:
+            blocked = True
+    if blocked and attempts:
+        api.later(_AGAIN_S, lambda: _evict(api, names, attempts - 1))
+
+
+def _budgets_of(api: SimApi, pod: Pod) -> Iterator[PodDisruptionBudget]:
+    for budget in api.all(PodDisruptionBudget):
+        if budget.namespace == pod.namespace:
+            if compile_selector(budget.spec.selector).matches(pod.labels):
+                yield budget
+
+
+def _allows(api: SimApi, budget: PodDisruptionBudget) -> bool:
+    """Whether one more may go. Pods on their way out count as expected but not as there."""
+    selector = compile_selector(budget.spec.selector)
+    pods = [
+        pod
+        for pod in api.all(Pod)
+        if pod.namespace == budget.namespace and not pod.finished and selector.matches(pod.labels)
+    ]
+    there = sum(bool(pod.node_name) and not pod.terminating for pod in pods)
+    if budget.spec.max_unavailable is not None:
+        needed = len(pods) - _number(budget.spec.max_unavailable, len(pods))
+    else:
+        needed = _number(budget.spec.min_available or 0, len(pods))
+    return there > needed
+
+
+def _number(amount: int | str, total: int) -> int:
+    """A percentage is rounded up, as the disruption controller does."""
+    if isinstance(amount, int):
+        return amount
+    return ceil(int(amount.removesuffix("%")) * total / 100)
+
+
+def _other_taints(node: Node) -> Iterator[Taint]:
+    return (taint for taint in node.taints if taint.key != UNSCHEDULABLE.key)

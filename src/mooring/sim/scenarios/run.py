@@ -1,0 +1,224 @@
+"""Playing a scenario in virtual time, and telling where it came out otherwise than expected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mooring.config import KubeSchedulerConfiguration, load_config
+from mooring.errors import ConfigError, InputError, MooringError
+from mooring.objects.manifests import read_manifests
+from mooring.objects.meta import KubeObject
+from mooring.sim.plugin_folder import find_plugins_beside
+from mooring.sim.scenarios import fields
+from mooring.sim.scenarios.expectations import Check, Difference
+from mooring.sim.scenarios.pod_conditions import length
+from mooring.sim.scenarios.scenario import Scenario
+from mooring.sim.scenarios.stage import Stage
+from mooring.sim.scenarios.steps import Step, check_time
+from mooring.sim.simulation import SimOptions
+from mooring.sim.story import Happening
+
+#: Of a difference that concerns more pods than this, the others are counted.
+_MOST_PODS = 20
+AT_THE_END = "at the end"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A difference, and when it was seen."""
+
+    #: What had just been done, as `step 2 (drain a-1)`.
+    after: str
+    at_s: float
+    #: `file:line` of the expectation.
+    where: str
+    difference: Difference
+
+    def to_data(self) -> dict[str, Any]:
+        data = {"after": self.after, "atSeconds": self.at_s, "where": self.where}
+        return {**data, **self.difference.to_data()}
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A step that was taken."""
+
+    at_s: float
+    title: str
+    #: How much of the timeline came before it.
+    happened: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a scenario came out."""
+
+    name: str
+    file: str
+    line: int
+    failures: tuple[Failure, ...]
+    #: How many expectations were looked at.
+    checked: int
+    #: Virtual time.
+    elapsed_s: float
+    steps: tuple[Begun, ...]
+    #: None unless it was asked for.
+    timeline: tuple[Happening, ...] | None = None
+
+    @property
+    def passed(self) -> bool:
+        return not self.failures
+
+    def report(self) -> str:
+        """The differences for people to read; nothing if it passed."""
+        return "\n\n".join("\n".join(_lines(failure)) for failure in self.failures)
+
+    def to_data(self) -> dict[str, Any]:
+        data: dict[str, Any] = {
+            "name": self.name,
+            "file": self.file,
+            "line": self.line,
+            "passed": self.passed,
+            "checked": self.checked,
+            "elapsedSeconds": self.elapsed_s,
+            "failures": [failure.to_data() for failure in self.failures],
+            "steps": [{"atSeconds": each.at_s, "step": each.title} for each in self.steps],
+        }
+        if self.timeline is not None:
+            data["timeline"] = [
+                {
+                    "atSeconds": each.at_s,
+                    "what": str(each.what),
+                    "pod": each.pod,
+                    "node": each.node,
+                    "message": each.message,
+                }
+                for each in self.timeline
+            ]
+        return data
+
+
+def play(scenario: Scenario, *, base: Sequence[KubeObject] = (), timeline: bool = False) -> Outcome:
+    """Play it, on top of the objects of `base`. Raises InputError if a step cannot be done."""
+    with _at(scenario, ("config",)):
+        options = SimOptions(config=_config(scenario), seed=scenario.seed, timeline=timeline)
+        stage = Stage(options, scenario.folder)
+    try:
+        playing = _Playing(scenario, stage)
+        playing.begin(base)
+        playing.go_on()
+        return playing.outcome()
+    finally:
+        stage.close()
+
+
+@dataclass(slots=True)
+class _Playing:
+    scenario: Scenario
+    stage: Stage
+    failures: list[Failure] = field(default_factory=list)
+    checked: int = 0
+    begun: list[Begun] = field(default_factory=list)
+
+    def begin(self, base: Sequence[KubeObject]) -> None:
+        scenario, stage = self.scenario, self.stage
+        with _at(scenario, ("cluster",)):
+            manifests = read_manifests(
+                [scenario.folder / path for path in scenario.cluster],
+                documents=scenario.objects,
+                among=base,
+            )
+            stage.simulation.load((*base, *manifests.objects))
+        stage.settle()
+
+    def go_on(self) -> None:
+        for number, step in enumerate(self.scenario.steps, 1):
+            if not self._step(number, step):
+                return
+        self._look(self.scenario.expect, AT_THE_END)
+
+    def _step(self, number: int, step: Step) -> bool:
+        """Whether to go on."""
+        stage = self.stage
+        after = f"step {number} ({step.title})"
+        difference = None
+        with _at(self.scenario, step.path):
+            if step.at_s is not None:
+                check_time(stage, step.at_s)
+                stage.wait(step.at_s)
+            happened = len(stage.simulation.story.timeline)
+            self.begun.append(Begun(stage.now_s, step.title, happened))
+            if step.action is not None:
+                difference = step.action(stage)
+        self.checked += step.needed
+        if difference is not None:
+            self._failed(difference, after, step.path)
+            return False
+        stage.settle()
+        self._look(step.expect, after)
+        return True
+
+    def _look(self, checks: Sequence[Check], after: str) -> None:
+        view = self.stage.view
+        for check in checks:
+            self.checked += 1
+            with _at(self.scenario, check.path):
+                difference = check.expectation.differs(view)
+            if difference is not None:
+                self._failed(difference, after, check.path)
+
+    def _failed(self, difference: Difference, after: str, path: fields.Path) -> None:
+        where = self.scenario.source.where(path).split(": ")[0]
+        self.failures.append(Failure(after, self.stage.now_s, where, difference))
+
+    def outcome(self) -> Outcome:
+        story = self.stage.simulation.story
+        return Outcome(
+            name=self.scenario.name,
+            file=self.scenario.source.name,
+            line=self.scenario.line,
+            failures=tuple(self.failures),
+            checked=self.checked,
+            elapsed_s=self.stage.now_s,
+            steps=tuple(self.begun),
+            timeline=tuple(story.timeline) if story.keeps_timeline else None,
+        )
+
+
+def _config(scenario: Scenario) -> KubeSchedulerConfiguration | None:
+    if not isinstance(scenario.config, str):
+        return None if scenario.config is None else load_config(scenario.config)
+    path = Path(scenario.folder / scenario.config)
+    find_plugins_beside(path)
+    return load_config(path)
+
+
+@contextmanager
+def _at(scenario: Scenario, path: fields.Path) -> Iterator[None]:
+    """Say in which field of which file something could not be done."""
+    try:
+        yield
+    except MooringError as error:
+        lines = error.problems if isinstance(error, InputError | ConfigError) else (str(error),)
+        where = scenario.source.where(path)
+        raise InputError([_with_place(where, scenario, line) for line in lines]) from error
+
+
+def _with_place(where: str, scenario: Scenario, line: str) -> str:
+    """Lines about objects that are written in the scenario itself know their place already."""
+    return line if line.startswith(f"{scenario.source.name}:") else f"{where}: {line}"
+
+
+def _lines(failure: Failure) -> Iterator[str]:
+    difference = failure.difference
+    yield f"{failure.where}: {failure.after}, {length(failure.at_s)} of virtual time"
+    yield f"  expected  {difference.expected}"
+    yield f"  found     {difference.found}"
+    for line in difference.pods[:_MOST_PODS]:
+        yield f"            {line}"
+    if len(difference.pods) > _MOST_PODS:
+        yield f"            … and {len(difference.pods) - _MOST_PODS:,} more pods"

@@ -1,0 +1,136 @@
+"""The cluster that a scenario is played on, and what can be done to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from mooring.errors import InputError
+from mooring.objects.documents import Document
+from mooring.objects.manifests import Manifests, read_as_written
+from mooring.objects.meta import KubeObject
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+from mooring.objects.storage import CSINode
+from mooring.sim.scenarios.drain import cordon, drain, uncordon
+from mooring.sim.scenarios.expectations import Difference, Expectation
+from mooring.sim.scenarios.node_choice import NodeChoice
+from mooring.sim.scenarios.pod_conditions import length
+from mooring.sim.scenarios.view import Subject, View
+from mooring.sim.scenarios.workloads import Workloads
+from mooring.sim.simulation import SimOptions, Simulation
+
+
+class Stage:
+    """A simulation with controllers at work. Nothing here lets time pass but the waiting."""
+
+    def __init__(self, options: SimOptions, folder: Path) -> None:
+        self.simulation = Simulation(options)
+        self.workloads = Workloads(self.simulation)
+        #: What file names are relative to.
+        self.folder = folder
+        #: By node: what comes back if it recovers.
+        self._lost: dict[str, list[KubeObject]] = {}
+
+    def close(self) -> None:
+        self.simulation.close()
+
+    @property
+    def now_s(self) -> float:
+        return self.simulation.clock.elapsed_s
+
+    @property
+    def view(self) -> View:
+        return View(self.simulation)
+
+    def objects(self) -> list[KubeObject]:
+        return list(self.simulation.api.all(KubeObject))
+
+    # Time
+
+    def settle(self) -> None:
+        self.simulation.settle()
+
+    def wait(self, until_s: float) -> None:
+        self.simulation.run(until_s=until_s)
+
+    def wait_until(self, expectation: Expectation, timeout_s: float) -> Difference | None:
+        """What is still amiss when time is up."""
+
+        def holds() -> bool:
+            return expectation.differs(self.view) is None
+
+        if not holds():
+            self.simulation.run(until_s=self.now_s + timeout_s, stops_when=holds)
+        return expectation.differs(self.view)
+
+    # Objects
+
+    def apply(self, paths: Sequence[str], documents: Iterable[Document]) -> Manifests:
+        """Raises InputError."""
+        manifests = read_as_written(
+            [self.folder / path for path in paths], documents=documents, among=self.objects()
+        )
+        for obj in sorted(manifests.objects, key=lambda obj: isinstance(obj, Pod)):
+            self.workloads.apply(obj)
+        return manifests
+
+    def delete(self, obj: KubeObject) -> None:
+        if isinstance(obj, Node):
+            self.fail([obj])
+            del self._lost[obj.name]
+        else:
+            self.workloads.delete(obj)
+
+    def delete_pods(self, subject: Subject) -> None:
+        """Raises InputError if there are none."""
+        pods = self.view.subjects(subject)
+        if not pods:
+            raise InputError(["there is no such pod"])
+        for pod in pods:
+            self.workloads.delete(pod)
+
+    # Nodes
+
+    def chosen(self, choice: NodeChoice) -> list[Node]:
+        return choice.among(self.simulation.api.all(Node))
+
+    def cordon(self, choice: NodeChoice) -> None:
+        for node in self.chosen(choice):
+            cordon(self.simulation.api, node)
+
+    def uncordon(self, choice: NodeChoice) -> None:
+        for node in self.chosen(choice):
+            uncordon(self.simulation.api, node)
+
+    def drain(self, choice: NodeChoice) -> None:
+        drain(self.simulation.api, self.chosen(choice))
+
+    def fail(self, nodes: Sequence[Node]) -> None:
+        """The machines are gone at once, and with them their pods."""
+        api = self.simulation.api
+        names = {node.name for node in nodes}
+        for pod in list(api.all(Pod)):
+            if pod.node_name in names:
+                api.delete(pod)
+        for node in nodes:
+            drivers = api.get(CSINode, node.name)
+            self._lost[node.name] = [node] if drivers is None else [node, drivers]
+            for obj in self._lost[node.name]:
+                api.delete(obj)
+
+    def recover(self, choice: NodeChoice) -> None:
+        """Raises InputError if no such node has failed."""
+        lost = [obj for objects in self._lost.values() for obj in objects if isinstance(obj, Node)]
+        for node in choice.among(lost):
+            for obj in self._lost.pop(node.name):
+                self.simulation.api.create(obj)
+
+
+Action = Callable[[Stage], Difference | None]
+
+
+def waited_for(timeout_s: float, difference: Difference) -> Difference:
+    """The difference of a wait that was in vain."""
+    found = f"not within {length(timeout_s)}: {difference.found}"
+    return Difference(difference.expected, found, difference.pods)

@@ -1,0 +1,208 @@
+"""The steps of a scenario: each does one thing to the cluster, and then looks at it.
+
+After each step the cluster comes to rest: pods are placed or refused, victims and evicted pods go. That takes
+as much virtual time as it takes, and no more: nobody waits for pods to run to their end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mooring.errors import InputError
+from mooring.objects.documents import Document
+from mooring.sim.scenarios.expectation_fields import read_checks
+from mooring.sim.scenarios.expectations import Check, Difference
+from mooring.sim.scenarios.fields import (
+    FieldError,
+    Fields,
+    Path,
+    Source,
+    described,
+    seconds,
+    text,
+    whole_number,
+)
+from mooring.sim.scenarios.node_choice import NodeChoice, parse_nodes
+from mooring.sim.scenarios.pod_conditions import length
+from mooring.sim.scenarios.references import Reference, parse_reference
+from mooring.sim.scenarios.selector_text import parse_selector
+from mooring.sim.scenarios.stage import Action, Stage, waited_for
+from mooring.sim.scenarios.view import Subject
+
+#: How long `waitUntil` waits if it is not told.
+DEFAULT_TIMEOUT_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that happens, and what must be true afterwards."""
+
+    path: Path
+    #: What it does, in a few words.
+    title: str
+    #: When, in virtual time since the scenario began; None is at once.
+    at_s: float | None
+    action: Action | None
+    expect: tuple[Check, ...]
+    #: Whether the rest of the scenario means something if this step fails.
+    needed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What a step does: how to say it, and how to do it."""
+
+    title: str
+    action: Action
+
+
+def read_step(source: Source, path: Path, value: Any) -> Step | None:
+    """None if it cannot be told what it does; the source knows why."""
+    fields = Fields(source, path, value)
+    found = [name for name in fields.given if name in _ACTS]
+    if len(found) > 1:
+        fields.wrong(f"does several things ({', '.join(found)}); make a step of each")
+    fields.knows(*_ACTS)
+    name = fields.read("name", text, "")
+    at_s = fields.read("at", seconds, None)
+    expect = read_checks(fields)
+    act = _ACTS[found[0]](fields) if len(found) == 1 else None
+    fields.finish()
+    if not found and not fields.given:
+        fields.wrong(f"is empty; it may {', '.join(_ACTS)} or expect")
+    if not found and not expect and at_s is None:
+        return None
+    title = name or (act.title if act is not None else "look")
+    action = act.action if act is not None else None
+    return Step(path, title, at_s, action, expect, needed="waitUntil" in found)
+
+
+# What a step may do
+
+
+def _apply(fields: Fields) -> Act | None:
+    paths, documents = read_objects(fields, "apply")
+    kinds = [f"{document.kind} {_name(document)}" for document in documents]
+    return Act(
+        f"apply {', '.join([*paths, *kinds])}", lambda stage: _applied(stage, paths, documents)
+    )
+
+
+def _applied(stage: Stage, paths: list[str], documents: list[Document]) -> None:
+    stage.apply(paths, documents)
+
+
+def read_objects(fields: Fields, name: str) -> tuple[list[str], list[Document]]:
+    """Names of files and folders, and objects that are written right there."""
+    paths: list[str] = []
+    documents: list[Document] = []
+    for path, value in fields.items(name):
+        if isinstance(value, str) and value:
+            paths.append(value)
+        elif isinstance(value, dict) and {"apiVersion", "kind"} <= value.keys():
+            where = fields.source.where(path)
+            documents.append(Document(where, str(value["apiVersion"]), str(value["kind"]), value))
+        else:
+            problem = "the name of a file, or an object with apiVersion and kind"
+            fields.source.wrong(path, f"must be {problem}, not {described(value)}")
+    return paths, documents
+
+
+def _name(document: Document) -> str:
+    body = document.body
+    metadata = body.get("metadata") if isinstance(body, dict) else None
+    return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
+
+
+def _delete(fields: Fields) -> Act | None:
+    references: list[Reference] = []
+    subjects: list[Subject] = []
+    for path, value in fields.items("delete"):
+        if isinstance(value, dict):
+            inner = Fields(fields.source, path, value)
+            selector = inner.read("pods", parse_selector, None)
+            subjects.append(Subject(selector, inner.read("namespace", text, "")))
+            inner.finish()
+            if selector is None and "pods" not in inner.given:
+                inner.wrong("must have pods, with a label selector")
+            continue
+        try:
+            references.append(parse_reference(value))
+        except FieldError as error:
+            fields.source.wrong(path, str(error))
+
+    def act(stage: Stage) -> None:
+        for reference in references:
+            stage.delete(reference.among(stage.simulation.api))
+        for subject in subjects:
+            stage.delete_pods(subject)
+
+    what = [*map(str, references), *("pods" for _ in subjects)]
+    return Act(f"delete {', '.join(what)}", act)
+
+
+def _scale(fields: Fields) -> Act | None:
+    inner = fields.inner("scale")
+    reference = inner.read("workload", parse_reference, None)
+    replicas = inner.read("replicas", whole_number, None)
+    inner.finish()
+    for name in ("workload", "replicas"):
+        if name not in inner.given:
+            inner.wrong("is missing", name)
+    if reference is None or replicas is None:
+        return None
+    return Act(
+        f"scale {reference} to {replicas}",
+        lambda stage: stage.workloads.scale(reference.among(stage.simulation.api), replicas),
+    )
+
+
+def _on_nodes(name: str, do: Callable[[Stage, NodeChoice], None]) -> Callable[[Fields], Act | None]:
+    def read(fields: Fields) -> Act | None:
+        choice = fields.read(name, parse_nodes, None)
+        if choice is None:
+            return None
+        return Act(f"{name} {choice.text}", lambda stage: do(stage, choice))
+
+    return read
+
+
+def _wait(fields: Fields) -> Act | None:
+    length_s = fields.read("wait", seconds, 0.0)
+    return Act(f"wait {length(length_s)}", lambda stage: stage.wait(stage.now_s + length_s))
+
+
+def _wait_until(fields: Fields) -> Act | None:
+    timeout_s = fields.read("timeout", seconds, DEFAULT_TIMEOUT_S)
+    expectations = [check.expectation for check in read_checks(fields, "waitUntil")]
+
+    def act(stage: Stage) -> Difference | None:
+        for expectation in expectations:
+            difference = stage.wait_until(expectation, timeout_s)
+            if difference is not None:
+                return waited_for(timeout_s, difference)
+        return None
+
+    return Act(f"wait until {' and '.join(each.text for each in expectations)}", act)
+
+
+_ACTS: dict[str, Callable[[Fields], Act | None]] = {
+    "apply": _apply,
+    "delete": _delete,
+    "scale": _scale,
+    "cordon": _on_nodes("cordon", Stage.cordon),
+    "uncordon": _on_nodes("uncordon", Stage.uncordon),
+    "drain": _on_nodes("drain", Stage.drain),
+    "fail": _on_nodes("fail", lambda stage, choice: stage.fail(stage.chosen(choice))),
+    "recover": _on_nodes("recover", Stage.recover),
+    "wait": _wait,
+    "waitUntil": _wait_until,
+}
+
+
+def check_time(stage: Stage, at_s: float) -> None:
+    """Raises InputError if that moment has passed."""
+    if at_s < stage.now_s:
+        raise InputError([f"{length(at_s)} has passed: it is {length(stage.now_s)} by now"])

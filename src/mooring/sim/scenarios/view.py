@@ -1,0 +1,106 @@
+"""A simulated cluster as expectations see it: its pods, where they are, and why some are nowhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+from mooring.objects.selectors import Selector
+from mooring.sim.report import Pending, pending_of
+from mooring.sim.scenarios.references import Reference
+from mooring.sim.scenarios.workloads import pods_under
+from mooring.sim.simulation import Simulation
+from mooring.sim.story import Eviction
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Which pods an expectation is about: all that agree with everything that is given."""
+
+    selector: Selector | None = None
+    namespace: str = ""
+    owner: Reference | None = None
+    #: `namespace/name` of a single pod.
+    pod: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PodLine:
+    """A pod in a difference: where it is, or why it is nowhere."""
+
+    pod: str
+    node: str = ""
+    #: Of a pending pod, what the scheduler says.
+    why: str = ""
+
+    def __str__(self) -> str:
+        if self.node:
+            return f"{self.pod} on {self.node}" + (f", {self.why}" if self.why else "")
+        return f"{self.pod} {self.why}" if self.why else self.pod
+
+
+class View:
+    """The cluster at one moment; make another once time has passed."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.simulation = simulation
+
+    @cached_property
+    def pods(self) -> list[Pod]:
+        """Those that are not on their way out, by name."""
+        there = (pod for pod in self.simulation.api.all(Pod) if not pod.terminating)
+        return sorted(there, key=lambda pod: pod.key)
+
+    @cached_property
+    def nodes(self) -> dict[str, Node]:
+        return {node.name: node for node in self.simulation.api.all(Node)}
+
+    def subjects(self, subject: Subject) -> list[Pod]:
+        """Raises InputError if the owner that is named does not exist."""
+        owned = self._owned(subject)
+        return [pod for pod in self.pods if _is_meant(pod, subject, owned)]
+
+    def evictions(self, subject: Subject) -> list[Eviction]:
+        """Of pods like these, since the scenario began. A pod's owner is not known any more."""
+        evictions = self.simulation.story.evictions
+        return [each for each in evictions if _is_meant(each.victim, subject, None)]
+
+    def _owned(self, subject: Subject) -> set[str] | None:
+        if subject.owner is None:
+            return None
+        api = self.simulation.api
+        return pods_under(api, subject.owner.among(api))
+
+    def node_of(self, pod: Pod) -> Node | None:
+        return self.nodes.get(pod.node_name)
+
+    def pending(self, pod: Pod) -> Pending:
+        return pending_of(self.simulation, pod)
+
+    def waited_s(self, pod: Pod) -> float | None:
+        """From its coming to its binding; None if it has no node."""
+        story = self.simulation.story
+        stay = story.stays.get(pod.uid)
+        if stay is None:
+            return 0.0 if pod.node_name else None
+        return stay.at_s - story.arrived_s.get(pod.uid, 0.0)
+
+    def line(self, pod: Pod) -> PodLine:
+        if pod.finished:
+            return PodLine(pod.key, pod.node_name, "finished")
+        if pod.node_name:
+            return PodLine(pod.key, pod.node_name)
+        pending = self.pending(pod)
+        plugins = f" [{', '.join(pending.plugins)}]" if pending.plugins else ""
+        return PodLine(pod.key, "", f"pending ({pending.state}): {pending.message}{plugins}")
+
+
+def _is_meant(pod: Pod, subject: Subject, owned: set[str] | None) -> bool:
+    return (
+        (not subject.pod or pod.key == subject.pod)
+        and (not subject.namespace or pod.namespace == subject.namespace)
+        and (subject.selector is None or subject.selector.matches(pod.labels))
+        and (owned is None or pod.key in owned)
+    )

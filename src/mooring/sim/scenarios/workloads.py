@@ -1,0 +1,324 @@
+"""Controllers at work: while a scenario runs, workloads have the pods that they want.
+
+`made_by_controllers` knows what is missing and makes it; here stands when to ask it, and which pods go if
+there are too many. As upstream, roughly:
+
+- of a ReplicaSet, a ReplicationController or a Job go first the pods without a node, then those with the
+  lower `controller.kubernetes.io/pod-deletion-cost`, then those that share their node with most others of the
+  set, then the youngest;
+- of a StatefulSet go the highest ordinals;
+- a Deployment hands its number on to its ReplicaSets. A changed template makes another ReplicaSet and empties
+  the others at once: rollouts are not played step by step. StatefulSets and DaemonSets renew all their pods;
+- pods of an object that is deleted go with it, and a pod that went is never taken for its replacement.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from mooring.errors import InputError
+from mooring.objects import daemons
+from mooring.objects.controllers import (
+    POD_INDEX,
+    REVISION,
+    active,
+    made_by_controllers,
+    revision,
+    wanted_pods,
+)
+from mooring.objects.defaults import Defaults
+from mooring.objects.generated_names import generated_uid
+from mooring.objects.kinds import (
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
+from mooring.objects.meta import KubeObject
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
+from mooring.sim.api import SimApi
+from mooring.sim.simulation import Simulation
+
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+
+Workload = Deployment | ReplicaSet | ReplicationController | StatefulSet | DaemonSet | Job | CronJob
+_SCALABLE = (Deployment, ReplicaSet, ReplicationController, StatefulSet, Job)
+#: What a pod may not be changed in once it is there, so that it is told and not done silently.
+_IMMUTABLE = (PersistentVolume, PersistentVolumeClaim, Job, CronJob)
+
+
+class Workloads:
+    """The controllers of a simulated cluster; they watch its API."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._api = simulation.api
+        self._loop = simulation.loop
+        #: Pods that went, as if they had failed: their names are not given again.
+        self._gone: list[Pod] = []
+        self._uids: set[str] = set()
+        self._planned = False
+        self._api.watch(self)
+
+    # What users do
+
+    def apply(self, obj: KubeObject) -> None:
+        """Create the object, or change the one of that name. Raises InputError if that cannot be."""
+        old = self._api.get(type(obj), obj.key)
+        if old is None:
+            self._api.create(self._fresh(obj))
+            return
+        changed = _changed(old, obj)
+        if changed is old:
+            return
+        self._api.update(changed)
+        if _template(old) != _template(changed):
+            self._renew(changed)
+
+    def scale(self, obj: KubeObject, replicas: int) -> None:
+        """Raises InputError if the object cannot be scaled."""
+        if not isinstance(obj, _SCALABLE):
+            kinds = ", ".join(kind.__name__ for kind in _SCALABLE)
+            raise InputError([f"a {obj.kind} cannot be scaled; {kinds} can"])
+        field = "parallelism" if isinstance(obj, Job) else "replicas"
+        spec: Any = replace(obj.spec, **{field: replicas})
+        self._api.update(replace(obj, spec=spec))
+
+    def delete(self, obj: KubeObject) -> None:
+        """With everything that it controls; pods get their grace period."""
+        if isinstance(obj, Pod):
+            self._api.terminate(obj)
+            return
+        children = _Children(self._api).of(obj)
+        self._api.delete(obj)
+        for child in children:
+            self.delete(child)
+
+    # What the API shows
+
+    def added(self, obj: KubeObject) -> None:
+        if isinstance(obj, Workload | Node) or (isinstance(obj, Pod) and _has_own_claims(obj)):
+            self._plan()
+        if isinstance(obj, Pod):
+            self._uids.add(obj.uid)
+
+    def updated(self, old: KubeObject, new: KubeObject) -> None:
+        if isinstance(old, Pod) and isinstance(new, Pod):
+            if active(old) and not active(new) and new.metadata.controller is not None:
+                self._plan()
+        elif isinstance(new, Workload):
+            self._plan()
+        elif isinstance(old, Node) and isinstance(new, Node):
+            if old.labels != new.labels or old.taints != new.taints:
+                self._plan()
+
+    def deleted(self, obj: KubeObject) -> None:
+        if isinstance(obj, Pod):
+            owner = obj.metadata.controller
+            # A StatefulSet gives its names again.
+            if owner is not None and owner.kind != "StatefulSet":
+                self._gone.append(obj.with_status(phase="Failed"))
+        if isinstance(obj, Pod | Node):
+            self._plan()
+
+    # What the controllers do
+
+    def _plan(self) -> None:
+        """All that changes at one moment is looked at once."""
+        if not self._planned:
+            self._planned = True
+            self._loop.call_soon(self._reconcile)
+
+    def _reconcile(self) -> None:
+        self._planned = False
+        self._hand_on()
+        children = _Children(self._api)
+        nodes = {node.name: node for node in self._api.all(Node)}
+        for workload in self._workloads():
+            for pod in _surplus(workload, children.pods_of(workload), nodes):
+                self._api.terminate(pod)
+        self._make_missing()
+
+    def _workloads(self) -> Iterator[Workload]:
+        for obj in self._api.all(KubeObject):
+            if isinstance(obj, Workload):
+                yield obj
+
+    def _make_missing(self) -> None:
+        objects = [*self._api.all(KubeObject), *self._gone]
+        defaults = Defaults(objects)
+        for made in made_by_controllers(objects, admit=defaults.spec):
+            for obj in made:
+                self._api.create(self._fresh(defaults.of(obj)))
+
+    def _fresh(self, obj: KubeObject) -> KubeObject:
+        """A pod under a name that was there before is another pod."""
+        if not isinstance(obj, Pod):
+            return obj
+        uid, again = obj.uid, 0
+        while uid in self._uids:
+            again += 1
+            uid = generated_uid("", "Pod", obj.namespace, f"{obj.name} {again}")
+        return obj if uid == obj.uid else replace(obj, metadata=replace(obj.metadata, uid=uid))
+
+    def _hand_on(self) -> None:
+        """Of a Deployment's number that its ReplicaSets do not add up to, the newest has the rest."""
+        children = _Children(self._api)
+        for deployment in self._api.all(Deployment):
+            sets = sorted(children.sets_of(deployment), key=revision)
+            left = 1 if deployment.spec.replicas is None else deployment.spec.replicas
+            if not sets or sum(each.spec.replicas or 0 for each in sets) == left:
+                continue
+            for each in sets[:-1]:
+                kept = min(each.spec.replicas or 0, left)
+                left -= kept
+                self._resize(each, kept)
+            self._resize(sets[-1], left)
+
+    def _resize(self, replica_set: ReplicaSet, replicas: int) -> None:
+        if replica_set.spec.replicas != replicas:
+            spec = replace(replica_set.spec, replicas=replicas)
+            self._api.update(replace(replica_set, spec=spec))
+
+    # Templates that change
+
+    def _renew(self, obj: KubeObject) -> None:
+        if isinstance(obj, Deployment):
+            self._roll_out(obj)
+        elif isinstance(obj, StatefulSet | DaemonSet):
+            for pod in _Children(self._api).pods_of(obj):
+                self._api.terminate(pod)
+
+    def _roll_out(self, deployment: Deployment) -> None:
+        sets = _Children(self._api).sets_of(deployment)
+        (made,) = (
+            obj for obj in made_by_controllers([deployment])[0] if isinstance(obj, ReplicaSet)
+        )
+        number = 1 + max(map(revision, sets), default=0)
+        known = self._api.get(ReplicaSet, made.key) or self._api.create(made)
+        annotations = {**known.metadata.annotations, REVISION: str(number)}
+        metadata = replace(known.metadata, annotations=annotations)
+        spec = replace(known.spec, replicas=made.spec.replicas)
+        self._api.update(replace(known, metadata=metadata, spec=spec))
+        for each in sets:
+            if each.key != made.key:
+                self._resize(each, 0)
+
+
+class _Children:
+    """Who belongs to whom, at one moment; by names, as files seldom have UIDs."""
+
+    def __init__(self, api: SimApi) -> None:
+        self._by_owner: dict[tuple[str, str, str], list[KubeObject]] = defaultdict(list)
+        for obj in api.all(KubeObject):
+            owner = obj.metadata.controller
+            if owner is not None:
+                self._by_owner[obj.namespace, owner.kind, owner.name].append(obj)
+
+    def of(self, obj: KubeObject) -> list[KubeObject]:
+        return self._by_owner.get((obj.namespace, obj.kind, obj.name), [])
+
+    def pods_of(self, obj: KubeObject) -> list[Pod]:
+        """In the order they were made."""
+        return [child for child in self.of(obj) if isinstance(child, Pod)]
+
+    def sets_of(self, deployment: Deployment) -> list[ReplicaSet]:
+        return [child for child in self.of(deployment) if isinstance(child, ReplicaSet)]
+
+
+def pods_under(api: SimApi, obj: KubeObject) -> set[str]:
+    """The keys of the pods that the object controls, through whatever stands between."""
+    children = _Children(api)
+    found: set[str] = set()
+    waiting = [obj]
+    while waiting:
+        for child in children.of(waiting.pop()):
+            if isinstance(child, Pod):
+                found.add(child.key)
+            else:
+                waiting.append(child)
+    return found
+
+
+# Who goes
+
+
+def _surplus(workload: Workload, pods: Sequence[Pod], nodes: dict[str, Node]) -> Sequence[Pod]:
+    at_work = [pod for pod in pods if active(pod)]
+    match workload:
+        case ReplicaSet() | ReplicationController():
+            wanted = 1 if workload.spec.replicas is None else workload.spec.replicas
+            return _first_to_go(at_work)[: max(len(at_work) - wanted, 0)]
+        case Job() if not workload.finished:
+            wanted = 0 if workload.spec.suspend else wanted_pods(workload, pods)
+            return _first_to_go(at_work)[: max(len(at_work) - wanted, 0)]
+        case StatefulSet():
+            wanted = 1 if workload.spec.replicas is None else workload.spec.replicas
+            end = workload.spec.ordinals.start + wanted
+            return [pod for pod in at_work if _ordinal(pod) >= end]
+        case DaemonSet() if workload.spec.template is not None:
+            spec = daemons.tolerant(workload.spec.template.spec)
+            unwanted = {name for name, node in nodes.items() if not daemons.runs_on(spec, node)}
+            return [
+                pod
+                for pod in at_work
+                if (target := daemons.target(pod)) in unwanted or (target and target not in nodes)
+            ]
+    return []
+
+
+def _first_to_go(pods: Sequence[Pod]) -> list[Pod]:
+    shared = Counter(pod.node_name for pod in pods)
+    age = {pod.uid: i for i, pod in enumerate(pods)}
+
+    def rank(pod: Pod) -> tuple[bool, int, int, int]:
+        return bool(pod.node_name), _deletion_cost(pod), -shared[pod.node_name], -age[pod.uid]
+
+    return sorted(pods, key=rank)
+
+
+def _deletion_cost(pod: Pod) -> int:
+    text = pod.metadata.annotations.get(DELETION_COST, "")
+    return int(text) if text.removeprefix("-").isdecimal() else 0
+
+
+def _ordinal(pod: Pod) -> int:
+    text = pod.labels.get(POD_INDEX) or pod.name.rpartition("-")[2]
+    return int(text) if text.isdecimal() else -1
+
+
+# Changing what is there
+
+
+def _changed(old: KubeObject, new: KubeObject) -> KubeObject:
+    """The old object with what the new one says; the old one if that is nothing new."""
+    metadata = replace(old.metadata, labels=new.labels, annotations=new.metadata.annotations)
+    changed: Any = replace(new, metadata=metadata)
+    if isinstance(old, Pod) and isinstance(new, Pod):
+        if old.node_name and replace(new.spec, node_name=old.node_name) != old.spec:
+            raise InputError([f"pod {old.key} is on a node and cannot be changed; delete it first"])
+        spec = replace(new.spec, node_name=old.node_name)
+        changed = replace(changed, spec=spec, status=old.status)
+    elif hasattr(old, "status") and changed.status == type(changed.status)():
+        changed = replace(changed, status=old.status)
+    if changed == old:
+        return old
+    if isinstance(old, _IMMUTABLE):
+        raise InputError([f"{old.kind} {old.key} cannot be changed; delete it first"])
+    return changed  # type: ignore[no-any-return]
+
+
+def _template(obj: KubeObject) -> object:
+    return getattr(getattr(obj, "spec", None), "template", None)
+
+
+def _has_own_claims(pod: Pod) -> bool:
+    return not pod.node_name and any(volume.ephemeral is not None for volume in pod.spec.volumes)
