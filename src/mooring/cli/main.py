@@ -39,6 +39,14 @@ COMMANDS = {
         "mooring.cli.test:test",
         "Play scenarios, and say where they come out otherwise than expected.",
     ),
+    "ui": (
+        "mooring.cli.ui:ui",
+        "Show a cluster, its decisions and what would change them, on a page in the browser.",
+    ),
+    "report": (
+        "mooring.cli.report:report",
+        "Write the page of a cluster into one file, to be shared.",
+    ),
     "replay": (
         "mooring.cli.replay:replay",
         "Play a recorded cluster again, and measure it over virtual time.",

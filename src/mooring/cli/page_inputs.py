@@ -1,0 +1,107 @@
+"""What the page and the report are made from: files, a real cluster, or a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mooring.cli.cluster_options import NotInstalled
+from mooring.cli.inputs import (
+    ClusterInput,
+    cluster_input,
+    config_option,
+    duration,
+    naming,
+    read_cluster,
+    read_config,
+)
+from mooring.sim.simulation import SimOptions, Simulation
+from mooring.sim.traces.reading import read_trace
+
+if TYPE_CHECKING:
+    from mooring.web.origin import Origin
+    from mooring.web.premise import Premise
+
+Command = Callable[..., Any]
+
+_MISSING = (
+    "this command needs packages that are not installed ({}); install them with"
+    " pip install 'mooring[web]'"
+)
+
+
+def check_installed() -> None:
+    """Raises NotInstalled."""
+    try:
+        import aiohttp  # noqa: F401
+    except ImportError as error:
+        raise NotInstalled(_MISSING.format(error.name)) from error
+
+
+def page_input(command: Command) -> Command:
+    """What `read_page_input` takes: files, `--kubeconfig` or `--trace`, and how to run it."""
+    command = click.option(
+        "--until",
+        "until_s",
+        type=duration,
+        metavar="DURATION",
+        help="Simulate up to this virtual time: 1h30m, 90s or 5400. Otherwise until nothing can"
+        " change.",
+    )(command)
+    command = click.option(
+        "--seed", type=int, help="Spread ties between equally good nodes by this number."
+    )(command)
+    command = click.option(
+        "--trace",
+        type=click.Path(path_type=Path),
+        metavar="TRACE",
+        help="Play this trace instead of reading a cluster, as `mooring replay` does.",
+    )(command)
+    decorated: Command = cluster_input(config_option(command))
+    return decorated
+
+
+def read_page_input(
+    cluster: ClusterInput,
+    *,
+    config_path: str | None,
+    trace: Path | None,
+    seed: int | None,
+    until_s: float | None,
+) -> tuple[Origin, Premise]:
+    """Raises InputError, ConfigError, ApiError and CredentialsError."""
+    if trace is not None and (cluster.paths or cluster.kubeconfig is not None):
+        raise click.UsageError("a --trace has its own cluster; name no other one")
+    config = read_config(config_path)
+    with naming(config_path):
+        # Plugins have the last word on their arguments, and a mistake is best found before all else.
+        Simulation(SimOptions(config=config)).close()
+    origin, premise = _of_cluster(cluster) if trace is None else _of_trace(trace)
+    return origin, replace(premise, config=config, seed=seed, until_s=until_s)
+
+
+def _of_cluster(cluster: ClusterInput) -> tuple[Origin, Premise]:
+    from mooring.web.origin import Origin
+    from mooring.web.premise import Premise
+
+    manifests = read_cluster(cluster)
+    live = [cluster.context or "a real cluster"] if cluster.kubeconfig is not None else []
+    origin = Origin(
+        title=", ".join([*live, *cluster.paths]),
+        source="cluster" if live else "files",
+        warnings=tuple(manifests.warnings),
+        skipped=manifests.skipped,
+    )
+    return origin, Premise(tuple(manifests.objects))
+
+
+def _of_trace(path: Path) -> tuple[Origin, Premise]:
+    from mooring.web.origin import Origin
+    from mooring.web.premise import Premise
+
+    trace = read_trace(path)
+    return Origin(str(path), "trace", trace.notes), Premise.of_trace(trace)

@@ -1,0 +1,86 @@
+"""`mooring report`: the page of a cluster in one file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from mooring.cli import output
+from mooring.cli.inputs import ClusterInput, duration
+from mooring.cli.page_inputs import page_input, read_page_input
+from mooring.cli.progress import Progress
+from mooring.errors import InputError
+
+STDOUT = "-"
+
+
+@click.command()
+@page_input
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    required=True,
+    metavar="FILE",
+    help="Where to write, as report.html. - is standard output.",
+)
+@click.option(
+    "--budget",
+    "budget_s",
+    type=duration,
+    default="30s",
+    show_default=True,
+    metavar="DURATION",
+    help="How long to look for changes that would make pending pods fit, all together; 0 does not"
+    " look.",
+)
+def report(
+    cluster: ClusterInput,
+    config_path: str | None,
+    trace: Path | None,
+    seed: int | None,
+    until_s: float | None,
+    target: str,
+    budget_s: float,
+) -> None:
+    """Write the page of a cluster into one file, to be shared.
+
+    The file has the views of `mooring ui` and all they show: the map, the pending pods with what would
+    make them fit, every moment of the simulation. It needs no server and loads nothing. Names and
+    labels are in it as they are in the cluster; think of that before you pass it on.
+
+    Exits 0 if the file was written, 2 if the input cannot be used.
+
+    \b
+    Examples:
+      mooring report -f cluster/ -o report.html
+      mooring report --kubeconfig ~/.kube/config --config scheduler.yaml -o report.html
+    """
+    from mooring.web.report import write_report
+
+    origin, premise = read_page_input(
+        cluster, config_path=config_path, trace=trace, seed=seed, until_s=until_s
+    )
+    with Progress("making the report") as progress:
+        text = write_report(
+            origin,
+            premise,
+            budget_s=budget_s,
+            on_progress=lambda _, done, total: progress.update(done, total),
+        )
+    _write(target, text)
+    sys.exit(0)
+
+
+def _write(target: str, text: str) -> None:
+    if target == STDOUT:
+        output.write(text)
+        return
+    try:
+        Path(target).write_text(text, "utf-8")
+    except OSError as error:
+        raise InputError([f"{target}: cannot be written: {error.strerror or error}"]) from error
+    size = len(text) / 1e6
+    click.echo(f"wrote {target} ({size:.1f} MB)", err=True)

@@ -1,0 +1,1 @@
+"""The page: a server that shows in a browser what `explain`, `compare` and `simulate` say."""

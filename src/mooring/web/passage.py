@@ -1,0 +1,157 @@
+"""A run over virtual time: where pods were, what happened, and how full the cluster was along the way."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.explain.measures import ResourceMeasures, measure_amounts
+from mooring.objects.pod import Pod
+from mooring.objects.requests import PODS
+from mooring.web.chronicle import WAITING
+from mooring.web.codes import Codes
+from mooring.web.run import Run
+
+#: A year of a busy cluster has more events than a browser can hold.
+_MOST_EVENTS = 200_000
+#: How many moments are measured at most and at least; between the two, by how much there is to measure.
+_MOST_SAMPLES, _FEWEST_SAMPLES = 400, 40
+_MOST_CELLS = 40_000_000
+
+
+def passage_data(run: Run) -> dict[str, Any]:
+    chronicle = run.chronicle
+    return {
+        "endSeconds": run.report.elapsed_s,
+        "start": chronicle.start,
+        "changes": {
+            "atSeconds": _rounded(chronicle.at_s),
+            "pod": chronicle.pods,
+            "node": chronicle.moved_to,
+        },
+        "samples": _samples(run),
+        "events": _events(run),
+    }
+
+
+def _rounded(times: Sequence[float]) -> list[float]:
+    return [round(each, 6) for each in times]
+
+
+# Events
+
+
+def _events(run: Run) -> dict[str, Any]:
+    timeline, chronicle = run.simulation.story.timeline, run.chronicle
+    shown = timeline[:_MOST_EVENTS]
+    kinds: Codes[str] = Codes()
+    strings: Codes[str] = Codes()
+    strings.code("")
+    columns = {
+        "step": [bisect_right(chronicle.told, i) for i in range(len(shown))],
+        "atSeconds": _rounded([each.at_s for each in shown]),
+        "kind": [kinds.code(each.what.value) for each in shown],
+        "pod": [chronicle.pod_index.get(each.pod, -1) for each in shown],
+        "node": [chronicle.node_index.get(each.node, -1) for each in shown],
+        "message": [strings.code(each.message) for each in shown],
+    }
+    return {
+        **columns,
+        "kinds": kinds.values,
+        "strings": strings.values,
+        "leftOut": len(timeline) - len(shown),
+    }
+
+
+# Measures
+
+
+def _samples(run: Run) -> dict[str, Any]:
+    steps = _moments(run)
+    states = list(_states_at(run, steps))
+    at_s = [0.0, *run.chronicle.at_s]
+    evicted = sorted(each.at_s for each in run.simulation.story.evictions)
+    finished = sorted(run.simulation.story.finished_s.values())
+    times = [at_s[step] for step in steps]
+    return {
+        "step": steps,
+        "atSeconds": _rounded(times),
+        "running": [state.running for state in states],
+        "pending": [state.pending for state in states],
+        "preempted": [bisect_right(evicted, each) for each in times],
+        "finished": [bisect_right(finished, each) for each in times],
+        "nodesInUse": [state.nodes_in_use for state in states],
+        "resources": {
+            resource: {
+                kind: [getattr(state.resources[i], kind) for state in states]
+                for kind in ("utilisation", "imbalance", "fragmentation")
+            }
+            for i, resource in enumerate(run.shapes.resources)
+        },
+    }
+
+
+def _moments(run: Run) -> list[int]:
+    """Steps, evenly spread over time and over the changes: often they all fall into one second."""
+    at_s = run.chronicle.at_s
+    count = _how_many(run) // 2
+    last = len(at_s)
+    by_step = {round(i * last / max(count - 1, 1)) for i in range(count)}
+    end_s = at_s[-1] if at_s else 0.0
+    by_time = {bisect_right(at_s, i * end_s / max(count - 1, 1)) for i in range(count)}
+    return sorted(by_step | by_time | {0, last})
+
+
+def _how_many(run: Run) -> int:
+    cells = len(run.shapes.weights) * len(run.shapes.resources) * len(run.chronicle.node_index)
+    return max(_FEWEST_SAMPLES, min(_MOST_SAMPLES, _MOST_CELLS // max(cells, 1)))
+
+
+class _State:
+    def __init__(
+        self, resources: tuple[ResourceMeasures, ...], counts: NDArray[np.int64], pending: int
+    ) -> None:
+        self.resources = resources
+        self.running = int(counts.sum())
+        self.nodes_in_use = int(np.count_nonzero(counts))
+        self.pending = pending
+
+
+def _states_at(run: Run, steps: Sequence[int]) -> Iterator[_State]:
+    chronicle, resources = run.chronicle, run.shapes.resources
+    allocatable = _allocatable(run)
+    held = _held(run.pods, resources)
+    places = np.array(chronicle.start, np.int64)
+    pods, moved_to = np.array(chronicle.pods, np.int64), np.array(chronicle.moved_to, np.int64)
+    done = 0
+    for step in steps:
+        # Of a pod that moved twice, the later move is made last.
+        places[pods[done:step]] = moved_to[done:step]
+        done = step
+        placed = np.flatnonzero(places >= 0)
+        counts = np.bincount(places[placed], minlength=allocatable.shape[1]).astype(np.int64)
+        requested = np.zeros_like(allocatable)
+        for r in range(len(resources)):
+            np.add.at(requested[r], places[placed], held[r, placed])
+        pending = int(np.count_nonzero(places == WAITING))
+        yield _State(measure_amounts(allocatable, requested, run.shapes), counts, pending)
+
+
+def _allocatable(run: Run) -> NDArray[np.int64]:
+    """int64[resource, node]."""
+    infos = [run.simulation.scheduler.cluster.infos[name] for name in run.chronicle.node_index]
+    rows = [
+        [info.allowed_pods if name == PODS else info.allocatable.get(name, 0) for info in infos]
+        for name in run.shapes.resources
+    ]
+    return np.array(rows, np.int64).reshape(len(rows), len(infos))
+
+
+def _held(pods: Sequence[Pod], resources: Sequence[str]) -> NDArray[np.int64]:
+    """int64[resource, pod]."""
+    rows = [[1 if name == PODS else pod.held.get(name, 0) for pod in pods] for name in resources]
+    return np.array(rows, np.int64).reshape(len(rows), len(pods))

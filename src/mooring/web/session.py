@@ -1,0 +1,483 @@
+"""What all tabs of the page look at: the runs, the work under way, and the processes that do it.
+
+    Run   running ─▶ ready            its worker stays, to be asked about pods
+             ├──▶ failed
+             └──▶ cancelled           its worker was ended
+
+The session decides nothing and computes nothing: it keeps what workers answered, and hands it out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import mooring
+from mooring.errors import MooringError
+from mooring.web.messages import Progress
+from mooring.web.origin import Origin
+from mooring.web.premise import premise_path
+from mooring.web.run import Moment
+from mooring.web.what_if import Applied, Named, WhatIf
+from mooring.web.worker_process import Gone, Refused, WorkerProcess
+
+#: A run of 50,000 pods takes half a gigabyte: of more runs than these, the one asked least recently is let
+#: go, and run again if someone asks about its pods.
+_MOST_WARM = 4
+_MOST_JOBS = 50
+_MOST_PAGES = 64
+MOST_RUNS = 50
+DEFAULT_BUDGET_S, MOST_BUDGET_S = 2.0, 60.0
+
+BASE_NAME = "as it is"
+
+
+class NotReady(MooringError):
+    """The answer is not there: the work is under way, failed or cancelled."""
+
+    def __init__(self, message: str, problems: list[dict[str, Any]] | None = None) -> None:
+        super().__init__(message)
+        self.problems = problems or []
+
+
+class Missing(MooringError):
+    """There is no such run or job."""
+
+
+@dataclass(slots=True)
+class Job:
+    """Work that takes longer."""
+
+    id: int
+    kind: str
+    run: int
+    title: str
+    state: str = "running"
+    done: int = 0
+    total: int | None = None
+    phase: str = "starting"
+    problems: list[dict[str, Any]] = field(default_factory=list)
+    result: bytes | None = None
+    #: Of counterfactuals: what can be made true.
+    answers: list[Applied] = field(default_factory=list)
+    #: What the job is about: asked again, it is this job that has the answer.
+    about: tuple[object, ...] = ()
+    break_off: Callable[[], Coroutine[Any, Any, None]] | None = None
+    task: asyncio.Task[None] | None = None
+
+    def to_data(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "run": self.run,
+            "title": self.title,
+            "state": self.state,
+            "done": self.done,
+            "total": self.total,
+            "phase": self.phase,
+            "problems": self.problems,
+        }
+
+
+@dataclass(slots=True)
+class RunEntry:
+    """A run as the session knows it."""
+
+    id: int
+    name: str
+    premise: Path
+    base: int | None = None
+    changes: tuple[str, ...] = ()
+    state: str = "running"
+    job: int = 0
+    problems: list[dict[str, Any]] = field(default_factory=list)
+    summary: dict[str, Any] | None = None
+    worker: WorkerProcess | None = None
+    #: What was asked before, as it was answered.
+    kept: dict[str, bytes] = field(default_factory=dict)
+    pages: dict[str, bytes] = field(default_factory=dict)
+    #: One question at a time may bring the worker back, or look at a moment of the run.
+    waking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    looking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    last_asked: int = 0
+
+    def to_data(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "name": self.name,
+            "base": self.base,
+            "changes": list(self.changes),
+            "state": self.state,
+            "job": self.job,
+            "problems": self.problems,
+            "summary": self.summary,
+        }
+
+
+class Session:
+    """Made by `open`, ended by `close`."""
+
+    def __init__(self, origin: Origin, folder: Path, desk: WorkerProcess) -> None:
+        self._origin = origin
+        self._folder = folder
+        #: Answers what needs no run: texts, checks, and the premises of other runs.
+        self._desk = desk
+        self._runs: dict[int, RunEntry] = {}
+        self._jobs: dict[int, Job] = {}
+        self._made_runs = 0
+        self._made_jobs = 0
+        self._made_premises = 0
+        self._questions = 0
+        self.version = 0
+        self._change = asyncio.Event()
+
+    @classmethod
+    async def open(cls, origin: Origin, folder: Path) -> Session:
+        """The folder is one of `put_down`. The first run starts at once."""
+        session = cls(origin, folder, await WorkerProcess.start())
+        session._start_run(RunEntry(session._next_run(), BASE_NAME, session._premise_path()))
+        return session
+
+    async def close(self) -> None:
+        for job in list(self._jobs.values()):
+            await self.cancel(job.id)
+        workers = [run.worker for run in self._runs.values() if run.worker is not None]
+        await asyncio.gather(self._desk.end(), *(worker.end() for worker in workers))
+
+    # What everyone sees
+
+    def to_data(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "mooring": mooring.__version__,
+            **self._origin.to_data(),
+            "report": False,
+            "runs": [run.to_data() for run in self._runs.values()],
+            "jobs": [job.to_data() for job in self._jobs.values()],
+        }
+
+    async def change_after(self, version: int) -> None:
+        """Until the session is another one than that of the version."""
+        while self.version <= version:
+            await self._change.wait()
+
+    def _changed(self) -> None:
+        self.version += 1
+        self._change.set()
+        self._change = asyncio.Event()
+
+    # Questions about a run; all raise Missing, NotReady, Refused or Gone
+
+    async def map(self, number: int) -> bytes:
+        return self._ready(number).kept["map"]
+
+    async def time(self, number: int) -> bytes:
+        run = self._ready(number)
+        if "time" not in run.kept:
+            run.kept["time"] = await self._asked(run, "time")
+        return run.kept["time"]
+
+    async def pod(self, number: int, key: str) -> bytes:
+        run = self._ready(number)
+        if key not in run.pages:
+            answer = await self._asked(run, "pod", key=key, seen=None)
+            if isinstance(answer, Moment):
+                answer = await self._looked_at(run, key, answer)
+            while len(run.pages) >= _MOST_PAGES:
+                del run.pages[next(iter(run.pages))]
+            run.pages[key] = answer
+        return run.pages[key]
+
+    async def config(self, number: int) -> bytes:
+        run = self._run(number)
+        answer: bytes = await self._at_desk("config", premise=run.premise)
+        return answer
+
+    async def manifest(self, number: int, named: Named) -> bytes:
+        run = self._run(number)
+        answer: bytes = await self._at_desk("manifest", premise=run.premise, named=named)
+        return answer
+
+    async def check(self, number: int, *, config: str, objects: str) -> bytes:
+        run = self._run(number)
+        answer: bytes = await self._at_desk(
+            "check", premise=run.premise, config=config, objects=objects
+        )
+        return answer
+
+    def result(self, number: int) -> bytes:
+        job = self._job(number)
+        if job.state == "running":
+            raise NotReady("this is still being worked on")
+        if job.result is None and job.state == "done":
+            raise Missing("this job has no result of its own")
+        if job.result is None:
+            raise NotReady(f"this job has {job.state}", job.problems)
+        return job.result
+
+    # Work
+
+    async def what_if(
+        self, base: int, what_if: WhatIf, *, name: str, counterfactual: tuple[int, int] | None
+    ) -> RunEntry:
+        """Another run."""
+        if len(self._runs) >= MOST_RUNS:
+            raise NotReady(f"there are {MOST_RUNS} runs; forget some of them first")
+        origin, target = self._run(base), self._premise_path()
+        applied = None if counterfactual is None else self._answer(*counterfactual)
+        changes: tuple[str, ...] = await self._at_desk(
+            "derive",
+            premise=origin.premise,
+            what_if=what_if,
+            counterfactual=applied,
+            target=target,
+        )
+        number = self._next_run()
+        run = RunEntry(number, name or _title(changes), target, base=base, changes=changes)
+        self._start_run(run)
+        return run
+
+    def counterfactuals(self, number: int, pod: str, budget_s: float) -> Job:
+        run = self._ready(number)
+        about = ("counterfactuals", number, pod, budget_s)
+        known = self._about(about)
+        if known is not None:
+            return known
+        job = self._new_job("counterfactuals", run.id, f"what would make {pod} fit", about)
+        job.task = asyncio.create_task(self._counterfactuals(job, run, pod, budget_s))
+        return job
+
+    def compare(self, first: int, second: int) -> Job:
+        runs = self._ready(first), self._ready(second)
+        about = ("compare", first, second)
+        known = self._about(about)
+        if known is not None:
+            return known
+        title = f"{runs[0].name} and {runs[1].name}"
+        job = self._new_job("compare", second, title, about)
+        job.task = asyncio.create_task(self._compare(job, *runs))
+        return job
+
+    async def cancel(self, number: int) -> None:
+        job = self._job(number)
+        if job.state == "running":
+            job.state = "cancelled"
+            if job.break_off is not None:
+                await job.break_off()
+        if job.task is not None:
+            # It ends by itself once nobody works on it.
+            await asyncio.gather(job.task, return_exceptions=True)
+
+    async def forget(self, number: int) -> None:
+        run = self._run(number)
+        if run.base is None:
+            raise NotReady("the first run cannot be forgotten: all others come from it")
+        await self.cancel(run.job)
+        if run.worker is not None:
+            await run.worker.end()
+        del self._runs[number]
+        await asyncio.to_thread(run.premise.unlink, missing_ok=True)
+        self._changed()
+
+    async def settled(self, job: Job) -> None:
+        """Until the job is over."""
+        if job.task is not None:
+            await asyncio.gather(job.task, return_exceptions=True)
+
+    def job(self, number: int) -> Job:
+        return self._job(number)
+
+    # The work itself
+
+    def _start_run(self, run: RunEntry) -> None:
+        self._runs[run.id] = run
+        job = self._new_job("run", run.id, run.name, ())
+        run.job = job.id
+        job.task = asyncio.create_task(self._play(job, run))
+
+    async def _play(self, job: Job, run: RunEntry) -> None:
+        worker = run.worker = await self._worker_for(job)
+        async with _Outcome(self, job):
+            asked = worker.ask("run", premise=run.premise, on_progress=self._noting(job))
+            run.summary = await asked.reply
+            run.kept["map"] = await worker.ask("map", run=run.id).reply
+            await self._let_go()
+        run.state = "ready" if job.state == "done" else job.state
+        run.problems = job.problems
+        if run.state != "ready":
+            run.worker = None
+            await worker.end()
+        self._changed()
+
+    async def _counterfactuals(self, job: Job, run: RunEntry, pod: str, budget_s: float) -> None:
+        async with _Outcome(self, job):
+            worker = await self._awake(run)
+            if job.state == "cancelled":
+                return
+            asked = worker.ask("counterfactuals", run=run.id, key=pod, budget_s=budget_s)
+
+            async def break_off() -> None:
+                worker.cancel(asked)
+
+            job.break_off = break_off
+            job.result, job.answers = await asked.reply
+
+    async def _compare(self, job: Job, first: RunEntry, second: RunEntry) -> None:
+        worker = await self._worker_for(job)
+        async with _Outcome(self, job):
+            asked = worker.ask(
+                "compare",
+                runs=(first.id, second.id),
+                names=(first.name, second.name),
+                premises=(first.premise, second.premise),
+                on_progress=self._noting(job),
+            )
+            job.result = await asked.reply
+        await worker.end()
+
+    def _noting(self, job: Job) -> Callable[[Progress], None]:
+        def note(progress: Progress) -> None:
+            job.done, job.total, job.phase = progress.done, progress.total, progress.phase
+            self._changed()
+
+        return note
+
+    # Workers
+
+    async def _worker_for(self, job: Job) -> WorkerProcess:
+        """One that is ended if the job is cancelled, even before there is anything to end."""
+        worker = await WorkerProcess.start()
+        job.break_off = worker.end
+        if job.state == "cancelled":
+            await worker.end()
+        return worker
+
+    async def _asked(self, run: RunEntry, name: str, **arguments: Any) -> Any:
+        """Once more if the worker was let go, or died, just then."""
+        try:
+            return await (await self._awake(run)).ask(name, **arguments).reply
+        except Gone:
+            return await (await self._awake(run)).ask(name, **arguments).reply
+
+    async def _at_desk(self, name: str, **arguments: Any) -> Any:
+        """A text may be so bad that reading it ends the process; others can be read all the same."""
+        if not self._desk.alive:
+            self._desk = await WorkerProcess.start()
+        return await self._desk.ask(name, **arguments).reply
+
+    async def _awake(self, run: RunEntry) -> WorkerProcess:
+        """The run's worker; run again if it was let go."""
+        self._questions += 1
+        run.last_asked = self._questions
+        async with run.waking:
+            if run.worker is None or not run.worker.alive:
+                run.worker = await WorkerProcess.start()
+                await run.worker.ask("run", premise=run.premise).reply
+                await self._let_go()
+            return run.worker
+
+    async def _let_go(self) -> None:
+        warm = [
+            run for run in self._runs.values() if run.worker is not None and run.state == "ready"
+        ]
+        for run in sorted(warm, key=lambda each: each.last_asked)[: -(_MOST_WARM - 1)]:
+            worker, run.worker = run.worker, None
+            assert worker is not None
+            await worker.end()
+
+    async def _looked_at(self, run: RunEntry, key: str, moment: Moment) -> bytes:
+        """By a process of its own: the run's worker goes on answering."""
+        async with run.looking:
+            looker = await WorkerProcess.start()
+            try:
+                seen = await looker.ask("look", premise=run.premise, moment=moment).reply
+            finally:
+                await looker.end()
+        answer: bytes = await self._asked(run, "pod", key=key, seen=seen)
+        return answer
+
+    # Books
+
+    def _run(self, number: int) -> RunEntry:
+        if number not in self._runs:
+            raise Missing(f"there is no run {number}")
+        return self._runs[number]
+
+    def _ready(self, number: int) -> RunEntry:
+        run = self._run(number)
+        if run.state != "ready":
+            raise NotReady(f"run {number} is not ready: it is {run.state}", run.problems)
+        return run
+
+    def _job(self, number: int) -> Job:
+        if number not in self._jobs:
+            raise Missing(f"there is no job {number}")
+        return self._jobs[number]
+
+    def _answer(self, job: int, answer: int) -> Applied:
+        answers = self._job(job).answers
+        if not 0 <= answer < len(answers):
+            raise Missing(f"job {job} has no answer {answer}")
+        return answers[answer]
+
+    def _about(self, about: tuple[object, ...]) -> Job | None:
+        """The latest job about it, unless it came to nothing."""
+        for job in reversed(self._jobs.values()):
+            if job.about == about and job.state in ("running", "done"):
+                return job
+        return None
+
+    def _new_job(self, kind: str, run: int, title: str, about: tuple[object, ...]) -> Job:
+        self._made_jobs += 1
+        job = Job(self._made_jobs, kind, run, title, about=about)
+        self._jobs[job.id] = job
+        over = [each.id for each in self._jobs.values() if each.state != "running"]
+        for old in over[: max(len(self._jobs) - _MOST_JOBS, 0)]:
+            del self._jobs[old]
+        self._changed()
+        return job
+
+    def _next_run(self) -> int:
+        self._made_runs += 1
+        return self._made_runs
+
+    def _premise_path(self) -> Path:
+        self._made_premises += 1
+        return premise_path(self._folder, self._made_premises)
+
+
+class _Outcome:
+    """`async with`: whatever ends the work is written into its job."""
+
+    def __init__(self, session: Session, job: Job) -> None:
+        self._session = session
+        self._job = job
+
+    async def __aenter__(self) -> None:
+        return None
+
+    async def __aexit__(self, kind: object, error: BaseException | None, _: object) -> bool:
+        job = self._job
+        if job.state == "cancelled":
+            job.result = None
+        elif error is None:
+            job.state = "done"
+            job.done = job.total or job.done
+        else:
+            job.state = "failed"
+            job.problems = _problems(error)
+        self._session._changed()
+        return isinstance(error, MooringError)
+
+
+def _problems(error: BaseException) -> list[dict[str, Any]]:
+    if isinstance(error, Refused) and error.refusal.problems:
+        return list(error.refusal.problems)
+    return [{"path": "", "line": None, "text": str(error) or type(error).__name__}]
+
+
+def _title(changes: tuple[str, ...]) -> str:
+    return ", ".join(changes[:2]) + (" …" if len(changes) > 2 else "") or "the same again"

@@ -1,0 +1,269 @@
+"""A process that works for the page: reads premises, runs them, and stays to be asked about what came of it.
+
+    server ── Question, Cancel ──▶ stdin    worker    stdout ── Progress…, Answer or Refusal ──▶ server
+
+One question at a time, in order. Everything that takes long happens here, so that the server always answers
+at once; and whatever is to be broken off is broken off by ending the process.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+from mooring.errors import ConfigError, InputError, MooringError
+from mooring.explain.explanation import CannotAnswer
+from mooring.explain.world import Look
+from mooring.web.cluster_map import map_data
+from mooring.web.comparison import comparison_data
+from mooring.web.messages import (
+    Answer,
+    Cancel,
+    Progress,
+    Question,
+    Refusal,
+    framed,
+    packed,
+    read_message,
+)
+from mooring.web.passage import passage_data
+from mooring.web.pod_page import pod_data
+from mooring.web.premise import Premise, read_premise, write_premise
+from mooring.web.run import Moment, Run, look_at
+from mooring.web.source_lines import Problem, located
+from mooring.web.what_if import (
+    Applied,
+    Named,
+    WhatIf,
+    apply,
+    config_text,
+    found_sentences,
+    object_text,
+    read_beside,
+    read_config,
+)
+
+_PROGRESS_EVERY_S = 0.1
+#: Objects that stay are not looked through for garbage again and again.
+_SELDOM = (200_000, 50, 50)
+#: How many premises are kept for questions about what is in them.
+_MOST_PREMISES = 2
+#: A pod that was placed is explained by a second run: here if the first was quicker, else elsewhere.
+_QUICK_S = 1.5
+
+
+class Worker:
+    """What it knows, and how it answers; `ANSWERS` lists the questions."""
+
+    def __init__(self, out: IO[bytes]) -> None:
+        self._out = out
+        self._premises: dict[Path, Premise] = {}
+        self._run: Run | None = None
+        self.questions: queue.SimpleQueue[Question] = queue.SimpleQueue()
+        self.cancelled: set[int] = set()
+        self._number = 0
+        self._next_progress_s = 0.0
+
+    def listen(self, pipe: IO[bytes]) -> None:
+        """In a thread of its own. Without its server, a worker has nothing to live for."""
+        while (message := read_message(pipe)) is not None:
+            if isinstance(message, Cancel):
+                self.cancelled.add(message.number)
+            else:
+                self.questions.put(message)
+        os._exit(0)
+
+    def answer(self, question: Question) -> None:
+        self._number = question.number
+        try:
+            value = ANSWERS[question.name](self, **question.arguments)
+            reply: Answer | Refusal = Answer(question.number, value)
+        except (InputError, ConfigError) as error:
+            reply = self._refusal(error.problems[0], [Problem(text) for text in error.problems])
+        except CannotAnswer as error:
+            reply = Refusal(question.number, str(error), missing=True)
+        except MooringError as error:
+            reply = self._refusal(str(error), [])
+        except Exception as error:
+            traceback.print_exc()
+            what = f"this is a bug in mooring: {type(error).__name__}: {error}"
+            reply = Refusal(question.number, what, bug=True)
+        self._send(reply)
+
+    def _refusal(self, message: str, problems: list[Problem]) -> Refusal:
+        return Refusal(self._number, message, tuple(each.to_data() for each in problems))
+
+    # What there is before anything is run
+
+    def config(self, *, premise: Path) -> bytes:
+        return packed({"text": config_text(self._premise(premise))})
+
+    def manifest(self, *, premise: Path, named: Named) -> bytes:
+        text = object_text(self._premise(premise), named)
+        if text is None:
+            raise CannotAnswer(f"there is no {named.kind} {named.key!r} in this run")
+        return packed({"text": text})
+
+    def check(self, *, premise: Path, config: str, objects: str) -> bytes:
+        problems: list[Problem] = []
+        found: list[str] = []
+        try:
+            if config:
+                read_config(config)
+            if objects:
+                known = self._premise(premise).objects
+                found = found_sentences(read_beside(objects, known), known)
+        except (InputError, ConfigError) as error:
+            problems = located(error.problems, config or objects)
+        except MooringError as error:
+            problems = [Problem(str(error))]
+        data = [each.to_data() for each in problems]
+        return packed({"ok": not problems, "problems": data, "found": found})
+
+    def derive(
+        self, *, premise: Path, what_if: WhatIf, counterfactual: Applied | None, target: Path
+    ) -> tuple[str, ...]:
+        """Writes the premise of another run; returns its changes in sentences."""
+        outcome = apply(self._premise(premise), what_if, counterfactual)
+        write_premise(outcome.premise, target)
+        return outcome.changes
+
+    # Running
+
+    def run(self, *, premise: Path) -> dict[str, object]:
+        started_from = self._premise(premise)
+        waiting = sum(1 for pod in started_from.pods if not pod.node_name and not pod.finished)
+        gc.freeze()
+        _step_back()
+        self._run = Run.of(
+            started_from,
+            lambda attempts: self._progress(min(attempts, waiting), waiting, "placing pods"),
+        )
+        gc.freeze()
+        return self._run.summary()
+
+    def compare(
+        self, *, runs: tuple[int, int], names: tuple[str, str], premises: tuple[Path, Path]
+    ) -> bytes:
+        _step_back()
+        first, second = (self._premise(path) for path in premises)
+        data = comparison_data(
+            names,
+            (first, second),
+            lambda attempts: self._progress(attempts, None, "deciding"),
+        )
+        return packed({"runs": runs, **data})
+
+    def look(self, *, premise: Path, moment: Moment) -> Look | None:
+        _step_back()
+        return look_at(self._premise(premise), moment)
+
+    # What came of it
+
+    def map(self, *, run: int) -> bytes:
+        return packed({"run": run, **map_data(self._ready)})
+
+    def time(self) -> bytes:
+        return packed(passage_data(self._ready))
+
+    def moment(self, *, key: str) -> Moment | None:
+        """The decision that placed the pod."""
+        return self._ready.placed_by(key)
+
+    def pod(self, *, key: str, seen: Look | None) -> bytes | Moment:
+        """A moment to look at first, if that would take long."""
+        run, moment = self._ready, self.moment(key=key)
+        if moment is not None and seen is None:
+            if run.took_s > _QUICK_S:
+                return moment
+            seen = look_at(run.premise, moment)
+        return packed(pod_data(run, key, seen))
+
+    def counterfactuals(
+        self, *, run: int, key: str, budget_s: float
+    ) -> tuple[bytes, list[Applied]]:
+        number = self._number
+
+        def timer() -> float:
+            return float("inf") if number in self.cancelled else time.perf_counter()
+
+        found = self._ready.counterfactuals(key, budget_s=budget_s, timer=timer)
+        data = {"run": run, **found.to_data()}
+        return packed(data), [Applied(key, answer) for answer in found.answers]
+
+    # Small steps
+
+    @property
+    def _ready(self) -> Run:
+        assert self._run is not None, "asked about a run before it was run"
+        return self._run
+
+    def _premise(self, path: Path) -> Premise:
+        if path not in self._premises:
+            while len(self._premises) >= _MOST_PREMISES:
+                del self._premises[next(iter(self._premises))]
+            self._premises[path] = read_premise(path)
+        return self._premises[path]
+
+    def _progress(self, done: int, total: int | None, phase: str) -> None:
+        now = time.perf_counter()
+        if now >= self._next_progress_s:
+            self._next_progress_s = now + _PROGRESS_EVERY_S
+            self._send(Progress(self._number, done, total, phase))
+
+    def _send(self, message: object) -> None:
+        self._out.write(framed(message))
+        self._out.flush()
+
+
+ANSWERS: dict[str, Callable[..., Any]] = {
+    method.__name__: method
+    for method in (
+        Worker.config,
+        Worker.manifest,
+        Worker.check,
+        Worker.derive,
+        Worker.run,
+        Worker.compare,
+        Worker.look,
+        Worker.map,
+        Worker.time,
+        Worker.moment,
+        Worker.pod,
+        Worker.counterfactuals,
+    )
+}
+
+
+def _step_back() -> None:
+    """The browser, and whoever answers it, come first."""
+    if hasattr(os, "nice"):
+        os.nice(5)
+
+
+def main() -> None:
+    """With messages on the standard streams; what plugins print goes to standard error instead."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.set_threshold(*_SELDOM)
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    worker = Worker(out)
+    threading.Thread(target=worker.listen, args=(sys.stdin.buffer,), daemon=True).start()
+    try:
+        while True:
+            worker.answer(worker.questions.get())
+    except BrokenPipeError:
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

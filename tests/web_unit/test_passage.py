@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import pytest
+
+from mooring.web.passage import passage_data
+from mooring.web.premise import Premise
+from tests.makers import make_pod
+from tests.web_unit.clusters import premise, run_of, trace_premise
+
+
+def played(given):
+    run = run_of(given)
+    data = passage_data(run)
+    run.close()
+    return run, data
+
+
+@pytest.mark.parametrize("given", [premise(), trace_premise()], ids=["cluster", "trace"])
+def test_all_changes_made_one_after_another_lead_to_the_end(given):
+    run, data = played(given)
+    places, changes = list(data["start"]), data["changes"]
+    for pod, node in zip(changes["pod"], changes["node"], strict=True):
+        places[pod] = node
+
+    assert places == run.chronicle.places
+    assert changes["atSeconds"] == sorted(changes["atSeconds"])
+
+
+def test_a_trace_can_be_followed_pod_by_pod():
+    _, data = played(trace_premise())
+
+    changes = zip(*data["changes"].values(), strict=True)
+
+    assert data["start"] == [-2, -2, -2]
+    assert [(round(at_s), pod, node) for at_s, pod, node in changes] == [
+        (0, 0, -1),
+        (0, 0, 0),
+        (10, 1, -1),
+        (20, 2, -1),
+        (60, 0, -2),
+        (60, 1, 0),
+        (90, 1, -2),
+        (100, 2, -2),
+    ]
+
+
+def test_the_last_sample_measures_the_cluster_as_it_ends():
+    run, data = played(premise())
+
+    samples = data["samples"]
+    assert samples["step"][-1] == len(data["changes"]["pod"])
+    for each in run.measures.resources:
+        last = {kind: values[-1] for kind, values in samples["resources"][each.resource].items()}
+        assert last == {
+            "utilisation": each.utilisation,
+            "imbalance": each.imbalance,
+            "fragmentation": each.fragmentation,
+        }
+    assert samples["pending"][-1] == len(run.report.pending)
+    assert samples["nodesInUse"][-1] == run.measures.nodes_in_use
+
+
+def test_the_first_sample_is_of_the_cluster_as_it_was_read():
+    _, data = played(premise())
+
+    assert data["samples"]["step"][0] == 0
+    assert data["samples"]["running"][0] == 1
+
+
+def test_events_are_the_timeline_of_simulate_and_know_their_step():
+    run, data = played(premise())
+
+    events, timeline = data["events"], run.report.timeline
+    assert timeline is not None
+    assert [events["kinds"][code] for code in events["kind"]] == [each.what for each in timeline]
+    assert [events["strings"][code] for code in events["message"]] == [
+        each.message for each in timeline
+    ]
+    assert events["step"] == sorted(events["step"])
+    bound = [i for i, code in enumerate(events["kind"]) if events["kinds"][code] == "bound"]
+    for i in bound:
+        step = events["step"][i]
+        later = zip(data["changes"]["pod"][step:], data["changes"]["node"][step:], strict=True)
+        assert (events["pod"][i], events["node"][i]) in later
+
+
+def test_preempted_pods_leave_and_are_counted():
+    run, data = played(
+        premise(make_pod("low", cpu=4, node="n2", priority=0), make_pod("high", cpu=4, priority=9))
+    )
+
+    victims = [victim.pod for each in run.report.preemptions for victim in each.victims]
+    assert victims
+    assert data["samples"]["preempted"][-1] == len(victims)
+    assert {run.chronicle.places[run.chronicle.pod_index[pod]] for pod in victims} == {-2}
+
+
+def test_nothing_at_all_is_a_passage_too():
+    _, data = played(Premise(()))
+
+    assert data["start"] == []
+    assert data["samples"]["step"] == [0]
