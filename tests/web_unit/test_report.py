@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -15,6 +16,8 @@ from tests.cli.running import mooring
 from tests.makers import make_node, make_pod
 from tests.web_unit.clusters import BIG, HOSTILE, premise
 from tests.web_unit.test_assets import Elements
+
+TRACE = Path(__file__).parent.parent / "data" / "trace"
 
 
 def written(tmp_path, given, *arguments):
@@ -82,3 +85,17 @@ def test_a_report_that_cannot_be_written_is_told(tmp_path):
 @pytest.mark.parametrize("arguments", [("-f", "x"), ("-o", "x.html")])
 def test_a_report_needs_a_cluster_and_a_file(arguments):
     assert mooring("report", *arguments).exit_code == 2
+
+
+def test_a_report_of_a_trace_has_its_time_line(tmp_path):
+    target = tmp_path / "report.html"
+
+    result = mooring("report", "--trace", TRACE, "-o", target)
+
+    assert result.exit_code == 0, result.output
+    answers = json.loads(Elements(target.read_text("utf-8")).script("application/json"))
+    time = answers["api/runs/1/time"]
+    assert answers["api/session"]["source"] == "trace"
+    assert set(time["start"]) == {-2}
+    assert time["endSeconds"] > 0
+    assert len(time["samples"]["step"]) > 2

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mooring.web.premise import Premise
     from mooring.web.service import Service
 
-#: The address is told once there is something to see, but no later than this.
+#: The address is told once there is something to see; while pods are being placed, no later than this.
 _PATIENCE_S = 10.0
 _LOOPBACK = "127.0.0.1"
 
@@ -168,8 +168,10 @@ async def _first_run(service: Service, stopped: asyncio.Event) -> None:
         while waited_s < _PATIENCE_S and not stopped.is_set():
             if await service.first_run(step_s):
                 return
-            waited_s += step_s
-            progress.update(service.first_job.done, service.first_job.total)
+            job = service.first_job
+            # What cannot be used at all is found before the first pod is tried.
+            waited_s += step_s if job.done else 0.0
+            progress.update(job.done, job.total)
 
 
 def _has_screen() -> bool:
