@@ -37,7 +37,7 @@ COMMANDS = {
     ),
     "test": (
         "mooring.cli.test:test",
-        "Play scenarios, and say where they come out otherwise than expected.",
+        "Play scenarios in virtual time, and say where they come out otherwise than expected.",
     ),
     "ui": (
         "mooring.cli.ui:ui",

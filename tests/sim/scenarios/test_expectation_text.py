@@ -37,6 +37,7 @@ ALL, NO, THREE = HowMany(), HowMany(0, 0), HowMany(3, 3)
         ("all pods of app=web placed within 1m30s", WEB, ALL, [Placed(90.0)]),
         ("no pods pending", ANY, NO, [PendingFor()]),
         ("3 pods of app=web pending", WEB, THREE, [PendingFor()]),
+        ("1 pod of app=web placed", WEB, HowMany(1, 1), [Placed()]),
         ("at least 3 pods placed", ANY, HowMany(least=3), [Placed()]),
         ("at most 3 pods pending", ANY, HowMany(most=3), [PendingFor()]),
         (

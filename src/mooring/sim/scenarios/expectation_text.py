@@ -1,7 +1,7 @@
 """Expectations as a line of text.
 
     expectation = pods conditions | pod conditions | usage
-    pods        = [ "all" | "no" | N | ("at least" | "at most") N ] "pods"
+    pods        = [ "all" | "no" | N | ("at least" | "at most") N ] "pods" | "1 pod"
                   [ "of" (SELECTOR | KIND/NAME) ] [ "in" NAMESPACE ] [ "are" ]
     pod         = "pod" NAME [ "is" ]
     conditions  = condition { "and" condition }
@@ -78,7 +78,7 @@ def parse_expectation(text: str) -> Expectation:
         return _of_pods(words, Subject(pod=key), HowMany())
     start = words.position
     how_many = _how_many(words)
-    if words.takes("pods"):
+    if words.takes("pods") or (how_many == HowMany(1, 1) and words.takes("pod")):
         subject = _subject(words)
         words.takes("are")
         return _of_pods(words, subject, how_many)
