@@ -34,8 +34,7 @@ from plain_client import Json, PlainClient
 from benchmarks import machine, suite
 from benchmarks.answers import WrongAnswer
 from benchmarks.harness import Spread
-
-FILE = "live.json"
+from benchmarks.live_table import FILE
 
 ZONES = 10
 HOSTNAME = "kubernetes.io/hostname"

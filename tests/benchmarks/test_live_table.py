@@ -1,0 +1,30 @@
+"""The table of live measurements says what the figures say."""
+
+from __future__ import annotations
+
+from benchmarks import live_table
+
+
+def spread(median: float) -> dict[str, float]:
+    return {"median": median, "low": median - 1, "high": median + 1}
+
+
+def result(scheduler: str, rate: float, cost: float) -> dict[str, object]:
+    return {
+        "load": "plain",
+        "scheduler": scheduler,
+        "pods_per_s": spread(rate),
+        "cpu_ms_per_pod": spread(cost),
+        "peak_mb": spread(150),
+    }
+
+
+def test_a_row_has_both_schedulers_and_how_they_compare():
+    results = [result("mooring", 900, 2), result("kube-scheduler", 300, 4)]
+
+    *_, row = live_table.markdown({"results": results}).splitlines()
+
+    assert row == (
+        "| plain | 900 (899 – 901) | 300 (299 – 301) | 3.0"
+        " | 2.00 (1.00 – 3.00) | 4.00 (3.00 – 5.00) | 0.50 | 150, 150 |"
+    )
