@@ -134,7 +134,7 @@ def test_a_leader_that_cannot_reach_the_api_server_stops(
 ) -> None:
     cluster.add(objects.node("node-a"))
     leader = start_mooring(elected(), through=proxy)
-    wait_for(lambda: holder(cluster), "it leads")
+    wait_for(lambda: leader.metric("leader_election_master_status") == 1, "it knows that it leads")
 
     proxy.cut()
 
