@@ -14,6 +14,7 @@ def result(scheduler: str, rate: float, cost: float) -> dict[str, object]:
         "load": "plain",
         "scheduler": scheduler,
         "pods_per_s": spread(rate),
+        "with_events_per_s": spread(rate / 2),
         "cpu_ms_per_pod": spread(cost),
         "peak_mb": spread(150),
     }
@@ -25,6 +26,6 @@ def test_a_row_has_both_schedulers_and_how_they_compare():
     *_, row = live_table.markdown({"results": results}).splitlines()
 
     assert row == (
-        "| plain | 900 (899 – 901) | 300 (299 – 301) | 3.0"
+        "| plain | 900 (899 – 901) | 300 (299 – 301) | 3.0 | 450, 150"
         " | 2.00 (1.00 – 3.00) | 4.00 (3.00 – 5.00) | 0.50 | 150, 150 |"
     )
