@@ -80,7 +80,7 @@ lock:  ## Pin the requirements afresh (UPGRADE=--upgrade for newer versions; nee
 	$(COMPILE) $(UPGRADE) requirements/live.in -o requirements/live.txt -c requirements/base.txt
 	$(COMPILE) $(UPGRADE) requirements/dev.in -o requirements/dev.txt \
 		-c requirements/base.txt -c requirements/build.txt -c requirements/live.txt
-	$(COMPILE) $(UPGRADE) requirements/web.in -o requirements/web.txt -c requirements/dev.txt
+	$(COMPILE) $(UPGRADE) requirements/web-tests.in -o requirements/web-tests.txt -c requirements/dev.txt
 
 clean:  ## Remove .venv and everything else that was made here
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache \
@@ -109,7 +109,7 @@ clean:  ## Remove .venv and everything else that was made here
 	@$(PIP) install --require-hashes -r requirements/dev.txt
 	@touch $@
 
-.venv/.web: .venv/.dev requirements/web.txt
+.venv/.web: .venv/.dev requirements/web-tests.txt
 	@echo "installing what drives a browser into .venv"
-	@$(PIP) install --require-hashes -r requirements/web.txt
+	@$(PIP) install --require-hashes -r requirements/web-tests.txt
 	@touch $@

@@ -150,36 +150,23 @@ def large(nodes: int = 5000, pods: int = 50_000, waiting: int = 400) -> Iterator
 
 
 def hostile() -> Iterator[Manifest]:
-    """Markup wherever an object may carry text."""
-    yield node("plain", cpu="4", memory="8Gi", zone=SCRIPT, pool=SCRIPT)
-    yield node(
-        "tainted",
-        cpu="4",
-        memory="8Gi",
-        zone="b",
-        pool="p",
-        taints=[{"key": "k", "value": SCRIPT, "effect": "NoSchedule"}],
-    )
+    """Markup wherever an object may carry it and still be read."""
+    yield node("plain", cpu="4", memory="8Gi", zone="a", pool="p", images=[SCRIPT])
     yield pod(
         "default/fits",
         cpu="1",
         memory="1Gi",
-        labels={"app": SCRIPT},
         annotations={"note": SCRIPT},
         image=SCRIPT,
     )
-    yield pod(
-        "default/waits",
-        cpu="100",
-        memory="1Gi",
-        labels={SCRIPT: "x", "app": SCRIPT},
-        annotations={SCRIPT: SCRIPT},
-    )
-    yield pod("default/gated", cpu="1", memory="1Gi", schedulingGates=[{"name": SCRIPT}])
+    yield pod("default/waits", cpu="100", memory="1Gi", annotations={"note": SCRIPT}, image=SCRIPT)
     yield pod("default/other", cpu="1", memory="1Gi", schedulerName=SCRIPT)
-    yield pod("default/asks", cpu="1", memory="1Gi", more={f"example.com/{SCRIPT}": "1"})
-    yield pod(f"default/{SCRIPT}", cpu="1", memory="1Gi")
-    yield pod("default/selects", cpu="1", memory="1Gi", nodeSelector={"zone": SCRIPT})
+    yield pod(
+        "default/claims",
+        cpu="1",
+        memory="1Gi",
+        volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": SCRIPT}}],
+    )
 
 
 def node(
@@ -192,6 +179,7 @@ def node(
     unschedulable: bool = False,
     taints: list[Manifest] | None = None,
     gpu: int = 0,
+    images: list[str] | None = None,
 ) -> Manifest:
     allocatable = {"cpu": cpu, "memory": memory, "pods": "110"}
     if gpu:
@@ -202,7 +190,11 @@ def node(
         "kind": "Node",
         "metadata": {"name": name, "labels": labels},
         "spec": {"unschedulable": unschedulable, "taints": taints or []},
-        "status": {"allocatable": allocatable, "capacity": allocatable},
+        "status": {
+            "allocatable": allocatable,
+            "capacity": allocatable,
+            "images": [{"names": [name], "sizeBytes": 10**9} for name in images or []],
+        },
     }
 
 
@@ -215,7 +207,6 @@ def pod(
     labels: dict[str, str] | None = None,
     annotations: dict[str, str] | None = None,
     image: str = "harbour.example/app:1",
-    more: dict[str, str] | None = None,
     **spec: Any,
 ) -> Manifest:
     namespace, name = key.split("/", 1)
@@ -228,7 +219,7 @@ def pod(
             "labels": labels or {},
             "annotations": annotations or {},
         },
-        "spec": {**spec, "containers": [_container(cpu, memory, gpu, image, more or {})]},
+        "spec": {**spec, "containers": [_container(cpu, memory, gpu, image)]},
     }
 
 
@@ -246,7 +237,7 @@ def deployment(key: str, replicas: int, *, cpu: str, memory: str, **spec: Any) -
                 "metadata": {"labels": labels},
                 "spec": {
                     **_matching(spec, name),
-                    "containers": [_container(cpu, memory, 0, f"harbour.example/{name}:1", {})],
+                    "containers": [_container(cpu, memory, 0, f"harbour.example/{name}:1")],
                 },
             },
         },
@@ -262,12 +253,10 @@ def _matching(spec: Manifest, name: str) -> Manifest:
     return {**spec, **({"topologySpreadConstraints": constraints} if constraints else {})}
 
 
-def _container(cpu: str, memory: str, gpu: int, image: str, more: dict[str, str]) -> Manifest:
-    requests = {"cpu": cpu, "memory": memory, **more}
-    limits = dict(more)
-    if gpu:
-        requests["nvidia.com/gpu"] = limits["nvidia.com/gpu"] = str(gpu)
-    return {"name": "main", "image": image, "resources": {"requests": requests, "limits": limits}}
+def _container(cpu: str, memory: str, gpu: int, image: str) -> Manifest:
+    amounts = {"nvidia.com/gpu": str(gpu)} if gpu else {}
+    resources = {"requests": {"cpu": cpu, "memory": memory, **amounts}, "limits": amounts}
+    return {"name": "main", "image": image, "resources": resources}
 
 
 def _spread(skew: int) -> Manifest:

@@ -25,6 +25,8 @@ export class Drawing {
     this.podCache = new Map();
     this.frame = 0;
     this.rest = 0;
+    // How often it was drawn in full, for whoever waits for that.
+    this.pictures = 0;
   }
 
   close() {
@@ -95,6 +97,8 @@ export class Drawing {
     clearTimeout(this.rest);
     this.stale = false;
     this.moved = false;
+    this.pictures += 1;
+    this.canvas.dataset.pictures = this.pictures;
     this.drawnView = { ...this.view };
     const context = this.still.getContext("2d", { alpha: false });
     const { k, x, y } = this.view;

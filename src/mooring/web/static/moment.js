@@ -5,6 +5,8 @@ import { Cluster, Reel, Scene } from "mooring/cluster";
 
 const PLAYS_MS = 14000;
 
+export const END = { step: null, seconds: null };
+
 const clusters = new WeakMap();
 
 function clusterOf(map) {
@@ -28,12 +30,13 @@ export function useMoments(run, cluster) {
   const { value: time, error } = useAnswer(run?.state === "ready" ? `api/runs/${run.id}/time` : null);
   const reel = useMemo(() => (cluster && time ? new Reel(cluster, time) : null), [cluster, time]);
   const end = useEndScene(cluster);
-  const [step, setStep] = useState(null);
+  // The step is how many changes were made, null at the end; seconds are where the reader put the slider.
+  const [{ step, seconds }, setMoment] = useState(END);
   const [playing, setPlaying] = useState(false);
   const [bySeconds, setBySeconds] = useState(false);
   const hasTime = Boolean(time && time.endSeconds > 0 && time.changes.atSeconds.some((at) => at > 0));
   useEffect(() => {
-    setStep(null);
+    setMoment(END);
     setPlaying(false);
   }, [run?.id]);
   useEffect(() => setBySeconds(hasTime), [hasTime, run?.id]);
@@ -43,23 +46,23 @@ export function useMoments(run, cluster) {
     time, reel, error, step, scene, playing, hasTime, bySeconds: bySeconds && hasTime,
     setBySeconds,
     steps: reel?.steps ?? 0,
-    seconds: reel ? reel.secondsAt(step ?? reel.steps) : 0,
-    go: (to) => {
+    seconds: reel ? seconds ?? reel.secondsAt(step ?? reel.steps) : 0,
+    go: (moment) => {
       setPlaying(false);
-      setStep(to);
+      setMoment(moment);
     },
     play: () => {
       if (!reel) return;
-      if (step === null || step >= reel.steps) setStep(0);
+      if (step === null || step >= reel.steps) setMoment({ step: 0, seconds: 0 });
       setPlaying(true);
     },
     stop: () => setPlaying(false),
   };
-  usePlay(moments, setStep, setPlaying);
+  usePlay(moments, setMoment, setPlaying);
   return moments;
 }
 
-function usePlay(moments, setStep, setPlaying) {
+function usePlay(moments, setMoment, setPlaying) {
   const latest = useRef(moments);
   latest.current = moments;
   useEffect(() => {
@@ -70,11 +73,11 @@ function usePlay(moments, setStep, setPlaying) {
       part += (now - before) / PLAYS_MS;
       before = now;
       if (part >= 1) {
-        setStep(null);
+        setMoment(END);
         setPlaying(false);
         return;
       }
-      setStep(stepAt(latest.current, part));
+      setMoment(momentAt(latest.current, part));
       frame = requestAnimationFrame(next);
     });
     return () => cancelAnimationFrame(frame);
@@ -85,12 +88,14 @@ function usePlay(moments, setStep, setPlaying) {
 export function positionOf(moments) {
   const { reel, step, bySeconds } = moments;
   if (!reel || step === null) return 1;
-  if (bySeconds) return reel.secondsAt(step) / reel.time.endSeconds;
+  if (bySeconds) return Math.min(1, moments.seconds / reel.time.endSeconds);
   return reel.steps ? step / reel.steps : 1;
 }
 
-export function stepAt(moments, part) {
+export function momentAt(moments, part) {
   const { reel, bySeconds } = moments;
-  if (bySeconds) return reel.stepBy(part * reel.time.endSeconds);
-  return Math.round(part * reel.steps);
+  if (part >= 1) return END;
+  if (!bySeconds) return { step: Math.round(part * reel.steps), seconds: null };
+  const seconds = part * reel.time.endSeconds;
+  return { step: reel.stepBy(seconds), seconds };
 }

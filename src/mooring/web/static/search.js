@@ -20,6 +20,16 @@ export function parseQuery(text) {
 // {nodes, pods}: a byte each, 1 where every term holds; null if nothing is looked for. A pod that is
 // found lights its node, and a node that is found by itself lights no pod in particular.
 export function find(cluster, places, text) {
+  if (last.cluster !== cluster || last.places !== places || last.text !== text) {
+    last = { cluster, places, text, found: look(cluster, places, text) };
+  }
+  return last.found;
+}
+
+// The box and the view that it filters ask the same, one after the other.
+let last = { cluster: null, places: null, text: null, found: null };
+
+function look(cluster, places, text) {
   const terms = parseQuery(text);
   if (!terms.length) return null;
   const ofNodes = nodeTests(cluster, terms);

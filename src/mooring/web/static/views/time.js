@@ -3,6 +3,7 @@ import { useMemo, useState } from "preact-hooks";
 import { html } from "mooring/html";
 import { ClusterMap } from "mooring/map";
 import { paletteOf } from "mooring/colour";
+import { momentAt } from "mooring/moment";
 import { Choice, Problems } from "mooring/parts";
 import { Plot } from "mooring/plot";
 import { go, link, podLink } from "mooring/route";
@@ -44,19 +45,17 @@ function Plots({ moments, cluster }) {
   const drawn = useMemo(() => seriesOf(samples, cluster, palette), [samples, cluster, palette]);
   const at = bySeconds ? moments.seconds : step ?? reel.steps;
   const nearest = sampleAt(samples.step, step ?? reel.steps);
-  const toMoment = (x) => {
-    const to = bySeconds ? reel.stepBy(x) : Math.round(x);
-    moments.go(to >= reel.steps ? null : Math.max(0, to));
-  };
+  const whole = (bySeconds ? time.endSeconds : reel.steps) || 1;
+  const toMoment = (x) => moments.go(momentAt(moments, Math.max(0, x / whole)));
   const all = { xs, at, bySeconds, palette, onGo: toMoment };
-  const whole = (value) => (Number.isInteger(value) ? value.toLocaleString("en") : "");
+  const integer = (value) => (Number.isInteger(value) ? value.toLocaleString("en") : "");
   const percent = (value) => `${Math.round(value * 100)}%`;
   const now = (series, format) => series.map((each) => `${series.length > 1 ? `${each.label} ` : ""}${format(each.values[nearest])}`).join(" · ");
   return html`<section class="plots" aria-label="Plots over time">
     <${Plot} ...${all} title="Utilisation" summary=${now(drawn.utilisation, share)} series=${drawn.utilisation} format=${percent} most=${1} />
-    <${Plot} ...${all} title="Pending pods" summary=${now(drawn.pending, (n) => n?.toLocaleString("en") ?? "–")} series=${drawn.pending} format=${whole} />
+    <${Plot} ...${all} title="Pending pods" summary=${now(drawn.pending, (n) => n?.toLocaleString("en") ?? "–")} series=${drawn.pending} format=${integer} />
     <${Plot} ...${all} title="Fragmentation" summary=${now(drawn.fragmentation, share)} series=${drawn.fragmentation} format=${percent} most=${1} />
-    <${Plot} ...${all} title="Preempted so far" summary=${now(drawn.preempted, (n) => n?.toLocaleString("en") ?? "–")} series=${drawn.preempted} format=${whole} />
+    <${Plot} ...${all} title="Preempted so far" summary=${now(drawn.preempted, (n) => n?.toLocaleString("en") ?? "–")} series=${drawn.preempted} format=${integer} />
   </section>`;
 }
 
@@ -95,7 +94,7 @@ function Events({ moments, cluster, text }) {
     {
       key: "at", label: "When", align: "number", sort: (i) => events.atSeconds[i] + i * 1e-9,
       cell: (i) => html`<button type="button" class="text" aria-label=${`Go to ${clock(events.atSeconds[i])}, ${events.kinds[events.kind[i]]}`}
-        onClick=${() => moments.go(Math.min(events.step[i], moments.steps))}>${clock(events.atSeconds[i])}</button>`,
+        onClick=${() => moments.go({ step: Math.min(events.step[i], moments.steps), seconds: events.atSeconds[i] })}>${clock(events.atSeconds[i])}</button>`,
     },
     { key: "what", label: "What", sort: (i) => events.kinds[events.kind[i]], cell: (i) => events.kinds[events.kind[i]] },
     {

@@ -1,0 +1,183 @@
+"""The cluster as a whole: found, chosen and read by pointer, keyboard and table."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.web.conftest import NARROW, OpenPage
+from tests.web.page_server import PageServer
+
+pytestmark = pytest.mark.web
+
+
+def test_the_page_opens_with_the_whole_cluster_and_the_token_gone_from_the_address(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.address)
+    expect(page.locator(".map canvas[data-pictures]")).to_be_visible()
+    expect(page.locator(".whole")).to_contain_text("102 nodes")
+    expect(page.locator(".anchor")).to_contain_text("6 pods wait outside")
+    assert served.token not in page.url
+    assert re.match(r"Map · .*harbour · Mooring", page.title())
+
+
+def test_what_is_searched_for_is_offered_and_gone_to(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.address)
+    box = page.get_by_role("combobox", name="Find and filter nodes and pods")
+    box.fill("berth-88")
+    expect(page.get_by_role("option", name="node berth-88")).to_be_visible()
+    box.press("Enter")
+    panel = page.get_by_role("complementary", name="Node berth-88")
+    expect(panel).to_contain_text("pods")
+    assert page.url.endswith("#/map/berth-88")
+
+
+@pytest.mark.parametrize(
+    ("text", "nodes"),
+    [
+        ("crane", "6 nodes"),
+        ("is:cordoned", "2 nodes"),
+        ("taint:gpu", "6 nodes"),
+        ("label:pool=gpu", "6 nodes"),
+        ("ns:data label:app=postgres", "9 nodes, 9 pods"),
+        ("node:berth-00", "1 node"),
+        ("plugin:NodeAffinity", "0 nodes, 1 pod"),
+    ],
+)
+def test_a_search_filters_by(
+    served: PageServer, open_page: OpenPage, text: str, nodes: str
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.address)
+    page.get_by_role("combobox", name="Find and filter nodes and pods").fill(text)
+    expect(page.locator(".found-count")).to_contain_text(nodes)
+
+
+def test_a_node_is_chosen_by_arrow_keys_and_its_sentence_is_there_to_be_heard(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.address)
+    keys = page.get_by_role("listbox", name=re.compile("Nodes on the map"))
+    keys.press("Home")
+    first = page.locator(".map-keys [role=option]").inner_text()
+    keys.press("ArrowDown")
+    expect(page.locator(".map-keys [role=option]")).not_to_have_text(first)
+    expect(page.locator(".map-keys [role=option]")).to_contain_text(
+        re.compile("cpu .*, memory .*pod")
+    )
+    chosen = page.locator(".panel h2").inner_text()
+    assert page.url.endswith(f"#/map/{chosen}")
+    keys.press("Enter")
+    expect(page.locator("#node-panel")).to_be_focused()
+
+
+def test_a_click_chooses_the_node_under_the_pointer_and_a_wheel_zooms(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.address)
+    expect(page.locator("canvas[data-pictures]")).to_be_visible()
+    box = page.evaluate("() => document.querySelector('.map').drawing.boxOf(0)")
+    place = page.locator(".map canvas").bounding_box()
+    assert place is not None
+    x, y = place["x"] + box["left"] + box["side"] / 2, place["y"] + box["top"] + box["side"] / 2
+    page.mouse.move(x, y)
+    expect(page.locator(".bubble")).to_contain_text("berth-00")
+    page.mouse.click(x, y)
+    expect(page.locator(".panel h2")).to_have_text("berth-00")
+    before = page.evaluate("() => document.querySelector('.map').drawing.view.k")
+    page.mouse.wheel(0, -400)
+    assert page.evaluate("() => document.querySelector('.map').drawing.view.k") > before
+
+
+def test_the_map_can_be_read_as_a_table(served: PageServer, open_page: OpenPage) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.address)
+    page.get_by_role("button", name="Table", exact=True).click()
+    table = page.get_by_role("table", name="Nodes")
+    expect(table).to_have_attribute("aria-rowcount", "103")
+    expect(table.get_by_role("row").nth(1)).to_contain_text("berth-00")
+    page.get_by_role("button", name="cpu").click()
+    expect(page.get_by_role("columnheader", name="cpu")).to_have_attribute(
+        "aria-sort", "descending"
+    )
+    expect(table.get_by_role("row").nth(1)).to_contain_text("100%")
+    page.get_by_role("combobox", name="Find and filter nodes and pods").fill("is:cordoned")
+    expect(table).to_have_attribute("aria-rowcount", "3")
+    expect(table.get_by_role("row").nth(1)).to_contain_text("cordoned")
+
+
+def test_groups_resources_and_sizes_are_chosen(served: PageServer, open_page: OpenPage) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.address)
+    names = "() => document.querySelector('.map').drawing.layout.blocks.map((each) => each.name)"
+    expect(page.locator("canvas[data-pictures]")).to_be_visible()
+    assert sorted(page.evaluate(names)) == ["quay-a", "quay-b", "quay-c"]
+    page.get_by_label("Group by").select_option("pool")
+    assert sorted(page.evaluate(names)) == ["general", "gpu"]
+    page.get_by_label("Resource").select_option("nvidia.com/gpu")
+    expect(page.locator(".legend")).to_contain_text("nvidia.com/gpu requested")
+
+
+def test_colours_follow_the_system_until_the_reader_switches_and_stay_switched(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.address, scheme="dark")
+    root = page.locator("html")
+    expect(root).to_have_attribute("data-theme", "dark")
+    page.get_by_role("button", name="Use light colours").click()
+    expect(root).to_have_attribute("data-theme", "light")
+    page.reload()
+    expect(page.locator(".whole")).to_be_visible()
+    expect(root).to_have_attribute("data-theme", "light")
+
+
+def test_a_reload_shows_the_same_view_again(served: PageServer, open_page: OpenPage) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("map/berth-88"))
+    expect(page.locator(".panel h2")).to_have_text("berth-88")
+    page.reload()
+    expect(page.locator(".panel h2")).to_have_text("berth-88")
+
+
+def test_keyboard_users_skip_to_the_content_first(served: PageServer, open_page: OpenPage) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.address)
+    expect(page.locator(".whole")).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("main")).to_be_focused()
+
+
+@pytest.mark.parametrize(
+    "view", ["map/berth-88", "pending", "time", "whatif", "pod/data/archive-0"]
+)
+@pytest.mark.parametrize("width", [360, NARROW[0]])
+def test_nothing_is_wider_than_a_phone(
+    served: PageServer, open_page: OpenPage, view: str, width: int
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.view(view), size=(width, 740))
+    expect(page.locator("main h1")).to_be_attached()
+    expect(page.locator(".loading")).to_have_count(0)
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width

@@ -1,0 +1,93 @@
+"""`mooring report`: the same views from a file, without a server."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.web.accessibility import grave_findings
+from tests.web.conftest import OpenPage
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.web
+
+
+@pytest.fixture(scope="module")
+def report(browser: Browser, harbour_files: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Its address."""
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    command = [sys.executable, "-m", "mooring", "report", "-f", str(harbour_files), "-o", str(path)]
+    subprocess.run([*command, "--budget", "5s"], check=True, capture_output=True)
+    return path.as_uri()
+
+
+def test_a_report_shows_the_map_and_finds_a_node(report: str, open_page: OpenPage) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(report)
+    expect(page.locator("canvas[data-pictures]")).to_be_visible()
+    expect(page.locator(".whole")).to_contain_text("102 nodes")
+    expect(page.locator(".tag")).to_have_text("report")
+    page.get_by_role("combobox", name="Find and filter nodes and pods").fill("berth-88")
+    page.get_by_role("option", name="node berth-88").click()
+    expect(page.locator(".panel h2")).to_have_text("berth-88")
+
+
+def test_a_report_explains_a_pending_pod_but_applies_nothing(
+    report: str, open_page: OpenPage
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(f"{report}#/pending")
+    page.get_by_role("link", name="data/archive-0").click()
+    expect(page.locator(".point.refused").first).to_contain_text("Filter")
+    expect(page.locator(".would")).to_contain_text("lower the memory request")
+    expect(page.get_by_role("button", name="Apply and run again").first).to_be_disabled()
+    expect(page.locator(".would")).to_contain_text("A report cannot run the scheduler")
+
+
+def test_a_report_can_be_slid_over_time(report: str, open_page: OpenPage) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(f"{report}#/time")
+    expect(page.locator(".plot canvas")).to_have_count(4)
+    page.get_by_role("slider", name="Moment").fill("200")
+    expect(page.locator(".moment")).to_contain_text(re.compile("after .* changes of"))
+
+
+def test_a_report_says_why_it_cannot_try_changes(report: str, open_page: OpenPage) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(f"{report}#/whatif")
+    expect(page.locator("main")).to_contain_text("mooring ui")
+    expect(page.get_by_label("Scheduler configuration")).to_be_disabled()
+
+
+def test_a_report_asks_nothing_of_any_server(report: str, open_page: OpenPage) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page("about:blank")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(report)
+    expect(page.locator("canvas[data-pictures]")).to_be_visible()
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+@pytest.mark.parametrize("view", ["map", "pending", "time", "whatif", "pod/data/archive-0"])
+def test_a_view_of_a_report_has_no_grave_finding(
+    report: str, open_page: OpenPage, view: str
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(f"{report}#/{view}")
+    expect(page.locator("main h1")).to_be_attached()
+    expect(page.locator(".loading")).to_have_count(0)
+    assert grave_findings(page) == []
