@@ -254,7 +254,8 @@ class TestStatefulSet:
                 "resources": {"requests": {"storage": "1Gi"}},
             },
         }
-        template = templated(volumes=[{"name": "data"}, {"name": "other"}])
+        other = {"name": "other", "image": {"reference": "models:1"}}
+        template = templated(volumes=[{"name": "data"}, other])
         objects = [
             workload("StatefulSet", replicas=2, template=template, volumeClaimTemplates=[claim])
         ]

@@ -42,6 +42,8 @@ from mooring.live.decoding import (
 from mooring.live.outage import Outage
 from mooring.live.resources import ApiResource
 from mooring.objects.meta import KubeObject
+from mooring.objects.pod import Pod
+from mooring.objects.twins import Twins
 
 _LOG = logging.getLogger(__name__)
 
@@ -104,6 +106,7 @@ class Reflector:
         self._rng = rng
         self._outage = outage
         self._page_size = page_size
+        self._twins = Twins()
         #: Where the watch goes on; None lists first.
         self._version: str | None = None
         #: Since anything was last heard.
@@ -242,10 +245,17 @@ class Reflector:
     def _decoded(self, text: msgspec.Raw) -> KubeObject | None:
         """None if it makes no sense, which should not be, and must not stop the others."""
         try:
-            return decode_object(text, self.resource)
+            obj = decode_object(text, self.resource)
         except msgspec.DecodeError as error:
             _LOG.error("a %s cannot be read, and is left out: %s", self.resource.kind_name, error)
             return None
+        return self._as_twin(obj) if isinstance(obj, Pod) else obj
+
+    def _as_twin(self, pod: Pod) -> Pod:
+        joined, twin = self._twins.join(pod)
+        if twin is not None:
+            joined.take_derived_from(twin)
+        return joined
 
     # Telling
 

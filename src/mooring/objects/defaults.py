@@ -37,6 +37,7 @@ from mooring.objects.requests import CPU, MEMORY, container_requests
 from mooring.objects.selectors import LabelSelector, SelectorRequirement
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, Volume
 from mooring.objects.taints import Toleration
+from mooring.objects.twins import have_same_parts
 
 DEFAULT_CLASS_ANNOTATIONS = (
     "storageclass.kubernetes.io/is-default-class",
@@ -72,8 +73,12 @@ class Defaults:
         self.storage_class = _default_storage_class(
             [o for o in objects if isinstance(o, StorageClass)]
         )
-        #: What `spec` returned last: pods of one template come one after another and share it.
+        #: What `spec` was given and what it returned last: pods of one template, and twins, come one
+        #: after another and share it.
+        self._given: PodSpec | None = None
         self._latest: PodSpec | None = None
+        #: What `pod` returned last.
+        self._latest_pod: Pod | None = None
 
     def of(self, obj: KubeObject) -> KubeObject:
         """The object as the API server would have stored it; itself if nothing was missing."""
@@ -102,12 +107,23 @@ class Defaults:
         if spec.scheduling_gates and pod.condition("PodScheduled") is None:
             conditions = [*conditions, _GATED]
         status = _changed(status, phase=status.phase or "Pending", conditions=conditions)
-        return _changed(pod, spec=spec, status=status)
+        done = _changed(pod, spec=spec, status=status)
+        twin, self._latest_pod = self._latest_pod, done
+        if (
+            twin is not None
+            and twin.namespace == done.namespace
+            and have_same_parts(twin.spec, done.spec)
+        ):
+            done.take_derived_from(twin)
+        return done
 
     def spec(self, spec: PodSpec) -> PodSpec:
         """What does not depend on a pod's labels, so that a template's pods can share it."""
-        if spec is not self._latest:
-            self._latest = self._complete(spec)
+        if self._latest is None or spec is not self._latest:
+            if self._latest is not None and self._given is not None:
+                if have_same_parts(self._given, spec):
+                    return _changed(self._latest, node_name=spec.node_name)
+            self._given, self._latest = spec, self._complete(spec)
         return self._latest
 
     def _complete(self, spec: PodSpec) -> PodSpec:

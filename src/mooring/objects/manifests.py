@@ -40,7 +40,8 @@ from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.priority_classes import PriorityClasses
-from mooring.objects.validation import problems_of
+from mooring.objects.twins import Twins
+from mooring.objects.validation import metadata_problems, problems_of
 
 DEFAULT_NAMESPACE = "default"
 
@@ -131,6 +132,7 @@ class _Reading:
         self.problems: list[str] = []
         self._skipped: Counter[str] = Counter()
         self._entries: list[_Entry] = []
+        self._twins = Twins()
         #: Kind and name of objects that could not be used: others may refer to them all the same.
         self._broken: set[tuple[str, str]] = set()
 
@@ -144,7 +146,11 @@ class _Reading:
         if obj is None:
             return
         obj = _in_namespace(identified(obj, document.api_version, document.kind))
-        found = list(problems_of(obj))
+        twin = None
+        if isinstance(obj, Pod):
+            obj, twin = self._twins.join(obj)
+        # Of a twin, whether its spec makes sense is known.
+        found = list(problems_of(obj) if twin is None else metadata_problems(obj.metadata))
         for path, problem in found:
             self._problem(document.where, obj, f"{path}: {problem}")
         if found:

@@ -145,6 +145,15 @@ class PodSpec(Part, frozen=True):
     resource_claims: list[PodResourceClaim] = []
     termination_grace_period_seconds: int | None = None
 
+    def __post_init__(self) -> None:
+        """Leave out volumes that no rule looks at: each pod has one by a name of its own, for its
+        token, and by that alone no two pods would be alike.
+        """
+        if self.volumes:
+            volumes = [volume for volume in self.volumes if volume.matters]
+            if len(volumes) < len(self.volumes):
+                msgspec.structs.force_setattr(self, "volumes", volumes)
+
 
 class PodCondition(Part, frozen=True):
     type: str = ""
@@ -267,27 +276,43 @@ class Pod(KubeObject, frozen=True):
             self, status=msgspec.structs.replace(self.status, **changes)
         )
         changed.__dict__.update(self.__dict__)
-        if _has_run(self) or _has_run(changed):
-            for name in _FROM_SPEC_UNLESS_RUN:
+        if not _hold_the_same(self, changed):
+            for name in _FROM_STATUS:
                 changed.__dict__.pop(name, None)
         return changed
 
     def take_derived_from(self, twin: Pod) -> None:
         """Spare this pod what was worked out for one of the same namespace and an equal spec."""
-        has_run = _has_run(self) or _has_run(twin)
-        for name in _FROM_SPEC if has_run else (*_FROM_SPEC, *_FROM_SPEC_UNLESS_RUN):
+        names = _FROM_SPEC_AND_STATUS if _hold_the_same(self, twin) else _FROM_SPEC
+        for name in names:
             self.__dict__.setdefault(name, getattr(twin, name))
+        if self.metadata.labels is twin.metadata.labels:
+            self.__dict__.setdefault("label_items", twin.label_items)
 
     def condition(self, kind: str) -> PodCondition | None:
         return next((c for c in self.status.conditions if c.type == kind), None)
 
 
+def _hold_the_same(one: Pod, other: Pod) -> bool:
+    """Whether two pods' statuses say the same of what they hold, which may not be what they ask for."""
+    if not _has_run(one) and not _has_run(other):
+        return True
+    a, b = one.status, other.status
+    return (
+        a.container_statuses == b.container_statuses
+        and a.init_container_statuses == b.init_container_statuses
+        and a.resources == b.resources
+        and a.allocated_resources == b.allocated_resources
+        and one.condition(requests.RESIZE_PENDING) == other.condition(requests.RESIZE_PENDING)
+    )
+
+
 def _has_run(pod: Pod) -> bool:
-    """Whether its status may say that it holds something else than its spec asks for."""
     status = pod.status
     return bool(status.container_statuses or status.init_container_statuses or status.resources)
 
 
-#: What follows from a pod's namespace and spec alone, and what does until it has run.
+#: What follows from a pod's namespace and spec alone, and what from its status as well.
 _FROM_SPEC = ("affinity_terms", "host_ports", "requests", "scoring_requests")
-_FROM_SPEC_UNLESS_RUN = ("held", "held_non_zero", "held_resources")
+_FROM_STATUS = ("held", "held_non_zero", "held_resources")
+_FROM_SPEC_AND_STATUS = (*_FROM_SPEC, *_FROM_STATUS)

@@ -18,6 +18,9 @@ from mooring.objects.selectors import label_key_problem
 if TYPE_CHECKING:
     from mooring.objects.pod import Container, ContainerStatus, Pod
 
+#: The condition of a pod whose resize its node has not carried out.
+RESIZE_PENDING = "PodResizePending"
+
 CPU = "cpu"
 MEMORY = "memory"
 EPHEMERAL_STORAGE = "ephemeral-storage"
@@ -155,7 +158,7 @@ def _resized(
 
 
 def _resize_infeasible(pod: Pod) -> bool:
-    pending = pod.condition("PodResizePending")
+    pending = pod.condition(RESIZE_PENDING)
     return pending is not None and pending.reason == "Infeasible"
 
 

@@ -118,6 +118,14 @@ class Volume(VolumeSources, frozen=True):
     ephemeral: EphemeralVolumeSource | None = None
     image: ImageVolumeSource | None = None
 
+    @property
+    def matters(self) -> bool:
+        """Whether it has a source that any rule looks at; a ConfigMap, say, can be had everywhere."""
+        return any(getattr(self, name) is not None for name in _SOURCES)
+
+
+_SOURCES = tuple(name for name in Volume.__struct_fields__ if name != "name")
+
 
 class PersistentVolumeClaimStatus(Part, frozen=True):
     phase: str = ""

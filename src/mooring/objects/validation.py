@@ -52,7 +52,7 @@ _NODE_RESOURCE_PREFIXES = ("hugepages-", "attachable-volumes-")
 
 def problems_of(obj: KubeObject) -> Iterator[Problem]:
     """The path of each field that is wrong, and what is wrong with it."""
-    yield from _metadata(obj.metadata)
+    yield from metadata_problems(obj.metadata)
     match obj:
         case Pod():
             yield from spec_problems(obj.spec, "spec")
@@ -88,7 +88,7 @@ def problems_of(obj: KubeObject) -> Iterator[Problem]:
             yield from selector_problems(obj.node_topology, "nodeTopology")
 
 
-def _metadata(metadata: ObjectMeta) -> Iterator[Problem]:
+def metadata_problems(metadata: ObjectMeta) -> Iterator[Problem]:
     if not metadata.name and not metadata.generate_name:
         yield "metadata.name", "is missing; every object needs a name"
     elif metadata.name and not _is_name(metadata.name):

@@ -1,0 +1,60 @@
+"""Twins: pods that one controller made are put together from the same parts.
+
+Their specs differ in the node at most. Where the parts are shared they are held in memory once, and what
+is checked, filled in or derived for one pod need not be done again for the next.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter, is_
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from mooring.objects.pod import Pod, PodSpec
+
+#: How many controllers are remembered; then they are forgotten, all at once.
+MOST_CONTROLLERS = 16_384
+
+_parts_of = attrgetter(*(name for name in PodSpec.__struct_fields__ if name != "node_name"))
+
+
+class Joined(NamedTuple):
+    """A pod, and the twin whose parts it has; None if it is the first of its kind."""
+
+    pod: Pod
+    twin: Pod | None
+
+
+class Twins:
+    def __init__(self) -> None:
+        #: The UID of a controller → the pod of it that was met last and had no twin.
+        self._of: dict[str, Pod] = {}
+
+    def join(self, pod: Pod) -> Joined:
+        owner = pod.metadata.controller
+        if owner is None or not owner.uid:
+            return Joined(pod, None)
+        twin = self._of.get(owner.uid)
+        if twin is None or twin.namespace != pod.namespace:
+            return self._first(owner.uid, pod)
+        spec = replace(twin.spec, node_name=pod.spec.node_name)
+        if spec != pod.spec:
+            return self._first(owner.uid, pod)
+        metadata, known = pod.metadata, twin.metadata
+        if metadata.labels == known.labels:
+            metadata = replace(metadata, labels=known.labels)
+        if metadata.owner_references == known.owner_references:
+            metadata = replace(metadata, owner_references=known.owner_references)
+        return Joined(replace(pod, spec=spec, metadata=metadata), twin)
+
+    def _first(self, owner_uid: str, pod: Pod) -> Joined:
+        if len(self._of) >= MOST_CONTROLLERS:
+            self._of.clear()
+        self._of[owner_uid] = pod
+        return Joined(pod, None)
+
+
+def have_same_parts(one: PodSpec, other: PodSpec) -> bool:
+    """Whether two specs are put together from the same parts, their nodes apart."""
+    return all(map(is_, _parts_of(one), _parts_of(other)))

@@ -1,0 +1,113 @@
+"""Pods that one controller made share their parts, and nothing else about them changes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from msgspec.structs import replace
+
+from mooring.objects.manifests import read_manifests
+from mooring.objects.pod import ContainerStatus, Pod, PodStatus, ResourceRequirements
+from mooring.objects.storage import AWSElasticBlockStore, Volume
+from mooring.objects.twins import MOST_CONTROLLERS, Twins, have_same_parts
+from tests.makers import make_owner, make_pod, quantity
+
+OWNER = make_owner("ReplicaSet", "web", uid="web-uid")
+
+
+def web(name: str, **fields) -> Pod:
+    return make_pod(name, **{"cpu": "1", "labels": {"app": "web"}, "owner": OWNER, **fields})
+
+
+def test_twins_are_put_together_from_the_same_parts():
+    twins = Twins()
+    first, second = web("a", node="n1"), web("b", node="n2")
+
+    assert twins.join(first) == (first, None)
+    joined, twin = twins.join(second)
+
+    assert twin is first
+    assert joined == second
+    assert have_same_parts(joined.spec, first.spec)
+    assert not have_same_parts(second.spec, first.spec)
+    assert joined.metadata.labels is first.metadata.labels
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(web("b", cpu="2"), id="another spec"),
+        pytest.param(web("b", namespace="other"), id="another namespace"),
+        pytest.param(web("b", owner=make_owner("ReplicaSet", "x", uid="x")), id="another owner"),
+        pytest.param(web("b", owner=None), id="no owner"),
+    ],
+)
+def test_pods_that_differ_share_nothing(other):
+    twins = Twins()
+    twins.join(web("a"))
+
+    assert twins.join(other) == (other, None)
+
+
+def test_only_so_many_controllers_are_remembered():
+    twins = Twins()
+    for i in range(MOST_CONTROLLERS + 1):
+        twins.join(web(f"p{i}", owner=make_owner("ReplicaSet", f"r{i}", uid=f"r{i}")))
+
+    assert twins.join(web("again", owner=make_owner("ReplicaSet", "r0", uid="r0"))).twin is None
+
+
+def test_a_volume_that_no_rule_looks_at_does_not_tell_pods_apart():
+    """Every pod has one with a name of its own, for its token."""
+    disk = Volume(name="disk", aws_elastic_block_store=AWSElasticBlockStore(volume_id="v"))
+    pods = [web(name, volumes=[Volume(name=f"token-{name}"), disk]) for name in ("a", "b")]
+
+    assert pods[0].spec == pods[1].spec
+    assert pods[0].spec.volumes == [disk]
+
+
+def test_what_a_pod_holds_is_not_taken_from_a_twin_that_was_resized():
+    resources = ResourceRequirements(requests={"cpu": quantity("3")})
+    status = PodStatus(container_statuses=[ContainerStatus(name="c", resources=resources)])
+    resized = replace(web("a"), status=status)
+    plain = web("b")
+
+    plain.take_derived_from(resized)
+
+    assert plain.held == web("c").held
+
+
+def test_twins_in_a_file_are_checked_and_completed_as_the_first_of_them(tmp_path):
+    """Limits stand for requests, and a pod without a twin says the same."""
+
+    def document(name: str, owner: str) -> dict[str, object]:
+        container = {"name": "c", "resources": {"limits": {"cpu": "250m"}}}
+        reference = {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "name": owner,
+            "uid": owner,
+            "controller": True,
+        }
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "uid": name, "ownerReferences": [reference]},
+            "spec": {"nodeName": f"on-{name}", "containers": [container]},
+        }
+
+    nodes = [
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"on-{name}"}} for name in "abc"
+    ]
+    items = [*nodes, document("a", "one"), document("b", "one"), document("c", "two")]
+    path = tmp_path / "pods.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+
+    a, b, c = read_manifests([path]).pods
+
+    assert have_same_parts(a.spec, b.spec)
+    assert a.requests is b.requests
+    assert a.requests == c.requests == {"cpu": 250}
+    assert [pod.node_name for pod in (a, b, c)] == ["on-a", "on-b", "on-c"]
+    assert replace(b.spec, node_name="") == replace(c.spec, node_name="")
