@@ -8,6 +8,9 @@ export class Cluster {
     this.units = map.resources;
     this.nodeCount = map.nodes.name.length;
     this.podCount = map.pods.name.length;
+    // float64[pod] and the sum over all nodes, by resource: asked for at every step of time.
+    this.requests = this.resources.map((_, r) => Float64Array.from(map.pods.shape, (shape) => map.shapes[shape][r]));
+    this.capacities = map.nodes.allocatable.map((amounts) => amounts.reduce((a, b) => a + b, 0));
   }
 
   podKey(pod) {
@@ -43,7 +46,7 @@ export class Cluster {
   }
 
   requestOf(pod, resource) {
-    return this.map.shapes[this.map.pods.shape[pod]][resource];
+    return this.requests[resource][pod];
   }
 
   capacityOf(node, resource) {
@@ -144,7 +147,8 @@ export class Scene {
       if (at >= 0) this.pods[first[at + 1]++] = pod;
     }
     this.first = first;
-    this.sums = new Map();
+    this.sums = [];
+    this.parts = [];
   }
 
   podsOn(node) {
@@ -153,25 +157,33 @@ export class Scene {
 
   // float64[node]: what the pods on each node ask for.
   requested(resource) {
-    if (!this.sums.has(resource)) {
-      const { shapes, pods } = this.cluster.map;
-      const sums = new Float64Array(this.cluster.nodeCount);
-      for (let pod = 0; pod < this.places.length; pod += 1) {
-        const at = this.places[pod];
-        if (at >= 0) sums[at] += shapes[pods.shape[pod]][resource];
-      }
-      this.sums.set(resource, sums);
+    this.sums[resource] ??= this.#sum(this.cluster.requests[resource]);
+    return this.sums[resource];
+  }
+
+  #sum(requests) {
+    const sums = new Float64Array(this.cluster.nodeCount);
+    const { places } = this;
+    for (let pod = 0; pod < places.length; pod += 1) {
+      const at = places[pod];
+      if (at >= 0) sums[at] += requests[pod];
     }
-    return this.sums.get(resource);
+    return sums;
+  }
+
+  // float64[node]: the part of its capacity.
+  utilisations(resource) {
+    const capacities = this.cluster.map.nodes.allocatable[resource];
+    this.parts[resource] ??= this.requested(resource).map((used, node) => (capacities[node] ? used / capacities[node] : 0));
+    return this.parts[resource];
   }
 
   utilisation(node, resource) {
-    const capacity = this.cluster.capacityOf(node, resource);
-    return capacity ? this.requested(resource)[node] / capacity : 0;
+    return this.utilisations(resource)[node];
   }
 
   whole(resource) {
-    const capacity = this.cluster.map.nodes.allocatable[resource].reduce((a, b) => a + b, 0);
+    const capacity = this.cluster.capacities[resource];
     const used = this.requested(resource).reduce((a, b) => a + b, 0);
     return { used, capacity, share: capacity ? used / capacity : null };
   }
@@ -188,11 +200,12 @@ export class Reel {
     this.cluster = cluster;
     this.time = time;
     this.steps = time.changes.pod.length;
+    this.start = Int32Array.from(time.start);
     this.#rewind();
   }
 
   #rewind() {
-    this.places = Int32Array.from(this.time.start);
+    this.places = this.start.slice();
     this.step = 0;
   }
 

@@ -89,8 +89,11 @@ export class Drawing {
     this.#drawPointers();
   }
 
+  // By how much there would be in sight.
   #isCheap() {
-    return this.moved && this.work < CHEAP;
+    const { k } = this.view;
+    const pods = this.layout.unit * k >= PODS_FROM ? this.shown.scene.pods.length : 0;
+    return this.moved && (this.layout.xs.length + pods) / (k * k) < CHEAP;
   }
 
   #drawStill() {
@@ -143,18 +146,17 @@ export class Drawing {
   #drawNodes(context, k, x, y) {
     const { scene, resource, palette, found } = this.shown;
     const { xs, ys, ss } = this.layout;
+    const parts = scene.utilisations(resource);
     const buckets = new Map();
     const dim = [];
-    let work = 0;
     for (let node = 0; node < xs.length; node += 1) {
       const [left, top, side] = [xs[node] * k + x, ys[node] * k + y, ss[node] * k];
       if (left > this.width || top > this.height || left + side < 0 || top + side < 0) continue;
-      work += 1;
       if (found && !found.nodes[node]) {
         dim.push(node);
         continue;
       }
-      const step = stepOf(scene.utilisation(node, resource));
+      const step = stepOf(parts[node]);
       if (!buckets.has(step)) buckets.set(step, []);
       buckets.get(step).push(node);
     }
@@ -176,7 +178,7 @@ export class Drawing {
       context.fillStyle = palette.ramp[step];
       for (const node of nodes) {
         const [left, top, side] = box(node);
-        const fill = Math.min(1, scene.utilisation(node, resource)) * side;
+        const fill = Math.min(1, parts[node]) * side;
         // A berth that is too small to show how full it is shows it by its colour alone.
         const high = side < MARKS_FROM ? side : fill;
         context.fillRect(left, top + side - high, side, high);
@@ -184,11 +186,10 @@ export class Drawing {
     }
     for (const node of all) {
       const [left, top, side] = box(node);
-      if (side >= PODS_FROM) work += this.#drawPods(context, node, left, top, side);
+      if (side >= PODS_FROM) this.#drawPods(context, node, left, top, side);
       this.#drawMarks(context, node, left, top, side);
       if (side >= NAMES_FROM) this.#drawName(context, node, left, top, side);
     }
-    this.work = work;
   }
 
   #drawPods(context, node, left, top, side) {
@@ -209,7 +210,6 @@ export class Drawing {
         context.strokeRect(px + 1.5, py + 1.5, pw - 2.5, ph - 2.5);
       }
     }
-    return pods.length;
   }
 
   // Flat x, y, w, h in a berth of side 1, for the pods as the scene lists them.

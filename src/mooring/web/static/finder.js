@@ -1,15 +1,21 @@
 // The search box of the page: filters what is shown, and offers what is found to go to.
-import { useMemo, useState } from "preact-hooks";
+import { useEffect, useMemo, useState } from "preact-hooks";
 import { html } from "mooring/html";
-import { find, HINT, parseQuery } from "mooring/search";
+import { find, HINT, parseQuery, prepare } from "mooring/search";
 import { go, link, podLink } from "mooring/route";
 
 const MOST = 8;
+const PAUSE_MS = 400;
 
 export function Finder({ scene, text, onText }) {
   const [open, setOpen] = useState(false);
   const [at, setAt] = useState(-1);
   const offers = useMemo(() => (open && scene ? offersOf(scene, text) : []), [open, scene, text]);
+  useEffect(() => {
+    if (!scene) return undefined;
+    const wait = setTimeout(() => prepare(scene.cluster), PAUSE_MS);
+    return () => clearTimeout(wait);
+  }, [scene?.cluster]);
   const shown = open && offers.length > 0;
   const take = (offer) => {
     setOpen(false);
