@@ -6,13 +6,15 @@ import copy
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from mooring.objects.kinds import KINDS
 from mooring.objects.meta import KubeObject, decode_hook
+
+K = TypeVar("K", bound=KubeObject)
 
 #: How many wrong fields of one object are told apart before giving up on it.
 _MOST_PROBLEMS = 20
@@ -70,13 +72,14 @@ def convert(raw: Mapping[str, Any], kind: type[KubeObject]) -> KubeObject:
     return msgspec.convert(raw, kind, dec_hook=decode_hook)
 
 
-def decode_json(text: msgspec.Raw | bytes, kind: type[KubeObject]) -> KubeObject:
+def decode_json(text: msgspec.Raw | bytes, kind: type[K]) -> K:
     """Raises msgspec.ValidationError, also for a null where only a value will do."""
-    return _decoder(kind).decode(text)
+    decoded: K = _decoder(kind).decode(text)
+    return decoded
 
 
 @cache
-def _decoder(kind: type[KubeObject]) -> msgspec.json.Decoder[KubeObject]:
+def _decoder(kind: type[KubeObject]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind, dec_hook=decode_hook)
 
 
