@@ -4,9 +4,9 @@ import pytest
 
 from mooring.explain.explanation import CannotAnswer
 from mooring.explain.library import Cluster
+from mooring.web.moment import look_at
 from mooring.web.pod_page import pod_data
 from mooring.web.premise import Premise
-from mooring.web.run import look_at
 from tests.web_unit.clusters import BIG, GATED, THERE, WEB, premise, run_of, trace_premise
 
 

@@ -17,11 +17,12 @@ import mooring
 from mooring.errors import MooringError
 from mooring.web.assets import Assets, report_document
 from mooring.web.cluster_map import map_data
+from mooring.web.moment import look_at
 from mooring.web.origin import Origin
 from mooring.web.passage import passage_data
 from mooring.web.pod_page import pod_data
 from mooring.web.premise import Premise
-from mooring.web.run import Run, look_at
+from mooring.web.run import Run
 from mooring.web.what_if import config_text
 
 #: Pages of pods: of all that are pending up to this many, and of some that were placed.

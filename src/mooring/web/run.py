@@ -16,18 +16,11 @@ from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.report import SimulationReport, build_report
 from mooring.sim.simulation import Simulation
 from mooring.web.chronicle import Chronicle
+from mooring.web.moment import Attempt, Moment, only_placing
 from mooring.web.premise import Premise
 
 #: Told how many attempts were made.
 OnProgress = Callable[[int], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A decision of a run: about which pod, and the how manieth about it."""
-
-    uid: str
-    attempt: int
 
 
 @dataclass(slots=True)
@@ -42,8 +35,10 @@ class Run:
     report: SimulationReport
     shapes: Shapes
     measures: Measures
-    #: Every attempt in its order: the pod, and its node or None.
-    decisions: list[tuple[str, str | None]]
+    #: In their order.
+    attempts: list[Attempt]
+    #: Whether the cluster of any moment follows from who had been given which node until then.
+    only_placing: bool
     #: On the wall clock.
     took_s: float
 
@@ -56,11 +51,11 @@ class Run:
     ) -> Run:
         """Raises InputError, ConfigError and what else a simulation can fail with."""
         started = stopwatch()
-        decisions: list[tuple[str, str | None]] = []
+        attempts: list[Attempt] = []
 
         def count(decision: Decision) -> None:
-            decisions.append((decision.pod.key, decision.node_name))
-            on_progress(len(decisions))
+            attempts.append(Attempt(decision.pod.key, decision.node_name, decision.feasible_count))
+            on_progress(len(attempts))
 
         with seldom_collecting():
             simulation = premise.simulation(count)
@@ -77,7 +72,8 @@ class Run:
             report=report,
             shapes=shapes,
             measures=measure(infos, shapes),
-            decisions=decisions,
+            attempts=attempts,
+            only_placing=only_placing(simulation, chronicle, attempts),
             took_s=stopwatch() - started,
         )
 
@@ -92,7 +88,7 @@ class Run:
             "finished": len(report.finished),
             "preempted": sum(len(each.victims) for each in report.preemptions),
             "elapsedSeconds": report.elapsed_s,
-            "attempts": len(self.decisions),
+            "attempts": len(self.attempts),
             "tookSeconds": round(self.took_s, 3),
         }
 
@@ -105,8 +101,9 @@ class Run:
         uid = self.pods[self.chronicle.pod_index[key]].uid
         known = self._world.pod(key)
         assumed = known is not None and self._world.cluster.is_assumed(known)
-        story = self.simulation.story
-        return Moment(uid, story.attempts[uid]) if uid in story.stays or assumed else None
+        if uid not in self.simulation.story.stays and not assumed:
+            return None
+        return self._moment(key, uid)
 
     def explain(self, key: str, seen: Look | None) -> Explanation:
         """`seen` is the decision that `placed_by` tells of. Raises CannotAnswer."""
@@ -130,30 +127,25 @@ class Run:
     def close(self) -> None:
         self.simulation.close()
 
+    def _moment(self, key: str, uid: str) -> Moment:
+        """Of the last decision that gave the pod a node."""
+        attempts = self.attempts
+        place = max(i for i, each in enumerate(attempts) if each.pod == key and each.node)
+        last = attempts[place]
+        assert last.node is not None
+        before = {each.pod: each.node for each in attempts[:place] if each.node is not None}
+        return Moment(
+            pod=key,
+            uid=uid,
+            number=self.simulation.story.attempts[uid],
+            node=last.node,
+            feasible=last.feasible,
+            before=before if self.only_placing else None,
+        )
+
     @property
     def _world(self) -> World:
         return World(self.simulation)
-
-
-def look_at(premise: Premise, moment: Moment) -> Look | None:
-    """Run up to a decision once more, and take it in full; None if it does not come to it."""
-    seen: list[Look] = []
-
-    def watch(decision: Decision) -> None:
-        if decision.pod.uid != moment.uid:
-            return
-        if decision.node_name is not None:
-            seen[:] = [World(again).look(decision.pod, decision)]
-        if again.story.attempts[moment.uid] >= moment.attempt:
-            again.loop.stop()
-
-    with seldom_collecting():
-        again = premise.simulation(watch)
-        try:
-            again.run(until_s=premise.until_s)
-        finally:
-            again.close()
-    return seen[0] if seen else None
 
 
 def _as_stored(premise: Premise, simulation: Simulation) -> list[Pod]:

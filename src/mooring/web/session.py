@@ -18,9 +18,9 @@ from typing import Any
 import mooring
 from mooring.errors import MooringError
 from mooring.web.messages import Progress
+from mooring.web.moment import Moment
 from mooring.web.origin import Origin
 from mooring.web.premise import premise_path
-from mooring.web.run import Moment
 from mooring.web.what_if import Applied, Named, WhatIf
 from mooring.web.worker_process import Gone, Refused, WorkerProcess
 

@@ -35,10 +35,11 @@ from mooring.web.messages import (
     packed,
     read_message,
 )
+from mooring.web.moment import Moment, look_at
 from mooring.web.passage import passage_data
 from mooring.web.pod_page import pod_data
 from mooring.web.premise import Premise, read_premise, write_premise
-from mooring.web.run import Moment, Run, look_at
+from mooring.web.run import Run
 from mooring.web.source_lines import Problem, located
 from mooring.web.what_if import (
     Applied,
