@@ -42,7 +42,11 @@ from mooring.objects.storage import (
     Volume,
     VolumeAttachment,
 )
-from mooring.plugins.attached_volumes import Attachable, AttachedVolumes, NodeVolumes
+from mooring.plugins.node_volume_limits.attached_volumes import (
+    Attachable,
+    AttachedVolumes,
+    NodeVolumes,
+)
 
 #: Removing pods would help.
 TOO_MANY = unschedulable("node(s) exceed max volume count")

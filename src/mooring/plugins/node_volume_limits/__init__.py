@@ -1,0 +1,7 @@
+"""NodeVolumeLimits: a node is given no more volumes of a driver than the driver can attach there.
+
+`plugin` has the rule, `attached_volumes` the counts of all nodes.
+"""
+
+from mooring.plugins.node_volume_limits.plugin import TOO_MANY as TOO_MANY
+from mooring.plugins.node_volume_limits.plugin import NodeVolumeLimits as NodeVolumeLimits
