@@ -32,6 +32,7 @@ from mooring.explain.capacity import (
     nodes_to_add,
     settle,
 )
+from mooring.explain.collection import seldom_collecting
 from mooring.explain.drain import Survival, nodes_of_zone, without_nodes
 from mooring.objects.kinds import PriorityClass
 from mooring.objects.manifests import Manifests, read_manifests
@@ -145,17 +146,18 @@ def capacity(
     nodes = [_node(text, manifests) for text in templates]
     with naming(config_path):
         settled = _settled(manifests, SimOptions(config=read_config(config_path), seed=seed))
-    answers = list(
-        _answers(
-            settled,
-            mix=mix,
-            nodes=nodes,
-            drained=drained,
-            lost=lost,
-            limit=limit,
-            max_nodes=max_nodes,
+    with seldom_collecting():
+        answers = list(
+            _answers(
+                settled,
+                mix=mix,
+                nodes=nodes,
+                drained=drained,
+                lost=lost,
+                limit=limit,
+                max_nodes=max_nodes,
+            )
         )
-    )
     if form == "json":
         output.write_json(_data(settled, answers))
     else:
@@ -169,7 +171,7 @@ def capacity(
 def _settled(manifests: Manifests, options: SimOptions) -> Settled:
     waiting = sum(1 for pod in manifests.pods if not pod.node_name and not pod.finished)
     tried = 0
-    with Progress("placing pods", total=waiting) as progress:
+    with Progress("placing pods", total=waiting) as progress, seldom_collecting():
 
         def count(decision: Decision) -> None:
             nonlocal tried

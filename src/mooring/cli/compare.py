@@ -15,6 +15,7 @@ from mooring.cli.main import NO
 from mooring.cli.progress import Progress
 from mooring.cli.simulation_tables import DEFAULT_ROWS
 from mooring.config import KubeSchedulerConfiguration
+from mooring.explain.collection import seldom_collecting
 from mooring.explain.compare import (
     Comparison,
     Threshold,
@@ -139,7 +140,7 @@ def compare(
       mooring compare -f cluster/ --config a.yaml --config b.yaml --max-pending +0
     """
     variants = list(_variants(cluster, configs, clusters, seed))
-    with Progress("deciding") as progress:
+    with Progress("deciding") as progress, seldom_collecting():
         total = 0
 
         def count(name: str, decisions: int) -> None:

@@ -17,6 +17,7 @@ from mooring.cli.plots import Line, Panel, plot
 from mooring.cli.progress import Progress
 from mooring.cli.simulation_tables import when
 from mooring.errors import InputError
+from mooring.explain.collection import seldom_collecting
 from mooring.explain.over_time import ReplayReport, Sample
 from mooring.explain.over_time import replay as replay_trace
 from mooring.objects.meta import encode_hook
@@ -147,7 +148,7 @@ def replay(
 def _played(
     trace: Trace, options: SimOptions, *, samples: int, endless: bool, until_s: float | None
 ) -> ReplayReport:
-    with Progress("playing", total=len(trace.pods)) as progress:
+    with Progress("playing", total=len(trace.pods)) as progress, seldom_collecting():
         seen: set[str] = set()
 
         def count(decision: Decision) -> None:

@@ -21,6 +21,7 @@ from mooring.cli.inputs import (
 from mooring.cli.main import NO
 from mooring.cli.progress import Progress
 from mooring.cli.simulation_tables import DEFAULT_ROWS, write_tables
+from mooring.explain.collection import seldom_collecting
 from mooring.objects.manifests import Manifests
 from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.report import SimulationReport, simulate_objects
@@ -104,7 +105,7 @@ def run(manifests: Manifests, options: SimOptions, until_s: float | None) -> Sim
     waiting = sum(1 for pod in manifests.pods if not pod.node_name and not pod.finished)
     tried = 0
 
-    with Progress("placing pods", total=waiting) as progress:
+    with Progress("placing pods", total=waiting) as progress, seldom_collecting():
 
         def count(decision: Decision) -> None:
             nonlocal tried
