@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import importlib.util
 import io
 import os
 import re
@@ -17,7 +16,6 @@ import pytest
 import mooring
 from mooring.errors import ConfigError, InputError
 from mooring.explain.explanation import CannotAnswer
-from mooring.explain.frames import MissingFrames
 from mooring.explain.library import Cluster
 from tests.cli.clusters import NODES, pod
 from tests.makers import make_node, make_pod
@@ -145,18 +143,11 @@ def test_a_result_answers_until_it_is_closed():
     assert result.to_data()["summary"]["pending"] == 1
 
 
-def test_frames_need_a_library_and_say_which():
+def test_every_result_is_a_frame_too():
     result = Cluster.of([make_node("n"), make_pod(cpu=9), make_pod("q")]).simulate()
-    frames = (
-        result.to_frame,
-        result.nodes_frame,
-        result.explain("p").to_frame,
-        result.counterfactuals("p").to_frame,
-    )
-    installed = any(map(importlib.util.find_spec, ("pandas", "polars")))
-    for frame in frames:
-        if installed:
-            assert len(frame())
-        else:
-            with pytest.raises(MissingFrames, match="needs pandas or polars"):
-                frame()
+
+    assert list(result.to_frame()["pod"]) == ["default/q", "default/p"]
+    assert list(result.to_frame()["state"]) == ["running", "unschedulable"]
+    assert set(result.nodes_frame()["resource"]) == {"cpu", "memory", "pods"}
+    assert set(result.explain("p").to_frame()["node"]) == {"n"}
+    assert len(result.counterfactuals("p").to_frame())

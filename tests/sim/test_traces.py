@@ -210,3 +210,63 @@ def test_all_of_openb_plays_and_no_pod_is_lost():
 
     assert report.arrived == 8152
     assert report.placed + report.never_placed + len(report.pending) == 8152
+
+
+# Parquet
+
+
+def as_parquet(folder: Path, target: Path) -> None:
+    """The same tables, with the types that whoever writes Parquet would give them."""
+    polars = pytest.importorskip("polars")
+    for name in ("nodes", "pods"):
+        polars.read_csv(folder / f"{name}.csv").write_parquet(target / f"{name}.parquet")
+
+
+def test_a_trace_in_parquet_is_the_same_as_in_csv(tmp_path):
+    as_parquet(DATA / "trace", tmp_path)
+
+    written, read = read_trace(DATA / "trace"), read_trace(tmp_path)
+
+    assert read.nodes == written.nodes
+    assert read.pods == written.pods
+
+
+def test_a_trace_in_parquet_is_played(tmp_path):
+    as_parquet(DATA / "trace", tmp_path)
+
+    report, again = replay(read_trace(tmp_path)), replay(read_trace(DATA / "trace"))
+
+    assert (report.arrived, report.placed) == (again.arrived, again.placed)
+    assert report.placed > 0
+
+
+def test_numbers_with_gaps_between_them_stay_whole(tmp_path):
+    polars = pytest.importorskip("polars")
+    polars.DataFrame({"name": ["n"], "cpu": [4], "memory": ["8Gi"]}).write_parquet(
+        tmp_path / "nodes.parquet"
+    )
+    polars.DataFrame(
+        {
+            "name": ["p", "q"],
+            "arrives_s": [0, 5],
+            "cpu": [1.0, 0.5],
+            "memory": ["1Gi", "1Gi"],
+            "priority": [3.0, None],
+            "runs_s": [float("nan"), 2.5],
+        }
+    ).write_parquet(tmp_path / "pods.parquet")
+
+    first, second = read_trace(tmp_path).pods
+
+    assert (first.pod.priority, second.pod.priority) == (3, 0)
+    assert (first.run_s, second.run_s) == (None, 2.5)
+    assert (first.pod.requests["cpu"], second.pod.requests["cpu"]) == (1000, 500)
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"name,cpu\n"])
+def test_what_is_no_parquet_is_refused(tmp_path, content):
+    (tmp_path / "pods.parquet").write_bytes(content)
+    (tmp_path / "nodes.parquet").write_bytes(content)
+
+    with pytest.raises(InputError, match=r"parquet: cannot be read"):
+        read_trace(tmp_path)

@@ -33,6 +33,8 @@ _MOST_SUGGESTIONS = 5
 _ALIKE = 0.6
 #: Comparing by likeness takes time; of more names than this, only those that contain the text are tried.
 _MOST_COMPARED = 20_000
+#: Of those, or begin like it by so many letters.
+_TELLING = 4
 
 #: What a placed pod passes after its node is chosen.
 _AFTER_CHOICE = (
@@ -214,7 +216,11 @@ def _alike(name: str, known: Sequence[str]) -> list[str]:
     """The likest names, with or without their namespace."""
     if len(known) > _MOST_COMPARED:
         bare = name.rpartition("/")[2]
-        known = [each for each in known if bare in each or each.startswith(bare[:4])]
+        known = [
+            each
+            for each in known
+            if bare in each or each.rpartition("/")[2].startswith(bare[:_TELLING])
+        ]
         known = known[:_MOST_COMPARED]
     if "/" in name:
         close = difflib.get_close_matches(name, known, _MOST_SUGGESTIONS, _ALIKE)

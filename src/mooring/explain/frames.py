@@ -11,7 +11,10 @@ from mooring.errors import MooringError
 #: A pandas.DataFrame or a polars.DataFrame.
 Frame = Any
 
-_LIBRARIES = ("pandas", "polars")
+LIBRARIES = ("pandas", "polars")
+
+#: Whole and broken numbers stand side by side: polars is to look at all of a column before it names a type.
+_OPTIONS = {"polars": {"strict": False, "infer_schema_length": None}}
 
 
 class MissingFrames(MooringError):
@@ -20,19 +23,24 @@ class MissingFrames(MooringError):
     def __init__(self) -> None:
         super().__init__(
             "a DataFrame needs pandas or polars, and neither is installed;"
-            " run `pip install pandas`, or use to_data()"
+            " run `pip install 'mooring[data]'`, or use to_data()"
         )
 
 
-def make_frame(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Frame:
-    """Of pandas if it is installed, else of polars. Raises MissingFrames."""
+def make_frame(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    libraries: Sequence[str] = LIBRARIES,
+) -> Frame:
+    """Of the first library that is installed. Raises MissingFrames."""
     by_column = {name: [row[i] for row in rows] for i, name in enumerate(columns)}
-    for library in _LIBRARIES:
+    for library in libraries:
         try:
             module = importlib.import_module(library)
         except ModuleNotFoundError as error:
             if error.name != library:
                 raise
             continue
-        return module.DataFrame(by_column)
+        return module.DataFrame(by_column, **_OPTIONS.get(library, {}))
     raise MissingFrames

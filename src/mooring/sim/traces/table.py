@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -122,20 +123,54 @@ def _read_csv(path: Path) -> Table:
 
 
 def _read_parquet(path: Path) -> Table:
+    read = _parquet_reader(path)
     try:
-        parquet: Any = importlib.import_module("pyarrow.parquet")
-    except ImportError as error:
-        hint = "install pyarrow, or convert it to CSV"
-        raise InputError([f"{path}: reading Parquet needs pyarrow; {hint}"]) from error
-    try:
-        table = parquet.read_table(path)
-    except (OSError, ValueError) as error:
-        raise InputError([f"{path}: cannot be read: {error}"]) from error
+        records = read(path)
+    except Exception as error:
+        # Either library has errors of its own for what is no Parquet.
+        raise InputError([f"{path}: cannot be read: {str(error).splitlines()[0]}"]) from error
+    if not records.columns:
+        raise InputError([f"{path}: has no columns"])
     rows = [
-        {name: "" if value is None else str(value) for name, value in row.items()}
-        for row in table.to_pylist()
+        {name: _as_text(value) for name, value in row.items() if value is not None}
+        for row in records.rows
     ]
-    return Table(path, tuple(table.column_names), rows)
+    return Table(path, tuple(records.columns), rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    columns: Sequence[str]
+    rows: Iterable[Mapping[str, Any]]
+
+
+def _parquet_reader(path: Path) -> Callable[[Path], _Records]:
+    """Of whichever library is there. Raises InputError."""
+    for module, reader in (("polars", _by_polars), ("pyarrow.parquet", _by_pyarrow)):
+        try:
+            library = importlib.import_module(module)
+        except ModuleNotFoundError:
+            continue
+        return partial(reader, library)
+    hint = "run pip install 'mooring[data]', or convert it to CSV"
+    raise InputError([f"{path}: reading Parquet needs polars or pyarrow; {hint}"])
+
+
+def _by_polars(polars: Any, path: Path) -> _Records:
+    frame = polars.read_parquet(path)
+    return _Records(frame.columns, frame.iter_rows(named=True))
+
+
+def _by_pyarrow(parquet: Any, path: Path) -> _Records:
+    table = parquet.read_table(path)
+    return _Records(table.column_names, table.to_pylist())
+
+
+def _as_text(value: object) -> str:
+    """As it would stand in CSV: a column with gaps is read as floats, though its numbers are whole."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return "" if value != value else str(value)
 
 
 def _stripped(row: Mapping[str, Any]) -> dict[str, str]:
