@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.web.conftest import NARROW, OpenPage
-from tests.web.page_server import PageServer
+from tests.web.page_server import PageServer, page_server
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.web
 
@@ -22,7 +27,7 @@ def test_the_page_opens_with_the_whole_cluster_and_the_token_gone_from_the_addre
     expect(page.locator(".whole")).to_contain_text("102 nodes")
     expect(page.locator(".anchor")).to_contain_text("6 pods wait outside")
     assert served.token not in page.url
-    assert re.match(r"Map · .*harbour · Mooring", page.title())
+    assert re.match("Map · harbour · Mooring", page.title())
 
 
 def test_what_is_searched_for_is_offered_and_gone_to(
@@ -181,3 +186,17 @@ def test_nothing_is_wider_than_a_phone(
     expect(page.locator("main h1")).to_be_attached()
     expect(page.locator(".loading")).to_have_count(0)
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+
+
+def test_the_page_says_when_its_server_is_gone(
+    browser: Browser, harbour_files: Path, open_page: OpenPage, complaints: list[str]
+) -> None:
+    from playwright.sync_api import expect
+
+    with page_server(harbour_files) as server:
+        page = open_page(server.address)
+        expect(page.locator(".whole")).to_be_visible()
+    expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
+    page.close()
+    assert all("ERR_" in each for each in complaints)
+    complaints.clear()

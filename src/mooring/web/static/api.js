@@ -33,7 +33,9 @@ export function ask(address) {
 async function fetched(address) {
   if (!embedded) return request("GET", address);
   if (address in embedded) return embedded[address];
-  throw new Refusal(404, { message: "This is not in the report: it holds the pending pods and some of the others." });
+  throw new Refusal(404, {
+    message: "This is not in the report: it holds the pending pods and some of the others.",
+  });
 }
 
 export function post(address, body) {
@@ -50,7 +52,10 @@ export function result(job) {
 }
 
 async function request(method, address, body) {
-  if (embedded) throw new Refusal(405, { message: "A report cannot compute anything: open the cluster with `mooring ui`." });
+  if (embedded)
+    throw new Refusal(405, {
+      message: "A report cannot compute anything: open the cluster with `mooring ui`.",
+    });
   let response;
   try {
     response = await fetch(address, {

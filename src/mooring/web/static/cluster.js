@@ -9,7 +9,9 @@ export class Cluster {
     this.nodeCount = map.nodes.name.length;
     this.podCount = map.pods.name.length;
     // float64[pod] and the sum over all nodes, by resource: asked for at every step of time.
-    this.requests = this.resources.map((_, r) => Float64Array.from(map.pods.shape, (shape) => map.shapes[shape][r]));
+    this.requests = this.resources.map((_, r) =>
+      Float64Array.from(map.pods.shape, (shape) => map.shapes[shape][r]),
+    );
     this.capacities = map.nodes.allocatable.map((amounts) => amounts.reduce((a, b) => a + b, 0));
   }
 
@@ -66,6 +68,12 @@ export class Cluster {
   namespaces() {
     this.foundNamespaces ??= [...new Set(this.map.pods.namespace)].map((i) => this.map.strings[i]).sort();
     return this.foundNamespaces;
+  }
+
+  nodeLabelKeys() {
+    const keys = [...new Set(this.map.nodes.labels)].flatMap((set) => this.#labels(set).map(([key]) => key));
+    this.foundLabelKeys ??= [...new Set(keys)].sort();
+    return this.foundLabelKeys;
   }
 
   // The pending pods of the report, as rows.
@@ -131,7 +139,9 @@ export class Scene {
 
   static atEnd(cluster) {
     const waits = new Set(cluster.map.pending.pod);
-    const places = Int32Array.from(cluster.map.pods.node, (at, pod) => (at >= 0 || waits.has(pod) ? at : GONE));
+    const places = Int32Array.from(cluster.map.pods.node, (at, pod) =>
+      at >= 0 || waits.has(pod) ? at : GONE,
+    );
     return new Scene(cluster, places, null);
   }
 
@@ -174,7 +184,9 @@ export class Scene {
   // float64[node]: the part of its capacity.
   utilisations(resource) {
     const capacities = this.cluster.map.nodes.allocatable[resource];
-    this.parts[resource] ??= this.requested(resource).map((used, node) => (capacities[node] ? used / capacities[node] : 0));
+    this.parts[resource] ??= this.requested(resource).map((used, node) =>
+      capacities[node] ? used / capacities[node] : 0,
+    );
     return this.parts[resource];
   }
 

@@ -10,14 +10,32 @@ const STEPS = 32;
 
 const INK = {
   light: {
-    water: "#eef3f2", pontoon: "#dce6e5", line: "#b6c4c4", ink: "#14232b", quiet: "#44565e",
-    mark: "#9a4d00", cordon: "#14232b", select: "#c2410c", focus: "#0b6477", empty: "#f8faf9",
-    gap: "#f8faf9", onFull: "#ffffff",
+    water: "#eef3f2",
+    pontoon: "#dce6e5",
+    line: "#b6c4c4",
+    ink: "#14232b",
+    quiet: "#44565e",
+    mark: "#9a4d00",
+    cordon: "#14232b",
+    select: "#c2410c",
+    focus: "#0b6477",
+    empty: "#f8faf9",
+    gap: "#f8faf9",
+    onFull: "#ffffff",
   },
   dark: {
-    water: "#0b151a", pontoon: "#18272f", line: "#2f444f", ink: "#e4edef", quiet: "#a3b5bc",
-    mark: "#f5b95f", cordon: "#e4edef", select: "#ff9d6b", focus: "#6fd0df", empty: "#0a1318",
-    gap: "#0a1318", onFull: "#0b1a20",
+    water: "#0b151a",
+    pontoon: "#18272f",
+    line: "#2f444f",
+    ink: "#e4edef",
+    quiet: "#a3b5bc",
+    mark: "#f5b95f",
+    cordon: "#e4edef",
+    select: "#ff9d6b",
+    focus: "#6fd0df",
+    empty: "#0a1318",
+    gap: "#0a1318",
+    onFull: "#0b1a20",
   },
 };
 

@@ -49,8 +49,11 @@ export class Drawing {
     const before = this.shown;
     this.shown = { scene, resource, groupKey, sizeBy, palette, found };
     const moved =
-      !before || before.scene.cluster !== scene.cluster || before.groupKey !== groupKey ||
-      before.sizeBy !== sizeBy || (sizeBy === "capacity" && before.resource !== resource);
+      !before ||
+      before.scene.cluster !== scene.cluster ||
+      before.groupKey !== groupKey ||
+      before.sizeBy !== sizeBy ||
+      (sizeBy === "capacity" && before.resource !== resource);
     if (!before || before.scene !== scene || before.resource !== resource) this.podCache.clear();
     if (moved) this.#layOut();
     else this.redraw();
@@ -206,7 +209,7 @@ export class Drawing {
       if (rects[i + 1] > 0.001) context.fillRect(px, py, pw, line);
       if (found && found.pods[pods[i / 4]]) {
         context.strokeStyle = palette.select;
-        context.lineWidth = 2;
+        context.lineWidth = Math.min(pw, ph) < 16 ? 1 : 2;
         context.strokeRect(px + 1.5, py + 1.5, pw - 2.5, ph - 2.5);
       }
     }
@@ -290,8 +293,11 @@ export class Drawing {
     context.fillRect(0, 0, this.canvas.width, this.canvas.height);
     context.imageSmoothingEnabled = true;
     context.drawImage(
-      this.still, (x - drawn.x * scale) * this.ratio, (y - drawn.y * scale) * this.ratio,
-      this.still.width * scale, this.still.height * scale,
+      this.still,
+      (x - drawn.x * scale) * this.ratio,
+      (y - drawn.y * scale) * this.ratio,
+      this.still.width * scale,
+      this.still.height * scale,
     );
   }
 
@@ -310,7 +316,12 @@ export class Drawing {
     context.strokeStyle = colour;
     context.lineWidth = width;
     const out = width / 2 + 0.5;
-    context.strokeRect(xs[node] * k + x - out, ys[node] * k + y - out, ss[node] * k + 2 * out, ss[node] * k + 2 * out);
+    context.strokeRect(
+      xs[node] * k + x - out,
+      ys[node] * k + y - out,
+      ss[node] * k + 2 * out,
+      ss[node] * k + 2 * out,
+    );
   }
 
   // The view
@@ -331,7 +342,11 @@ export class Drawing {
     const [ux, uy] = [(px - xs[node]) / ss[node], (py - ys[node]) / ss[node]];
     const rects = this.podsIn(node);
     for (let i = 0; i < rects.length; i += 4) {
-      const inside = ux >= rects[i] && ux <= rects[i] + rects[i + 2] && uy >= rects[i + 1] && uy <= rects[i + 1] + rects[i + 3];
+      const inside =
+        ux >= rects[i] &&
+        ux <= rects[i] + rects[i + 2] &&
+        uy >= rects[i + 1] &&
+        uy <= rects[i + 1] + rects[i + 3];
       if (inside) return this.shown.scene.podsOn(node)[i / 4];
     }
     return -1;

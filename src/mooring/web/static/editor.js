@@ -15,8 +15,13 @@ export function Editor({ id, label, text, onText, problems, rows = 24, disabled 
   };
   return html`<div class="editor">
     <label class="unseen" for=${id}>${label}</label>
-    <pre class="gutter" ref=${gutter} aria-hidden="true">${Array.from({ length: lines }, (_, i) => html`<span class=${bad.has(i + 1) ? "bad" : ""}>${i + 1}</span>`)}</pre>
-    <textarea id=${id} ref=${area} rows=${rows} value=${text} spellcheck="false" wrap="off" autocomplete="off" autocapitalize="off"
+    <pre class="gutter" ref=${gutter} aria-hidden="true">${Array.from(
+      { length: lines },
+      (_, i) => html`<span
+      class=${bad.has(i + 1) ? "bad" : ""}>${i + 1}</span>`,
+    )}</pre>
+    <textarea id=${id} ref=${area} rows=${rows}
+      value=${text} spellcheck="false" wrap="off" autocomplete="off" autocapitalize="off"
       disabled=${disabled} aria-invalid=${bad.size ? "true" : "false"} aria-describedby=${`${id}-check`}
       onInput=${(event) => onText(event.currentTarget.value)} onScroll=${follow}></textarea>
   </div>`;
@@ -25,7 +30,11 @@ export function Editor({ id, label, text, onText, problems, rows = 24, disabled 
 // Puts the cursor at the start of a line.
 export function goToLine(id, line) {
   const area = document.getElementById(id);
-  const start = area.value.split("\n").slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
+  const start =
+    area.value
+      .split("\n")
+      .slice(0, line - 1)
+      .join("\n").length + (line > 1 ? 1 : 0);
   area.focus();
   area.setSelectionRange(start, start);
   area.scrollTop = Math.max(0, (line - 6) * 18);
@@ -40,7 +49,17 @@ export function useCheck(run, kind, text) {
     const wait = setTimeout(() => {
       post("api/check", { run, [kind]: text }).then(
         (answer) => here && set({ text, answer }),
-        (error) => here && set({ text, answer: { ok: false, problems: error.problems.length ? error.problems : [{ path: "", line: null, text: error.message }] } }),
+        (error) =>
+          here &&
+          set({
+            text,
+            answer: {
+              ok: false,
+              problems: error.problems.length
+                ? error.problems
+                : [{ path: "", line: null, text: error.message }],
+            },
+          }),
       );
     }, PAUSE_MS);
     return () => {

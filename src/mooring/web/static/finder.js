@@ -33,16 +33,26 @@ export function Finder({ scene, text, onText }) {
   };
   return html`<div class="finder" role="search">
     <label class="unseen" for="find">Find and filter nodes and pods</label>
-    <input id="find" type="search" autocomplete="off" spellcheck="false" placeholder="Find  web  ns:shop  label:app=web  node:n1"
+    <input id="find" type="search" autocomplete="off" spellcheck="false"
+      placeholder="Find  web  ns:shop  label:app=web  node:n1"
       role="combobox" aria-expanded=${shown ? "true" : "false"} aria-controls="found" aria-autocomplete="list"
       aria-activedescendant=${shown && at >= 0 ? `found-${at}` : undefined} aria-describedby="find-hint" value=${text}
-      onInput=${(event) => { onText(event.currentTarget.value); setOpen(true); setAt(-1); }}
+      onInput=${(event) => {
+        onText(event.currentTarget.value);
+        setOpen(true);
+        setAt(-1);
+      }}
       onFocus=${() => setOpen(Boolean(text))} onBlur=${() => setOpen(false)} onKeyDown=${onKeyDown} />
     <span id="find-hint" class="unseen">For example: ${HINT}</span>
     <ul id="found" role="listbox" aria-label="Found" class="found" hidden=${!shown}>
-      ${offers.map((offer, i) => html`<li id=${`found-${i}`} role="option" aria-selected=${i === at ? "true" : "false"}
-        onPointerDown=${(event) => { event.preventDefault(); take(offer); }}>
-        <span class="kind">${offer.kind}</span> ${offer.text}</li>`)}
+      ${offers.map(
+        (offer, i) => html`<li id=${`found-${i}`} role="option" aria-selected=${i === at ? "true" : "false"}
+        onPointerDown=${(event) => {
+          event.preventDefault();
+          take(offer);
+        }}>
+        <span class="kind">${offer.kind}</span> ${offer.text}</li>`,
+      )}
     </ul>
   </div>`;
 }
@@ -54,8 +64,10 @@ function offersOf(scene, text) {
   const words = parseQuery(text).filter((term) => term.field === "" || term.field === "node");
   const offers = [];
   for (let i = 0; i < nodes.length && offers.length < MOST / 2; i += 1) {
-    const named = words.length && words.every((term) => cluster.nodeNames[i].toLowerCase().includes(term.value));
-    if (nodes[i] && named) offers.push({ kind: "node", text: cluster.nodeNames[i], address: link("map", cluster.nodeNames[i]) });
+    const named =
+      words.length && words.every((term) => cluster.nodeNames[i].toLowerCase().includes(term.value));
+    if (nodes[i] && named)
+      offers.push({ kind: "node", text: cluster.nodeNames[i], address: link("map", cluster.nodeNames[i]) });
   }
   for (let i = 0; i < pods.length && offers.length < MOST; i += 1) {
     if (pods[i]) offers.push({ kind: "pod", text: cluster.podKey(i), address: podLink(cluster.podKey(i)) });

@@ -7,17 +7,23 @@ import { html } from "mooring/html";
 export function JobProgress({ job }) {
   if (!job || job.state !== "running") return null;
   const known = job.total !== null && job.total > 0;
-  const numbers = known ? `${job.done.toLocaleString("en")} of ${job.total.toLocaleString("en")}` : job.done ? job.done.toLocaleString("en") : "";
+  const numbers = known
+    ? `${job.done.toLocaleString("en")} of ${job.total.toLocaleString("en")}`
+    : job.done
+      ? job.done.toLocaleString("en")
+      : "";
   return html`<div class="job">
     <span class="name">${job.title}</span> <span class="quiet">${job.phase} ${numbers}</span>
-    <progress aria-label=${`${job.title}: ${job.phase}`} max=${known ? job.total : undefined} value=${known ? job.done : undefined}></progress>
+    <progress aria-label=${`${job.title}: ${job.phase}`} max=${known ? job.total : undefined}
+      value=${known ? job.done : undefined}></progress>
     <button type="button" class="small" onClick=${() => remove(`api/jobs/${job.id}`)}>Cancel</button>
   </div>`;
 }
 
 export function JobTray({ jobs }) {
   useTold(jobs);
-  const running = jobs.filter((job) => job.state === "running");
+  // What would make a pod fit is looked for on the pod's own page, and shown there.
+  const running = jobs.filter((job) => job.state === "running" && job.kind !== "counterfactuals");
   if (!running.length) return null;
   return html`<section class="tray" aria-label="Work under way">
     ${running.map((job) => html`<${JobProgress} key=${job.id} job=${job} />`)}
@@ -29,7 +35,8 @@ function useTold(jobs) {
   const seen = useRef(new Map());
   useEffect(() => {
     for (const job of jobs) {
-      if (seen.current.get(job.id) === "running" && job.state !== "running") announce(`${job.title}: ${job.state}`);
+      if (seen.current.get(job.id) === "running" && job.state !== "running")
+        announce(`${job.title}: ${job.state}`);
       seen.current.set(job.id, job.state);
     }
   }, [jobs]);

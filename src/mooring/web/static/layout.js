@@ -27,9 +27,17 @@ export function layOut(groups, sides, width, height) {
 // How much room a group needs depends on the scale, since gaps do not shrink with the nodes.
 function blocksOf(groups, sides, unit, width, height) {
   const gap = gapOf(unit);
-  const weights = groups.map((group) => group.nodes.reduce((sum, i) => sum + (sides[i] * unit + gap) ** 2, unit * unit));
+  const weights = groups.map((group) =>
+    group.nodes.reduce((sum, i) => sum + (sides[i] * unit + gap) ** 2, unit * unit),
+  );
   return squarify(weights, 0, 0, width, height).map(([x, y, w, h], k) => ({
-    name: groups[k].name, nodes: groups[k].nodes, x, y, w, h, rows: [],
+    name: groups[k].name,
+    nodes: groups[k].nodes,
+    x,
+    y,
+    w,
+    h,
+    rows: [],
   }));
 }
 

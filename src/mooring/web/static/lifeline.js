@@ -6,10 +6,17 @@ import { clock, count } from "mooring/words";
 
 // What a pod is in after each kind of happening.
 const AFTER = {
-  queued: ["in the queue", "queue"], gated: ["held by a gate", "gate"], ignored: ["ignored", "gate"],
-  failed: ["unschedulable or backing off", "back"], nominated: ["waiting for victims to leave", "hold"],
-  waiting: ["waiting on Permit", "hold"], bound: ["bound", "bound"], preempted: ["preempted", "over"],
-  terminating: ["terminating", "over"], finished: ["finished", "over"], deleted: ["gone", "over"],
+  queued: ["in the queue", "queue"],
+  gated: ["held by a gate", "gate"],
+  ignored: ["ignored", "gate"],
+  failed: ["unschedulable or backing off", "back"],
+  nominated: ["waiting for victims to leave", "hold"],
+  waiting: ["waiting on Permit", "hold"],
+  bound: ["bound", "bound"],
+  preempted: ["preempted", "over"],
+  terminating: ["terminating", "over"],
+  finished: ["finished", "over"],
+  deleted: ["gone", "over"],
 };
 
 const LEAST = 3;
@@ -21,9 +28,15 @@ export function Lifeline({ timeline, endSeconds, attempts }) {
     <h2 id="life-title">Its story</h2>
     <p>${count(attempts, "attempt")}, over ${clock(Math.max(endSeconds, 0))} of virtual time.</p>
     <div class="life" aria-hidden="true">
-      ${parts.map((part) => html`<span class="part ${part.kind}" style=${{ flexGrow: part.weight }} title=${`${part.text}, from ${clock(part.from)} for ${clock(part.to - part.from)}`}></span>`)}
+      ${parts.map(
+        (part) => html`<span class="part ${part.kind}" style=${{ flexGrow: part.weight }}
+        title=${`${part.text}, from ${clock(part.from)} for ${clock(part.to - part.from)}`}></span>`,
+      )}
     </div>
-    <div class="life-keys" aria-hidden="true">${keysOf(parts).map(([kind, text]) => html`<span><span class="part ${kind}"></span> ${text}</span>`)}</div>
+    <div class="life-keys" aria-hidden="true">${keysOf(parts).map(
+      ([kind, text]) => html`<span><span
+      class="part ${kind}"></span> ${text}</span>`,
+    )}</div>
     <${Happenings} timeline=${timeline} />
   </section>`;
 }
@@ -33,23 +46,28 @@ function Happenings({ timeline }) {
   const [all, setAll] = useState(false);
   const shown = all ? timeline.map((each) => ({ each, between: 0 })) : shortened(timeline);
   return html`<ol class="happenings">
-    ${shown.map(({ each, between }) => between
-      ? html`<li><span></span><span></span><button type="button" class="text" onClick=${() => setAll(true)}>${between} more in between</button></li>`
-      : html`<li>
+    ${shown.map(({ each, between }) =>
+      between
+        ? html`<li><span></span><span></span><button type="button" class="text"
+          onClick=${() => setAll(true)}>${between} more in between</button></li>`
+        : html`<li>
         <span class="numbers">${clock(each.atSeconds)}</span>
         <strong>${each.what}</strong>
         <span>${each.node && html`on <a href=${link("map", each.node)}>${each.node}</a> `}${each.message}</span>
-      </li>`)}
+      </li>`,
+    )}
   </ol>`;
 }
 
 function shortened(timeline) {
   const shown = [];
-  for (let i = 0; i < timeline.length; ) {
+  for (let i = 0; i < timeline.length;) {
     let end = i + 1;
     while (end < timeline.length && timeline[end].what === timeline[i].what) end += 1;
     const run = timeline.slice(i, end).map((each) => ({ each, between: 0 }));
-    shown.push(...(run.length > 3 ? [run[0], { each: null, between: run.length - 2 }, run[run.length - 1]] : run));
+    shown.push(
+      ...(run.length > 3 ? [run[0], { each: null, between: run.length - 2 }, run[run.length - 1]] : run),
+    );
     i = end;
   }
   return shown;

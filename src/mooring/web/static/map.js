@@ -9,7 +9,18 @@ import { amount, count, share } from "mooring/words";
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
-export function ClusterMap({ label, scene, resource, groupKey, sizeBy, found, selected, onSelect, onOpen, onOpenPod }) {
+export function ClusterMap({
+  label,
+  scene,
+  resource,
+  groupKey,
+  sizeBy,
+  found,
+  selected,
+  onSelect,
+  onOpen,
+  onOpenPod,
+}) {
   const canvas = useRef(null);
   const box = useRef(null);
   const drawing = useRef(null);
@@ -51,7 +62,8 @@ export function ClusterMap({ label, scene, resource, groupKey, sizeBy, found, se
     const made = drawing.current;
     if (ARROWS[event.key]) {
       const [dx, dy] = ARROWS[event.key];
-      const at = selected >= 0 ? neighbour(made.layout, selected, dx, dy, found?.nodes) : firstOf(made, found);
+      const at =
+        selected >= 0 ? neighbour(made.layout, selected, dx, dy, found?.nodes) : firstOf(made, found);
       if (at >= 0) choose(at);
     } else if (event.key === "Home") {
       const first = firstOf(made, found);
@@ -74,9 +86,12 @@ export function ClusterMap({ label, scene, resource, groupKey, sizeBy, found, se
     </div>
     ${hover && html`<${Bubble} scene=${scene} resource=${resource} hover=${hover} />`}
     <div class="zoom" role="group" aria-label="Zoom">
-      <button type="button" aria-label="Zoom in" title="Zoom in (+)" onClick=${() => drawing.current.zoom(1.6)}>+</button>
-      <button type="button" aria-label="Zoom out" title="Zoom out (-)" onClick=${() => drawing.current.zoom(1 / 1.6)}>−</button>
-      <button type="button" aria-label="Show all" title="Show all (0)" onClick=${() => drawing.current.fit()}>⤢</button>
+      <button type="button" aria-label="Zoom in" title="Zoom in (+)"
+        onClick=${() => drawing.current.zoom(1.6)}>+</button>
+      <button type="button" aria-label="Zoom out" title="Zoom out (-)"
+        onClick=${() => drawing.current.zoom(1 / 1.6)}>−</button>
+      <button type="button" aria-label="Show all" title="Show all (0)"
+        onClick=${() => drawing.current.fit()}>⤢</button>
     </div>
   </div>`;
 }
@@ -121,7 +136,8 @@ function usePointers(canvas, drawing, handlers) {
       latest.current.setHover(null);
       if (down.size === 2) {
         const [other] = [...down].filter(([id]) => id !== event.pointerId).map(([, at]) => at);
-        const grown = Math.hypot(x - other[0], y - other[1]) / (Math.hypot(px - other[0], py - other[1]) || 1);
+        const grown =
+          Math.hypot(x - other[0], y - other[1]) / (Math.hypot(px - other[0], py - other[1]) || 1);
         made.zoom(grown, (x + other[0]) / 2, (y + other[1]) / 2);
       } else made.pan(x - px, y - py);
       down.set(event.pointerId, [x, y]);
@@ -130,7 +146,9 @@ function usePointers(canvas, drawing, handlers) {
       const node = made.nodeAt(x, y);
       made.hover(node);
       element.classList.toggle("over", node >= 0);
-      latest.current.setHover(node < 0 ? null : { node, pod: made.podAt(node, x, y), x, y, width: made.width, height: made.height });
+      latest.current.setHover(
+        node < 0 ? null : { node, pod: made.podAt(node, x, y), x, y, width: made.width, height: made.height },
+      );
     };
     const onUp = (event) => {
       const made = drawing.current;
@@ -155,7 +173,11 @@ function usePointers(canvas, drawing, handlers) {
       else drawing.current.zoom(2.2, x, y);
     };
     const listeners = {
-      pointerdown: onDown, pointermove: onMove, pointerup: onUp, pointercancel: onUp, pointerleave: onLeave,
+      pointerdown: onDown,
+      pointermove: onMove,
+      pointerup: onUp,
+      pointercancel: onUp,
+      pointerleave: onLeave,
       dblclick: onDouble,
     };
     for (const [name, listener] of Object.entries(listeners)) element.addEventListener(name, listener);
@@ -197,6 +219,10 @@ function Bubble({ scene, resource, hover }) {
       ${" · "}${share(scene.utilisation(node, resource))} · ${count(scene.podsOn(node).length, "pod")}</span>
     ${cluster.isCordoned(node) && html`<span class="flag">cordoned</span>`}
     ${taints.length > 0 && html`<span class="flag">taint ${taints.join(", ")}</span>`}
-    ${pod >= 0 && html`<span class="of-pod">${cluster.podKey(pod)} · ${name} ${amount(name, cluster.requestOf(pod, resource))}</span>`}
+    ${
+      pod >= 0 &&
+      html`<span
+      class="of-pod">${cluster.podKey(pod)} · ${name} ${amount(name, cluster.requestOf(pod, resource))}</span>`
+    }
   </div>`;
 }

@@ -12,19 +12,25 @@ export function MatrixTable({ cluster, page }) {
   const columns = useMemo(() => columnsOf(matrix), [matrix]);
   const shown = useMemo(() => {
     const wanted = word.trim().toLowerCase();
-    return wanted ? rows.filter((row) => `${row.name} ${row.verdict.plugin ?? ""} ${row.reason}`.toLowerCase().includes(wanted)) : rows;
+    return wanted
+      ? rows.filter((row) =>
+          `${row.name} ${row.verdict.plugin ?? ""} ${row.reason}`.toLowerCase().includes(wanted),
+        )
+      : rows;
   }, [rows, word]);
   const scored = matrix.scored.length > 0;
   return html`<section class="matrix" aria-labelledby="matrix-title">
     <div class="title"><h2 id="matrix-title">Every node, every plugin</h2>
       <p>${page.asOf}. ${count(rows.filter((row) => row.fits).length, "node")} of ${rows.length.toLocaleString("en")} fit.</p>
       <label class="field"><span>Rows with</span>
-        <input type="search" value=${word} placeholder="node, plugin or reason" onInput=${(e) => setWord(e.currentTarget.value)} /></label>
+        <input type="search" value=${word} placeholder="node, plugin or reason"
+          onInput=${(e) => setWord(e.currentTarget.value)} /></label>
     </div>
     ${scored && html`<${Margin} cluster=${cluster} page=${page} />`}
     <${Table} label="Node by plugin" columns=${columns} rows=${shown} rowKey=${(row) => row.i}
       sortedBy=${scored ? "total" : "verdict"} descending=${scored}
-      rowClass=${(row) => (row.rank === 0 && row.fits ? "winner" : row.fits ? "" : "refused")} empty="No such node." />
+      rowClass=${(row) => (row.rank === 0 && row.fits ? "winner" : row.fits ? "" : "refused")}
+        empty="No such node." />
   </section>`;
 }
 
@@ -33,7 +39,11 @@ function rowsOf(cluster, matrix) {
   return matrix.nodes.map((node, i) => {
     const verdict = matrix.statuses[matrix.verdicts[i]];
     return {
-      i, name: cluster.nodeNames[node], verdict, fits: verdict.code === "Success", rank: rank.get(i) ?? null,
+      i,
+      name: cluster.nodeNames[node],
+      verdict,
+      fits: verdict.code === "Success",
+      rank: rank.get(i) ?? null,
       reason: (verdict.reasons ?? []).join(", "),
     };
   });
@@ -42,21 +52,44 @@ function rowsOf(cluster, matrix) {
 function columnsOf(matrix) {
   const total = (row) => (row.rank === null ? null : matrix.totals[row.rank]);
   return [
-    { key: "node", label: "Node", sort: (row) => row.name, cell: (row) => html`<a href=${link("map", row.name)}>${row.name}</a>` },
-    { key: "total", label: "Total", align: "number", downFirst: true, sort: total, cell: (row) => html`<strong>${total(row) ?? "–"}</strong>` },
     {
-      key: "verdict", label: "Verdict", sort: (row) => (row.fits ? "" : `${row.verdict.plugin ?? ""} ${row.reason}`),
-      cell: (row) => row.fits
-        ? html`<span class="state ok"><span aria-hidden="true">✓</span> fits</span>`
-        : html`<span class="why" title=${`${row.verdict.plugin ?? ""}: ${row.reason} (${row.verdict.code})`}>${row.reason || row.verdict.code}</span>`,
+      key: "node",
+      label: "Node",
+      sort: (row) => row.name,
+      cell: (row) => html`<a href=${link("map", row.name)}>${row.name}</a>`,
+    },
+    {
+      key: "total",
+      label: "Total",
+      align: "number",
+      downFirst: true,
+      sort: total,
+      cell: (row) => html`<strong>${total(row) ?? "–"}</strong>`,
+    },
+    {
+      key: "verdict",
+      label: "Verdict",
+      sort: (row) => (row.fits ? "" : `${row.verdict.plugin ?? ""} ${row.reason}`),
+      cell: (row) =>
+        row.fits
+          ? html`<span class="state ok"><span aria-hidden="true">✓</span> fits</span>`
+          : html`<span class="why"
+            title=${`${row.verdict.plugin ?? ""}: ${row.reason} (${row.verdict.code})`}>${row.reason || row.verdict.code}</span>`,
     },
     ...matrix.filters.map((filter) => ({
-      key: `f:${filter.plugin}`, label: abbreviated(filter.plugin), title: `Filter ${filter.plugin}`, align: "mark",
-      sort: (row) => filter.codes[row.i], cell: (row) => html`<${Verdict} status=${statusOf(filter, row.i)} plugin=${filter.plugin} />`,
+      key: `f:${filter.plugin}`,
+      label: abbreviated(filter.plugin),
+      title: `Filter ${filter.plugin}`,
+      align: "mark",
+      sort: (row) => filter.codes[row.i],
+      cell: (row) => html`<${Verdict} status=${statusOf(filter, row.i)} plugin=${filter.plugin} />`,
     })),
     ...matrix.scores.map((score) => ({
-      key: `s:${score.plugin}`, label: `${abbreviated(score.plugin)} ×${score.weight}`, title: `Score ${score.plugin}, weight ${score.weight}`,
-      align: "number", downFirst: true,
+      key: `s:${score.plugin}`,
+      label: `${abbreviated(score.plugin)} ×${score.weight}`,
+      title: `Score ${score.plugin}, weight ${score.weight}`,
+      align: "number",
+      downFirst: true,
       sort: (row) => (row.rank === null ? null : score.normalized[row.rank] * score.weight),
       cell: (row) => html`<${Points} score=${score} rank=${row.rank} />`,
     })),
@@ -73,17 +106,23 @@ function statusOf(filter, i) {
 }
 
 function Verdict({ status, plugin }) {
-  if (status === null) return html`<span class="v none" title=${`${plugin} was not asked`}><span aria-hidden="true">·</span><span class="unseen">not asked</span></span>`;
-  if (status.code === "Success") return html`<span class="v ok"><span aria-hidden="true">✓</span><span class="unseen">passes</span></span>`;
+  if (status === null)
+    return html`<span class="v none" title=${`${plugin} was not asked`}><span aria-hidden="true">·</span><span
+      class="unseen">not asked</span></span>`;
+  if (status.code === "Success")
+    return html`<span class="v ok"><span aria-hidden="true">✓</span><span class="unseen">passes</span></span>`;
   const text = (status.reasons ?? []).join(", ") || status.code;
-  return html`<span class="v bad" title=${`${plugin}: ${text}`}><span aria-hidden="true">✕</span><span class="unseen">refuses: ${text}</span></span>`;
+  return html`<span class="v bad" title=${`${plugin}: ${text}`}><span aria-hidden="true">✕</span><span
+    class="unseen">refuses: ${text}</span></span>`;
 }
 
 function Points({ score, rank }) {
   if (rank === null) return "–";
   const normalized = score.normalized[rank];
-  return html`<span class="points" title=${`raw ${score.raw[rank]}, normalized ${normalized}, weight ${score.weight}`}>
-    <span class="fill" aria-hidden="true" style=${{ width: `${normalized}%` }}></span>${normalized * score.weight}</span>`;
+  return html`<span class="points"
+    title=${`raw ${score.raw[rank]}, normalized ${normalized}, weight ${score.weight}`}>
+    <span class="fill" aria-hidden="true"
+      style=${{ width: `${normalized}%` }}></span>${normalized * score.weight}</span>`;
 }
 
 // By what the winner leads the next one that is not as good.
@@ -92,7 +131,11 @@ function Margin({ cluster, page }) {
   const next = matrix.totals.findIndex((total) => total < matrix.totals[0]);
   const name = (k) => cluster.nodeNames[matrix.nodes[matrix.scored[k]]];
   if (margin === null || next < 0) {
-    return html`<p class="margin">${tiedCount > 1 ? `${count(tiedCount, "node")} are equally good; the tie-break took ${name(0)}.` : `${name(0)} is the only one that was scored.`}</p>`;
+    const why =
+      tiedCount > 1
+        ? `${count(tiedCount, "node")} are equally good; the tie-break took ${name(0)}.`
+        : `${name(0)} is the only one that was scored.`;
+    return html`<p class="margin">${why}</p>`;
   }
   const leads = matrix.scores
     .map((score) => [score.plugin, (score.normalized[0] - score.normalized[next]) * score.weight])
@@ -101,10 +144,19 @@ function Margin({ cluster, page }) {
   const widest = Math.max(...leads.map(([, lead]) => Math.abs(lead)));
   return html`<div class="margin">
     <p><strong>${name(0)}</strong> with ${matrix.totals[0]} points leads <strong>${name(next)}</strong> by <strong>${margin}</strong>
-      ${tiedCount > 1 && html`, as do ${count(tiedCount - 1, "other")} with the same total (${tied.filter((each) => each !== name(0)).slice(0, 3).join(", ")}${tiedCount > 4 ? ", …" : ""})`}:</p>
-    <ul>${leads.map(([plugin, lead]) => html`<li class=${lead > 0 ? "for" : "against"}>
+      ${
+        tiedCount > 1 &&
+        html`, as do ${count(tiedCount - 1, "other")} with the same total (${tied
+          .filter((each) => each !== name(0))
+          .slice(0, 3)
+          .join(", ")}${tiedCount > 4 ? ", …" : ""})`
+      }:</p>
+    <ul>${leads.map(
+      ([plugin, lead]) => html`<li class=${lead > 0 ? "for" : "against"}>
       <span class="name">${plugin}</span>
-      <span class="bar" aria-hidden="true"><span style=${{ width: `${(Math.abs(lead) / widest) * 100}%` }}></span></span>
-      <span class="numbers">${lead > 0 ? "+" : "−"}${Math.abs(lead)}</span></li>`)}</ul>
+      <span class="bar" aria-hidden="true"><span
+        style=${{ width: `${(Math.abs(lead) / widest) * 100}%` }}></span></span>
+      <span class="numbers">${lead > 0 ? "+" : "−"}${Math.abs(lead)}</span></li>`,
+    )}</ul>
   </div>`;
 }

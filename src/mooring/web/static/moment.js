@@ -43,10 +43,17 @@ export function useMoments(run, cluster) {
 
   const scene = useMemo(() => (reel && step !== null ? reel.at(step) : end), [reel, step, end]);
   const moments = {
-    time, reel, error, step, scene, playing, hasTime, bySeconds: bySeconds && hasTime,
+    time,
+    reel,
+    error,
+    step,
+    scene,
+    playing,
+    hasTime,
+    bySeconds: bySeconds && hasTime,
     setBySeconds,
     steps: reel?.steps ?? 0,
-    seconds: reel ? seconds ?? reel.secondsAt(step ?? reel.steps) : 0,
+    seconds: reel ? (seconds ?? reel.secondsAt(step ?? reel.steps)) : 0,
     go: (moment) => {
       setPlaying(false);
       setMoment(moment);

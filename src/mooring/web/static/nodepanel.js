@@ -21,12 +21,16 @@ export function NodePanel({ scene, node, found }) {
     ${taints.map((taint) => html`<p class="flag">Taint <code>${taint}</code></p>`)}
     <${Usage} scene=${scene} node=${node} />
     <p class="chips"><${Few} items=${labels} most=${5} /></p>
-    ${!isReport && html`<p class="actions">
+    ${
+      !isReport &&
+      html`<p class="actions">
       <a class="button" href=${link("whatif", "Node", name)}>Edit and try</a>
       <a class="button" href=${link("whatif", "without", name)}>Try without it</a>
-    </p>`}
+    </p>`
+    }
     <h3>${count(pods.length, "pod")}</h3>
-    <${Table} label=${`Pods on ${name}`} columns=${columns} rows=${pods} rowKey=${(pod) => pod} sortedBy="cpu" descending
+    <${Table} label=${`Pods on ${name}`} columns=${columns} rows=${pods}
+      rowKey=${(pod) => pod} sortedBy="cpu" descending
       rowClass=${(pod) => (found?.pods[pod] ? "lit" : "")} empty="Nothing lies here." />
   </aside>`;
 }
@@ -34,16 +38,32 @@ export function NodePanel({ scene, node, found }) {
 function columnsOf(cluster) {
   return [
     {
-      key: "pod", label: "Pod", sort: (pod) => cluster.podKey(pod),
+      key: "pod",
+      label: "Pod",
+      sort: (pod) => cluster.podKey(pod),
       cell: (pod) => html`<a href=${podLink(cluster.podKey(pod))}>${cluster.podKey(pod)}</a>`,
     },
-    ...cluster.resources.filter((name) => name !== "pods").slice(0, 3).map((name) => {
-      const r = cluster.resources.indexOf(name);
-      return {
-        key: name, label: name, align: "number", downFirst: true, sort: (pod) => cluster.requestOf(pod, r),
-        cell: (pod) => amount(name, cluster.requestOf(pod, r)),
-      };
-    }),
-    { key: "priority", label: "Priority", align: "number", downFirst: true, sort: (pod) => cluster.map.pods.priority[pod], cell: (pod) => cluster.map.pods.priority[pod] },
+    ...cluster.resources
+      .filter((name) => name !== "pods")
+      .slice(0, 3)
+      .map((name) => {
+        const r = cluster.resources.indexOf(name);
+        return {
+          key: name,
+          label: name,
+          align: "number",
+          downFirst: true,
+          sort: (pod) => cluster.requestOf(pod, r),
+          cell: (pod) => amount(name, cluster.requestOf(pod, r)),
+        };
+      }),
+    {
+      key: "priority",
+      label: "Priority",
+      align: "number",
+      downFirst: true,
+      sort: (pod) => cluster.map.pods.priority[pod],
+      cell: (pod) => cluster.map.pods.priority[pod],
+    },
   ];
 }

@@ -9,7 +9,9 @@ import { share } from "mooring/words";
 export function NodeTable({ scene, found, groupKey }) {
   const { cluster } = scene;
   const rows = useMemo(() => {
-    const all = cluster.groups(groupKey).flatMap(({ name, nodes }) => nodes.map((node) => ({ node, group: name })));
+    const all = cluster
+      .groups(groupKey)
+      .flatMap(({ name, nodes }) => nodes.map((node) => ({ node, group: name })));
     return found ? all.filter((row) => found.nodes[row.node]) : all;
   }, [cluster, found, groupKey]);
   const columns = useMemo(() => columnsOf(scene, groupKey), [scene, groupKey]);
@@ -21,20 +23,47 @@ function columnsOf(scene, groupKey) {
   const { cluster } = scene;
   return [
     {
-      key: "node", label: "Node", sort: (row) => cluster.nodeNames[row.node],
-      cell: (row) => html`<a href=${link("map", cluster.nodeNames[row.node])}>${cluster.nodeNames[row.node]}</a>`,
+      key: "node",
+      label: "Node",
+      sort: (row) => cluster.nodeNames[row.node],
+      cell: (row) =>
+        html`<a href=${link("map", cluster.nodeNames[row.node])}>${cluster.nodeNames[row.node]}</a>`,
     },
-    ...(groupKey ? [{ key: "group", label: groupKey.split("/").pop(), title: groupKey, sort: (row) => row.group, cell: (row) => row.group }] : []),
+    ...(groupKey
+      ? [
+          {
+            key: "group",
+            label: groupKey.split("/").pop(),
+            title: groupKey,
+            sort: (row) => row.group,
+            cell: (row) => row.group,
+          },
+        ]
+      : []),
     ...cluster.resources.map((name, r) => ({
-      key: `r${r}`, label: name, align: "number", downFirst: true,
+      key: `r${r}`,
+      label: name,
+      align: "number",
+      downFirst: true,
       sort: (row) => (cluster.capacityOf(row.node, r) ? scene.utilisation(row.node, r) : null),
-      cell: (row) => cluster.capacityOf(row.node, r)
-        ? html`<${Meter} label=${name} value=${scene.utilisation(row.node, r)} /> ${share(scene.utilisation(row.node, r))}`
-        : "–",
+      cell: (row) =>
+        cluster.capacityOf(row.node, r)
+          ? html`<${Meter} label=${name}
+            value=${scene.utilisation(row.node, r)} /> ${share(scene.utilisation(row.node, r))}`
+          : "–",
     })),
-    { key: "count", label: "Pods on it", align: "number", downFirst: true, sort: (row) => scene.podsOn(row.node).length, cell: (row) => scene.podsOn(row.node).length },
     {
-      key: "marks", label: "Marks", sort: (row) => marksOf(cluster, row.node) || null,
+      key: "count",
+      label: "Pods on it",
+      align: "number",
+      downFirst: true,
+      sort: (row) => scene.podsOn(row.node).length,
+      cell: (row) => scene.podsOn(row.node).length,
+    },
+    {
+      key: "marks",
+      label: "Marks",
+      sort: (row) => marksOf(cluster, row.node) || null,
       cell: (row) => marksOf(cluster, row.node),
     },
   ];

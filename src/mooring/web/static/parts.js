@@ -4,9 +4,18 @@ import { html } from "mooring/html";
 import { amount, share } from "mooring/words";
 
 const OUTCOMES = {
-  running: ["ok", "●"], placed: ["ok", "●"], schedulable: ["ok", "○"], finished: ["calm", "■"], waiting: ["warn", "◐"],
-  queued: ["warn", "◔"], gated: ["warn", "▣"], unschedulable: ["bad", "▲"], ignored: ["calm", "–"], error: ["bad", "✕"],
-  preempted: ["bad", "⤓"], deleted: ["calm", "–"],
+  running: ["ok", "●"],
+  placed: ["ok", "●"],
+  schedulable: ["ok", "○"],
+  finished: ["calm", "■"],
+  waiting: ["warn", "◐"],
+  queued: ["warn", "◔"],
+  gated: ["warn", "▣"],
+  unschedulable: ["bad", "▲"],
+  ignored: ["calm", "–"],
+  error: ["bad", "✕"],
+  preempted: ["bad", "⤓"],
+  deleted: ["calm", "–"],
 };
 
 export function State({ state }) {
@@ -45,12 +54,17 @@ export function Problems({ error }) {
 
 export function ProblemList({ problems, onLine }) {
   return html`<ul class="problem-list">
-    ${problems.map((each) => html`<li>
-      ${each.line && (onLine
-        ? html`<button type="button" class="text" onClick=${() => onLine(each.line)}>line ${each.line}</button> `
-        : html`<span class="where">line ${each.line}</span> `)}
+    ${problems.map(
+      (each) => html`<li>
+      ${
+        each.line &&
+        (onLine
+          ? html`<button type="button" class="text" onClick=${() => onLine(each.line)}>line ${each.line}</button> `
+          : html`<span class="where">line ${each.line}</span> `)
+      }
       ${each.path && html`<code>${each.path}</code>`} ${each.text}
-    </li>`)}
+    </li>`,
+    )}
   </ul>`;
 }
 
@@ -64,8 +78,10 @@ export function Choice({ label, value, options, onChange }) {
 // Two or three ways to see the same thing.
 export function Switch({ label, value, options, onChange }) {
   return html`<div class="switch" role="group" aria-label=${label}>
-    ${options.map(([key, text]) => html`<button type="button" aria-pressed=${key === value ? "true" : "false"}
-      onClick=${() => onChange(key)}>${text}</button>`)}
+    ${options.map(
+      ([key, text]) => html`<button type="button" aria-pressed=${key === value ? "true" : "false"}
+      onClick=${() => onChange(key)}>${text}</button>`,
+    )}
   </div>`;
 }
 
@@ -75,7 +91,10 @@ export function Few({ items, most = 6 }) {
   const shown = all ? items : items.slice(0, most);
   return html`<span class="few">
     ${shown.map((item) => html`<span class="chip">${item}</span>`)}
-    ${items.length > shown.length && html`<button type="button" class="text" onClick=${() => setAll(true)}>
-      and ${items.length - shown.length} more</button>`}
+    ${
+      items.length > shown.length &&
+      html`<button type="button" class="text" onClick=${() => setAll(true)}>
+      and ${items.length - shown.length} more</button>`
+    }
   </span>`;
 }

@@ -19,16 +19,32 @@ export function Picture({ points }) {
   return html`<section class="picture" aria-labelledby="picture-title">
     <h2 id="picture-title">Its way through the extension points</h2>
     <div class="lanes">
-      ${LANES.map(([lane, names]) => html`<div class="lane">
+      ${LANES.map(
+        ([lane, names]) => html`<div class="lane">
         <h3>${lane}</h3>
-        <ol>${names.filter((name) => byName.has(name)).map((name) =>
-          html`<${Point} point=${byName.get(name)} chosen=${shown?.point === name} onChoose=${() => setChosen(name)} />`)}</ol>
-      </div>`)}
+        <ol>${names
+          .filter((name) => byName.has(name))
+          .map(
+            (name) =>
+              html`<${Point} point=${byName.get(name)} chosen=${shown?.point === name}
+                onChoose=${() => setChosen(name)} />`,
+          )}</ol>
+      </div>`,
+      )}
     </div>
-    ${shown && html`<div class="point-detail">
+    ${
+      shown &&
+      html`<div class="point-detail">
       <strong>${shown.point}</strong> ${shown.text || (shown.outcome ? "" : "The pod did not come this far.")}
-      ${shown.plugins.length > 0 && html`<p class="chips">${shown.plugins.map((plugin) => html`<span class="chip">${plugin}</span> `)}</p>`}
-    </div>`}
+      ${
+        shown.plugins.length > 0 &&
+        html`<p class="chips">${shown.plugins.map(
+          (plugin) => html`<span
+        class="chip">${plugin}</span> `,
+        )}</p>`
+      }
+    </div>`
+    }
   </section>`;
 }
 

@@ -16,7 +16,8 @@ export function Plot({ title, summary, xs, series, at, bySeconds, format, palett
     const element = box.current;
     const made = new uPlot(
       optionsOf({ element, series, format, palette, bySeconds, most, latest }),
-      [xs, ...series.map((each) => each.values)], element,
+      [xs, ...series.map((each) => each.values)],
+      element,
     );
     plot.current = made;
     const watch = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height: HEIGHT }));
@@ -31,32 +32,61 @@ export function Plot({ title, summary, xs, series, at, bySeconds, format, palett
   }, [at]);
   return html`<figure class="plot">
     <figcaption><strong>${title}</strong> <span class="quiet">${summary}</span>
-      <span class="keys">${series.length > 1 && series.map((each) => html`<span><span class="key" style=${{ background: each.colour }} aria-hidden="true"></span>${each.label}</span>`)}</span>
+      <span class="keys">${
+        series.length > 1 &&
+        series.map(
+          (each) => html`<span><span class="key"
+        style=${{ background: each.colour }} aria-hidden="true"></span>${each.label}</span>`,
+        )
+      }</span>
     </figcaption>
     <div ref=${box} aria-hidden="true"></div>
   </figure>`;
 }
 
 function optionsOf({ element, series, format, palette, bySeconds, most, latest }) {
-  const axis = { stroke: palette.quiet, grid: { stroke: palette.line, width: 0.5 }, ticks: { show: false }, font: "11px system-ui" };
+  const axis = {
+    stroke: palette.quiet,
+    grid: { stroke: palette.line, width: 0.5 },
+    ticks: { show: false },
+    font: "11px system-ui",
+  };
   return {
     width: element.clientWidth || 300,
     height: HEIGHT,
     legend: { show: false },
     padding: [8, 10, 0, 0],
     cursor: { points: { show: false }, drag: { x: false, y: false }, y: false },
-    scales: { x: { time: false }, y: { range: (u, low, high) => [0, most ?? Math.max(1, high * 1.08 || 1)] } },
+    scales: {
+      x: { time: false },
+      y: { range: (u, low, high) => [0, most ?? Math.max(1, high * 1.08 || 1)] },
+    },
     axes: [
-      { ...axis, size: 24, values: (u, splits) => splits.map((x) => (bySeconds ? clock(x) : x.toLocaleString("en"))) },
+      {
+        ...axis,
+        size: 24,
+        values: (u, splits) => splits.map((x) => (bySeconds ? clock(x) : x.toLocaleString("en"))),
+      },
       { ...axis, size: 46, values: (u, splits) => splits.map(format), space: 26 },
     ],
-    series: [{}, ...series.map((each, i) => ({
-      label: each.label, stroke: each.colour, width: 1.75, dash: i ? [[], [6, 3], [2, 2], [8, 3, 2, 3]][i % 4] : undefined,
-      points: { show: false }, spanGaps: true, paths: uPlot.paths.stepped({ align: 1 }),
-    }))],
+    series: [
+      {},
+      ...series.map((each, i) => ({
+        label: each.label,
+        stroke: each.colour,
+        width: 1.75,
+        dash: i ? [[], [6, 3], [2, 2], [8, 3, 2, 3]][i % 4] : undefined,
+        points: { show: false },
+        spanGaps: true,
+        paths: uPlot.paths.stepped({ align: 1 }),
+      })),
+    ],
     hooks: {
       draw: [(u) => drawLine(u, latest.current.at, palette)],
-      ready: [(u) => u.over.addEventListener("click", (event) => latest.current.onGo(u.posToVal(event.offsetX, "x")))],
+      ready: [
+        (u) =>
+          u.over.addEventListener("click", (event) => latest.current.onGo(u.posToVal(event.offsetX, "x"))),
+      ],
     },
   };
 }

@@ -52,7 +52,8 @@ function nodeTests(cluster, terms) {
   return terms.map(({ field, value }) => {
     if (field === "" || field === "node") return (i) => names[i].includes(value);
     if (field === "label") return labelTest(value, (i) => cluster.nodeLabels(i), cluster.map.nodes.labels);
-    if (field === "taint") return (i) => cluster.taintsOf(i).some((taint) => taint.toLowerCase().includes(value));
+    if (field === "taint")
+      return (i) => cluster.taintsOf(i).some((taint) => taint.toLowerCase().includes(value));
     if (field === "is" && "cordoned".startsWith(value)) return (i) => cluster.isCordoned(i);
     if (field === "is" && "tainted".startsWith(value)) return (i) => cluster.taintsOf(i).length > 0;
     return never;
@@ -77,7 +78,9 @@ function podTests(cluster, places, terms) {
     if (field === "is" && "pending".startsWith(value)) return (i) => places[i] === -1;
     if (field === "plugin") {
       const held = new Set(
-        cluster.pending().filter((row) => row.plugins.some((each) => each.toLowerCase().includes(value)))
+        cluster
+          .pending()
+          .filter((row) => row.plugins.some((each) => each.toLowerCase().includes(value)))
           .map((row) => row.pod),
       );
       return (i) => held.has(i);

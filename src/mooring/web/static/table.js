@@ -44,7 +44,10 @@ export function Table({ label, columns, rows, rowKey, sortedBy, descending, rowC
       <tbody>
         ${first > 0 && html`<${Spacer} rows=${first} columns=${columns.length} />`}
         ${sorted.slice(first, last).map(
-          (row, i) => html`<tr key=${rowKey(row)} class=${rowClass?.(row) ?? ""} aria-rowindex=${first + i + 2}>
+          (
+            row,
+            i,
+          ) => html`<tr key=${rowKey(row)} class=${rowClass?.(row) ?? ""} aria-rowindex=${first + i + 2}>
             ${columns.map((column, k) =>
               k === 0
                 ? html`<th scope="row" class=${column.align ?? ""}>${column.cell(row)}</th>`
@@ -60,7 +63,8 @@ export function Table({ label, columns, rows, rowKey, sortedBy, descending, rowC
 }
 
 function Head({ column, order, onSort }) {
-  if (!column.sort) return html`<th scope="col" class=${column.align ?? ""} title=${column.title}>${column.label}</th>`;
+  if (!column.sort)
+    return html`<th scope="col" class=${column.align ?? ""} title=${column.title}>${column.label}</th>`;
   const mine = order.key === column.key;
   const way = mine ? (order.down ? "descending" : "ascending") : "none";
   return html`<th scope="col" class=${column.align ?? ""} aria-sort=${way} title=${column.title}>

@@ -39,7 +39,12 @@ function trimmed(value) {
 export function clock(seconds) {
   if (seconds === null || seconds === undefined) return "–";
   if (seconds < 60) return `${Number(seconds.toFixed(seconds < 10 ? 2 : 1))}s`;
-  const units = [["d", 86400], ["h", 3600], ["m", 60], ["s", 1]];
+  const units = [
+    ["d", 86400],
+    ["h", 3600],
+    ["m", 60],
+    ["s", 1],
+  ];
   const first = units.findIndex(([, size]) => seconds >= size);
   const [big, small] = [units[first], units[first + 1]];
   const whole = Math.floor(seconds / big[1]);

@@ -17,16 +17,34 @@ export function CompareView({ beforeId, afterId }) {
   const before = runOf(session, beforeId);
   const after = runOf(session, afterId);
   const ready = before?.state === "ready" && after?.state === "ready";
-  const { job, value, error } = useWork("api/compare", ready && !isReport ? { runs: [beforeId, afterId] } : null);
+  const { job, value, error } = useWork(
+    "api/compare",
+    ready && !isReport ? { runs: [beforeId, afterId] } : null,
+  );
   if (!before || !after) return html`<p class="empty">There is no such run any more.</p>`;
   const stopped = [before, after].find((run) => run.state === "failed" || run.state === "cancelled");
   return html`<div class="compare-view">
     <div class="title"><h1>Before and after</h1>
       <p><strong>${before.name}</strong> against <strong>${after.name}</strong></p></div>
-    ${after.changes.some((each) => each !== after.name) && html`<ul class="changes" aria-label="What was changed">${after.changes.map((each) => html`<li>${each}</li>`)}</ul>`}
-    ${stopped && html`<${Problems} error=${{ message: `The run “${stopped.name}” was ${stopped.state === "failed" ? "not to be done" : "cancelled"}.`, problems: stopped.problems }} />`}
-    ${!ready && !stopped && html`<div class="box" role="status"><p>Running “${after.name}” …</p><${JobProgress} job=${jobOf(session, after.job)} /></div>`}
-    ${ready && !value && !error && html`<div class="box" role="status"><p>Comparing …</p><${JobProgress} job=${job} /></div>`}
+    ${
+      after.changes.some((each) => each !== after.name) &&
+      html`<ul class="changes"
+      aria-label="What was changed">${after.changes.map((each) => html`<li>${each}</li>`)}</ul>`
+    }
+    ${stopped && html`<${Problems} error=${{ message: `${stopped.name}: ${stopped.state}`, problems: stopped.problems }} />`}
+    ${
+      !ready &&
+      !stopped &&
+      html`<div class="box" role="status">
+      <p>Running “${after.name}” …</p><${JobProgress} job=${jobOf(session, after.job)} /></div>`
+    }
+    ${
+      ready &&
+      !value &&
+      !error &&
+      html`<div class="box" role="status">
+      <p>Comparing …</p><${JobProgress} job=${job} /></div>`
+    }
     <${Problems} error=${error} />
     ${value && html`<${Comparison} value=${value} before=${before} after=${after} />`}
   </div>`;
@@ -46,10 +64,14 @@ function Comparison({ value, before, after }) {
 
 function Verdict({ value, difference }) {
   const [was, is] = value.variants.map((each) => each.values.pending);
-  const turned = is < was ? "fewer" : "more";
-  return html`<p class="verdict">
-    ${difference.moved.length ? `${count(difference.moved.length, "pod ends", "pods end")} elsewhere` : "Every pod ends where it did"};
-    ${" "}${is === was ? `as many pending as before (${is})` : `${Math.abs(is - was)} ${turned} pending (${was} before, ${is} after)`}.</p>`;
+  const moved = difference.moved.length
+    ? `${count(difference.moved.length, "pod ends", "pods end")} elsewhere`
+    : "Every pod ends where it did";
+  const pending =
+    is === was
+      ? `as many pending as before (${is})`
+      : `${Math.abs(is - was)} ${is < was ? "fewer" : "more"} pending (${was} before, ${is} after)`;
+  return html`<p class="verdict">${moved}; ${pending}.</p>`;
 }
 
 function Sides({ before, after, moved }) {
@@ -58,7 +80,8 @@ function Sides({ before, after, moved }) {
   const options = useMapOptions(one.cluster);
   if (!one.cluster || !two.cluster) return html`<p class="loading">Drawing …</p>`;
   return html`<section class="sides" aria-label="Maps before and after">
-    <div class="toolbar"><${MapOptions} cluster=${one.cluster} options=${options} /><${Legend} name=${one.cluster.resources[options.resource]} /></div>
+    <div class="toolbar"><${MapOptions} cluster=${one.cluster}
+      options=${options} /><${Legend} name=${one.cluster.resources[options.resource]} /></div>
     <${Side} title="Before" run=${before} cluster=${one.cluster} options=${options} moved=${moved} />
     <${Side} title="After" run=${after} cluster=${two.cluster} options=${options} moved=${moved} />
   </section>`;
@@ -68,7 +91,8 @@ function Side({ title, run, cluster, options, moved }) {
   const scene = useEndScene(cluster);
   const found = useMemo(() => litBy(cluster, scene, moved), [cluster, scene, moved]);
   return html`<div class="side"><h2>${title} <span class="quiet">${run.name}</span></h2>
-    <${ClusterMap} label=${`Nodes ${title.toLowerCase()}`} scene=${scene} resource=${options.resource} groupKey=${options.groupKey}
+    <${ClusterMap} label=${`Nodes ${title.toLowerCase()}`} scene=${scene} resource=${options.resource}
+      groupKey=${options.groupKey}
       sizeBy=${options.sizeBy} found=${found} selected=${-1} onSelect=${() => {}} /></div>`;
 }
 
@@ -90,11 +114,14 @@ function Values({ value }) {
     .map((key) => ({ key, was: before.values[key], is: after.values[key] }));
   return html`<section aria-labelledby="values-title"><h2 id="values-title">In numbers</h2>
     <div class="rows short" role="region" aria-label="Numbers before and after" tabindex="0"><table>
-      <thead><tr><th scope="col">Measure</th><th scope="col" class="number">Before</th><th scope="col" class="number">After</th><th scope="col" class="number">Change</th></tr></thead>
-      <tbody>${rows.map(({ key, was, is }) => html`<tr class=${was === is ? "same" : "lit"}>
+      <thead><tr><th scope="col">Measure</th><th scope="col" class="number">Before</th><th scope="col"
+        class="number">After</th><th scope="col" class="number">Change</th></tr></thead>
+      <tbody>${rows.map(
+        ({ key, was, is }) => html`<tr class=${was === is ? "same" : "lit"}>
         <th scope="row">${value.labels?.[key] ?? key}</th>
         <td class="number">${spelled(key, was)}</td><td class="number">${spelled(key, is)}</td>
-        <td class="number">${changeOf(key, was, is)}</td></tr>`)}</tbody>
+        <td class="number">${changeOf(key, was, is)}</td></tr>`,
+      )}</tbody>
     </table></div></section>`;
 }
 
@@ -115,37 +142,75 @@ function changeOf(key, was, is) {
 }
 
 function Moved({ difference, before, after }) {
-  const columns = useMemo(() => [
-    { key: "pod", label: "Pod", sort: (row) => row.pod, cell: (row) => html`<a href=${linkTo(after.id, "pod", ...row.pod.split("/"))}>${row.pod}</a>` },
-    { key: "before", label: "Before", sort: (row) => row.baseline, cell: (row) => html`<${Place} place=${row.baseline} run=${before} />` },
-    { key: "after", label: "After", sort: (row) => row.variant, cell: (row) => html`<${Place} place=${row.variant} run=${after} />` },
-  ], [before.id, after.id]);
+  const columns = useMemo(
+    () => [
+      {
+        key: "pod",
+        label: "Pod",
+        sort: (row) => row.pod,
+        cell: (row) => html`<a href=${linkTo(after.id, "pod", ...row.pod.split("/"))}>${row.pod}</a>`,
+      },
+      {
+        key: "before",
+        label: "Before",
+        sort: (row) => row.baseline,
+        cell: (row) => html`<${Place} place=${row.baseline} run=${before} />`,
+      },
+      {
+        key: "after",
+        label: "After",
+        sort: (row) => row.variant,
+        cell: (row) => html`<${Place} place=${row.variant} run=${after} />`,
+      },
+    ],
+    [before.id, after.id],
+  );
   return html`<section aria-labelledby="moved-title"><h2 id="moved-title">${count(difference.moved.length, "pod")} elsewhere</h2>
-    <${Table} label="Pods that end elsewhere" columns=${columns} rows=${difference.moved} rowKey=${(row) => row.pod} empty="None." /></section>`;
+    <${Table} label="Pods that end elsewhere" columns=${columns} rows=${difference.moved} rowKey=${(row) => row.pod}
+      empty="None." /></section>`;
 }
 
 function Place({ place, run }) {
-  if (place === "pending") return html`<span class="state bad"><span aria-hidden="true">▲</span> pending</span>`;
+  if (place === "pending")
+    return html`<span class="state bad"><span aria-hidden="true">▲</span> pending</span>`;
   return place === "-" ? "not there" : html`<a href=${linkTo(run.id, "map", place)}>${place}</a>`;
 }
 
 function Why({ divergences }) {
-  return html`<section class="why-list" aria-labelledby="why-title"><h2 id="why-title">The first decisions that differ</h2>
-    ${divergences.map((each) => html`<article><h3>${each.pod}</h3>
+  return html`<section class="why-list"
+    aria-labelledby="why-title"><h2 id="why-title">The first decisions that differ</h2>
+    ${divergences.map(
+      (each) => html`<article><h3>${each.pod}</h3>
       ${!each.sameState && html`<p class="quiet">Earlier differences have their part in this one.</p>`}
-      <div class="why-sides">${each.sides.map((side) => html`<div>
-        <p><strong>${side.variant}</strong>: ${side.node ?? "nowhere"} <span class="quiet">(${count(side.feasible, "node")} fit)</span></p>
+      <div class="why-sides">${each.sides.map(
+        (side) => html`<div>
+        <p><strong>${side.variant}</strong>: ${side.node ?? "nowhere"} <span
+          class="quiet">(${count(side.feasible, "node")} fit)</span></p>
         ${side.message && html`<p class="quiet">${side.message}</p>`}
-        ${side.scores.length > 0 && html`<${Scores} scores=${side.scores} taken=${side.node} label=${`Scores of ${each.pod}, ${side.variant}`} />`}
-      </div>`)}</div></article>`)}
+        ${
+          side.scores.length > 0 &&
+          html`<${Scores} scores=${side.scores} taken=${side.node}
+          label=${`Scores of ${each.pod}, ${side.variant}`} />`
+        }
+      </div>`,
+      )}</div></article>`,
+    )}
   </section>`;
 }
 
 function Scores({ scores, taken, label }) {
   const plugins = Object.keys(scores[0].byPlugin);
   return html`<div class="rows short" role="region" aria-label=${label} tabindex="0"><table>
-    <thead><tr><th scope="col">Node</th><th scope="col" class="number">Total</th>${plugins.map((plugin) => html`<th scope="col" class="number">${plugin}</th>`)}</tr></thead>
-    <tbody>${scores.map((row) => html`<tr class=${row.node === taken ? "winner" : ""}><th scope="row">${row.node}</th>
-      <td class="number"><strong>${row.total}</strong></td>${plugins.map((plugin) => html`<td class="number">${row.byPlugin[plugin] ?? "–"}</td>`)}</tr>`)}</tbody>
+    <thead><tr><th scope="col">Node</th><th scope="col" class="number">Total</th>${plugins.map(
+      (plugin) => html`<th
+      scope="col" class="number">${plugin}</th>`,
+    )}</tr></thead>
+    <tbody>${scores.map(
+      (row) => html`<tr class=${row.node === taken ? "winner" : ""}><th scope="row">${row.node}</th>
+      <td class="number"><strong>${row.total}</strong></td>${plugins.map(
+        (plugin) => html`<td
+        class="number">${row.byPlugin[plugin] ?? "–"}</td>`,
+      )}</tr>`,
+    )}</tbody>
   </table></div>`;
 }

@@ -16,21 +16,27 @@ export function useMapOptions(cluster) {
   const [sizeBy, setSizeBy] = useState("capacity");
   const index = Math.max(0, cluster ? cluster.resources.indexOf(resource) : 0);
   return {
-    resource: index, setResource, sizeBy, setSizeBy, setGroupKey,
+    resource: index,
+    setResource,
+    sizeBy,
+    setSizeBy,
+    setGroupKey,
     groupKey: groupKey ?? cluster?.map.groupKeys[0] ?? "",
   };
 }
 
 export function MapOptions({ cluster, options }) {
-  const keys = cluster.map.groupKeys;
-  const own = options.groupKey && !keys.includes(options.groupKey) ? [options.groupKey] : [];
+  const keys = [...new Set([...cluster.map.groupKeys, ...cluster.nodeLabelKeys()])];
   return html`<div class="options">
     <${Choice} label="Resource" value=${cluster.resources[options.resource]} onChange=${options.setResource}
       options=${cluster.resources.map((name) => [name, name])} />
     <${Choice} label="Group by" value=${options.groupKey} onChange=${options.setGroupKey}
-      options=${[...keys, ...own].map((key) => [key, shortKey(key)]).concat([["", "nothing"]])} />
+      options=${[...keys.map((key) => [key, shortKey(key)]), ["", "nothing"]]} />
     <${Choice} label="Size" value=${options.sizeBy} onChange=${options.setSizeBy}
-      options=${[["capacity", "by capacity"], ["equal", "all alike"]]} />
+      options=${[
+        ["capacity", "by capacity"],
+        ["equal", "all alike"],
+      ]} />
   </div>`;
 }
 
@@ -60,18 +66,27 @@ export function MapView({ moments, cluster, text, onText, chosen }) {
     <div class="toolbar">
       <${MapOptions} cluster=${cluster} options=${options} />
       <${NamespaceChoice} cluster=${cluster} text=${text} onText=${onText} />
-      <${Switch} label="Show as" value=${shape} onChange=${setShape} options=${[["map", "Map"], ["table", "Table"]]} />
-      ${found && html`<p class="found-count">${foundSentence(found)}
-        <button type="button" class="text" onClick=${() => onText("")}>clear</button></p>`}
+      <${Switch} label="Show as" value=${shape} onChange=${setShape} options=${[
+        ["map", "Map"],
+        ["table", "Table"],
+      ]} />
+      ${
+        found &&
+        html`<p class="found-count" role="status">${foundSentence(found)}
+        <button type="button" class="text" onClick=${() => onText("")}>clear</button></p>`
+      }
     </div>
     <${Whole} scene=${scene} moments=${moments} />
     <div class="map-frame">
-      ${shape === "map"
-        ? html`<${ClusterMap} label="Nodes on the map; arrow keys move, Enter opens, plus and minus zoom" scene=${scene}
+      ${
+        shape === "map"
+          ? html`<${ClusterMap}
+            label="Nodes on the map; arrow keys move, Enter opens, plus and minus zoom" scene=${scene}
             resource=${options.resource} groupKey=${options.groupKey} sizeBy=${options.sizeBy} found=${found}
             selected=${selected} onSelect=${select} onOpen=${() => document.getElementById("node-panel")?.focus()}
             onOpenPod=${(pod) => go(podLink(cluster.podKey(pod)))} />`
-        : html`<${NodeTable} scene=${scene} found=${found} groupKey=${options.groupKey} />`}
+          : html`<${NodeTable} scene=${scene} found=${found} groupKey=${options.groupKey} />`
+      }
       ${shape === "map" && html`<${Legend} name=${name} />`}
     </div>
     ${selected >= 0 && html`<${NodePanel} scene=${scene} node=${selected} found=${found} />`}
@@ -105,7 +120,9 @@ function Whole({ scene, moments }) {
     <span class="fact"><strong>${scene.pods.length.toLocaleString("en")}</strong> pods placed</span>
     ${cluster.resources.slice(0, 4).map((name, r) => {
       const { share: part } = scene.whole(r);
-      return part === null || name === "pods" ? null : html`<span class="fact"><strong>${share(part)}</strong> ${name}</span>`;
+      return part === null || name === "pods"
+        ? null
+        : html`<span class="fact"><strong>${share(part)}</strong> ${name}</span>`;
     })}
     <a class="anchor ${waiting ? "some" : ""}" href=${link("pending")}>
       <strong>${waiting.toLocaleString("en")}</strong> ${waiting === 1 ? "pod waits" : "pods wait"} outside
@@ -116,14 +133,30 @@ function Whole({ scene, moments }) {
 
 function topReasons(cluster) {
   const counts = new Map();
-  for (const row of cluster.pending()) for (const plugin of row.plugins) counts.set(plugin, (counts.get(plugin) ?? 0) + 1);
-  return [...counts].sort((a, b) => b[1] - a[1]).slice(0, 3).map(([plugin, n]) => `${plugin} ${n}`);
+  for (const row of cluster.pending())
+    for (const plugin of row.plugins) counts.set(plugin, (counts.get(plugin) ?? 0) + 1);
+  return [...counts]
+    .sort((a, b) => b[1] - a[1])
+    .slice(0, 3)
+    .map(([plugin, n]) => `${plugin} ${n}`);
 }
 
 function EmptyCluster({ cluster }) {
   return html`<div class="empty">
+    <${Water} />
     <h1>An empty harbour</h1>
     <p>There is no node in this cluster${cluster.podCount ? `, and ${count(cluster.podCount, "pod waits", "pods wait")} outside` : ""}.
-      Add what <code>kubectl get nodes -o yaml</code> prints, or add nodes under <a href=${link("whatif")}>What if</a>.</p>
+      Add what <code>kubectl get nodes -o yaml</code> prints, or write some down under <a
+        href=${link("whatif")}>What if</a>.</p>
   </div>`;
+}
+
+function Water() {
+  return html`<svg viewBox="0 0 220 70"
+    aria-hidden="true" focusable="false" fill="none" stroke="currentColor" stroke-width="2.500" stroke-linecap="round">
+    <path d="M30 8h26M36 8l3 24M50 8l-3 24M26 34h34" stroke-width="5" />
+    <path d="M58 16c40 30 80 18 104 26" />
+    <path d="M4 50c12-6 20-6 30 0s20 6 30 0 20-6 30 0 20 6 30 0 20-6 30 0 20 6 30 0 20-6 32 0" />
+    <path d="M34 63c12-6 20-6 30 0s20 6 30 0 20-6 30 0 20 6 30 0" />
+  </svg>`;
 }

@@ -19,16 +19,31 @@ export function PendingView({ cluster, scene, text, onText }) {
   };
   return html`<div class="pending-view">
     <div class="title"><h1>Waiting outside</h1>
-      <p>${all.length ? `${count(rows.length, "pod")}${found ? ` of ${all.length.toLocaleString("en")}` : ""} without a node at the end.` : "Every pod has a node."}</p></div>
-    ${holders.length > 0 && html`<section class="holders" aria-label="Plugins that stand in the way">
-      ${holders.map(([plugin, n]) => html`<button type="button" class="holder" aria-pressed=${plugin.toLowerCase() === chosen ? "true" : "false"}
+      <p>${sentence(rows.length, all.length)}</p></div>
+    ${
+      holders.length > 0 &&
+      html`<section class="holders" aria-label="Plugins that stand in the way">
+      ${holders.map(
+        ([plugin, n]) => html`<button type="button" class="holder"
+          aria-pressed=${plugin.toLowerCase() === chosen ? "true" : "false"}
         onClick=${() => choose(plugin)}><span class="name">${plugin}</span>
         <span class="bar" aria-hidden="true"><span style=${{ width: `${(n / all.length) * 100}%` }}></span></span>
-        <span class="numbers">${n.toLocaleString("en")}</span></button>`)}
-    </section>`}
-    ${all.length > 0 && html`<${Table} label="Pending pods" columns=${COLUMNS} rows=${rows} rowKey=${(row) => row.pod}
-      empty="No pending pod is found." />`}
+        <span class="numbers">${n.toLocaleString("en")}</span></button>`,
+      )}
+    </section>`
+    }
+    ${
+      all.length > 0 &&
+      html`<${Table} label="Pending pods" columns=${COLUMNS} rows=${rows} rowKey=${(row) => row.pod}
+      empty="No pending pod is found." />`
+    }
   </div>`;
+}
+
+function sentence(shown, all) {
+  if (!all) return "Every pod has a node.";
+  const of = shown === all ? "" : ` of ${all.toLocaleString("en")}`;
+  return `${count(shown, "pod")}${of} without a node at the end.`;
 }
 
 function holdersOf(rows) {
@@ -38,16 +53,55 @@ function holdersOf(rows) {
 }
 
 const COLUMNS = [
-  { key: "pod", label: "Pod", sort: (row) => row.key, cell: (row) => html`<a href=${podLink(row.key)}>${row.key}</a>` },
-  { key: "state", label: "State", sort: (row) => row.state, cell: (row) => html`<${State} state=${row.state} />` },
-  { key: "plugins", label: "In the way", sort: (row) => row.plugins.join(", "), cell: (row) => row.plugins.join(", ") },
-  { key: "message", label: "Reason", cell: (row) => html`<span title=${row.message}>${firstLine(row)}</span>` },
-  { key: "attempts", label: "Tried", align: "number", downFirst: true, sort: (row) => row.attempts, cell: (row) => `${row.attempts}×` },
-  { key: "since", label: "Since", align: "number", sort: (row) => row.sinceSeconds, cell: (row) => clock(row.sinceSeconds) },
+  {
+    key: "pod",
+    label: "Pod",
+    sort: (row) => row.key,
+    cell: (row) => html`<a href=${podLink(row.key)}>${row.key}</a>`,
+  },
+  {
+    key: "state",
+    label: "State",
+    sort: (row) => row.state,
+    cell: (row) => html`<${State} state=${row.state} />`,
+  },
+  {
+    key: "plugins",
+    label: "In the way",
+    sort: (row) => row.plugins.join(", "),
+    cell: (row) => row.plugins.join(", "),
+  },
+  {
+    key: "message",
+    label: "Reason",
+    cell: (row) => html`<span title=${row.message}>${firstLine(row)}</span>`,
+  },
+  {
+    key: "attempts",
+    label: "Tried",
+    align: "number",
+    downFirst: true,
+    sort: (row) => row.attempts,
+    cell: (row) => `${row.attempts}×`,
+  },
+  {
+    key: "since",
+    label: "Since",
+    align: "number",
+    sort: (row) => row.sinceSeconds,
+    cell: (row) => clock(row.sinceSeconds),
+  },
 ];
 
-// What every message begins with says nothing of this one; the whole text is its title, and on the pod's page.
+// What every message begins with says nothing of this one, and what most nodes say comes first; the message
+// as it is stands in the title, and on the pod's page.
 function firstLine(row) {
-  const [reason] = row.message.replace(/^0\/\d+ nodes are available: /, "").split(/\. (?:no new claims|preemption:)/);
+  const [text] = row.message
+    .replace(/^0\/\d+ nodes are available: /, "")
+    .split(/\. (?:no new claims|preemption:)/);
+  const reason = text
+    .split(/, (?=\d+ )/)
+    .sort((a, b) => parseInt(b, 10) - parseInt(a, 10) || 0)
+    .join(", ");
   return row.nominated ? `holds a place on ${row.nominated}. ${reason}` : reason;
 }

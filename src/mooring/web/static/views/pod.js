@@ -25,13 +25,16 @@ export function PodView({ cluster, run, podKey, endSeconds }) {
     ${!page && !error && html`<p class="loading" role="status">Asking the scheduler …</p>`}
     ${index >= 0 && html`<${PodFacts} cluster=${cluster} pod=${index} podKey=${podKey} />`}
     ${page?.message && html`<p class="reason">${page.message}</p>`}
-    ${page && html`
+    ${
+      page &&
+      html`
       <${Picture} points=${page.points} key=${podKey} />
       ${page.counterfactuals && html`<${Counterfactuals} key=${`${run.id} ${podKey}`} run=${run} podKey=${podKey} />`}
       <${Refusals} page=${page} />
       ${page.matrix && page.matrix.nodes.length > 0 && html`<${MatrixTable} cluster=${cluster} page=${page} key=${`m ${podKey}`} />`}
       <${Lifeline} timeline=${page.timeline} endSeconds=${endSeconds} attempts=${page.attempts} />
-    `}
+    `
+    }
   </article>`;
 }
 
@@ -40,12 +43,21 @@ function PodFacts({ cluster, pod, podKey }) {
   const labels = cluster.podLabels(pod).map(([key, value]) => `${key}=${value}`);
   return html`<div class="pod-facts">
     <dl class="facts">
-      ${cluster.resources.map((name, r) => (name === "pods" || !cluster.requestOf(pod, r) ? null : html`<div><dt>${name}</dt><dd>${amount(name, cluster.requestOf(pod, r))}</dd></div>`))}
+      ${cluster.resources.map((name, r) =>
+        name === "pods" || !cluster.requestOf(pod, r)
+          ? null
+          : html`<div>
+        <dt>${name}</dt><dd>${amount(name, cluster.requestOf(pod, r))}</dd></div>`,
+      )}
       <div><dt>priority</dt><dd>${cluster.map.pods.priority[pod]}</dd></div>
       ${workload && html`<div><dt>made by</dt><dd>${workload}</dd></div>`}
     </dl>
     ${labels.length > 0 && html`<p class="chips"><${Few} items=${labels} /></p>`}
-    ${!isReport && html`<p class="actions"><a class="button" href=${link("whatif", "Pod", ...podKey.split("/"))}>Edit and try</a></p>`}
+    ${
+      !isReport &&
+      html`<p class="actions"><a class="button"
+      href=${link("whatif", "Pod", ...podKey.split("/"))}>Edit and try</a></p>`
+    }
   </div>`;
 }
 
@@ -54,21 +66,28 @@ function Refusals({ page }) {
   const all = page.matrix.nodes.length;
   return html`<section class="refusals" aria-labelledby="refusals-title">
     <h2 id="refusals-title">Who refuses how many</h2>
-    <ul>${page.refusals.map((each) => html`<li>
+    <ul>${page.refusals.map(
+      (each) => html`<li>
       <span class="name">${each.plugin || "the scheduler"}</span>
       <span class="why">${each.reasons.join(", ")}${each.code === "UnschedulableAndUnresolvable" ? " (no eviction would help)" : ""}</span>
       <span class="bar" aria-hidden="true"><span style=${{ width: `${(each.count / all) * 100}%` }}></span></span>
-      <span class="numbers">${count(each.count, "node")}</span></li>`)}</ul>
+      <span class="numbers">${count(each.count, "node")}</span></li>`,
+    )}</ul>
   </section>`;
 }
 
 function Counterfactuals(props) {
-  return isReport ? html`<${WrittenCounterfactuals} ...${props} />` : html`<${FoundCounterfactuals} ...${props} />`;
+  return isReport
+    ? html`<${WrittenCounterfactuals} ...${props} />`
+    : html`<${FoundCounterfactuals} ...${props} />`;
 }
 
 function WrittenCounterfactuals({ run, podKey }) {
   const { value } = useAnswer(`api/runs/${run.id}/counterfactuals?pod=${encodeURIComponent(podKey)}`);
-  return value && html`<${WouldFitIf} found=${value} why="A report cannot run the scheduler; open the cluster with mooring ui." />`;
+  return (
+    value &&
+    html`<${WouldFitIf} found=${value} why="A report cannot run the scheduler; open the cluster with mooring ui." />`
+  );
 }
 
 function FoundCounterfactuals({ run, podKey }) {
@@ -86,8 +105,12 @@ function FoundCounterfactuals({ run, podKey }) {
     );
   };
   return html`<div>
-    ${!value && !error && html`<section class="would"><h2>It would fit if you …</h2>
-      ${job ? html`<${JobProgress} job=${job} />` : html`<p class="loading">Trying changes out …</p>`}</section>`}
+    ${
+      !value &&
+      !error &&
+      html`<section class="would"><h2>It would fit if you …</h2>
+      ${job ? html`<${JobProgress} job=${job} />` : html`<p class="loading">Trying changes out …</p>`}</section>`
+    }
     <${Problems} error=${error ?? failed} />
     ${value && html`<${WouldFitIf} found=${value} onApply=${apply} busy=${under} />`}
   </div>`;
@@ -98,11 +121,14 @@ function WouldFitIf({ found, onApply, busy, why }) {
     <h2 id="would-title">It would fit if you …</h2>
     ${found.note && html`<p>${found.note}</p>`}
     ${!found.answers.length && !found.note && html`<p>No single change or pair of changes was found.</p>`}
-    <ol>${found.answers.map((answer, i) => html`<li>
+    <ol>${found.answers.map(
+      (answer, i) => html`<li>
       <p><strong>${answer.text}</strong></p>
       <p class="quiet">It would go to ${answer.node}; ${count(answer.fittingNodes, "node")} would take it.</p>
-      <button type="button" disabled=${!onApply || busy} title=${why} onClick=${() => onApply(i)}>Apply and run again</button>
-    </li>`)}</ol>
+      <button type="button" disabled=${!onApply || busy} title=${why}
+        onClick=${() => onApply(i)}>Apply and run again</button>
+    </li>`,
+    )}</ol>
     ${why && found.answers.length > 0 && html`<p class="quiet">${why}</p>`}
     ${!found.complete && html`<p class="quiet">Time ran out, so there may be more.</p>`}
   </section>`;

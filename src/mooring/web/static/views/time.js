@@ -22,13 +22,19 @@ export function TimeView({ moments, cluster, text }) {
   if (error) return html`<${Problems} error=${error} />`;
   if (!time) return html`<p class="loading" role="status">Reading what happened …</p>`;
   return html`<div class="time-view">
-    <div class="title"><h1>Over time</h1><p>${count(moments.steps, "change")} in ${clock(time.endSeconds)} of virtual time.</p></div>
+    <div class="title"><h1>Over time</h1>
+      <p>${count(moments.steps, "change")} in ${clock(time.endSeconds)} of virtual time.</p></div>
     <${TimeStrip} moments=${moments} />
     <div class="time-map">
       <div class="toolbar"><${MapOptions} cluster=${cluster} options=${options} /></div>
-      ${cluster.nodeCount > 0 && html`<${ClusterMap} label="Nodes at this moment" scene=${scene} resource=${options.resource} groupKey=${options.groupKey}
+      ${
+        cluster.nodeCount > 0 &&
+        html`<${ClusterMap} label="Nodes at this moment" scene=${scene} resource=${options.resource}
+          groupKey=${options.groupKey}
         sizeBy=${options.sizeBy} found=${found} selected=${selected} onSelect=${setSelected}
-        onOpen=${(node) => go(link("map", cluster.nodeNames[node]))} onOpenPod=${(pod) => go(podLink(cluster.podKey(pod)))} />`}
+        onOpen=${(node) => go(link("map", cluster.nodeNames[node]))}
+          onOpenPod=${(pod) => go(podLink(cluster.podKey(pod)))} />`
+      }
       <${Legend} name=${cluster.resources[options.resource]} />
     </div>
     <${Plots} moments=${moments} cluster=${cluster} />
@@ -43,25 +49,39 @@ function Plots({ moments, cluster }) {
   const palette = useMemo(() => paletteOf(theme), [theme]);
   const xs = bySeconds ? samples.atSeconds : samples.step;
   const drawn = useMemo(() => seriesOf(samples, cluster, palette), [samples, cluster, palette]);
-  const at = bySeconds ? moments.seconds : step ?? reel.steps;
+  const at = bySeconds ? moments.seconds : (step ?? reel.steps);
   const nearest = sampleAt(samples.step, step ?? reel.steps);
   const whole = (bySeconds ? time.endSeconds : reel.steps) || 1;
   const toMoment = (x) => moments.go(momentAt(moments, Math.max(0, x / whole)));
   const all = { xs, at, bySeconds, palette, onGo: toMoment };
   const integer = (value) => (Number.isInteger(value) ? value.toLocaleString("en") : "");
   const percent = (value) => `${Math.round(value * 100)}%`;
-  const now = (series, format) => series.map((each) => `${series.length > 1 ? `${each.label} ` : ""}${format(each.values[nearest])}`).join(" · ");
+  const now = (series, format) =>
+    series
+      .map((each) => `${series.length > 1 ? `${each.label} ` : ""}${format(each.values[nearest])}`)
+      .join(" · ");
   return html`<section class="plots" aria-label="Plots over time">
-    <${Plot} ...${all} title="Utilisation" summary=${now(drawn.utilisation, share)} series=${drawn.utilisation} format=${percent} most=${1} />
-    <${Plot} ...${all} title="Pending pods" summary=${now(drawn.pending, (n) => n?.toLocaleString("en") ?? "–")} series=${drawn.pending} format=${integer} />
-    <${Plot} ...${all} title="Fragmentation" summary=${now(drawn.fragmentation, share)} series=${drawn.fragmentation} format=${percent} most=${1} />
-    <${Plot} ...${all} title="Preempted so far" summary=${now(drawn.preempted, (n) => n?.toLocaleString("en") ?? "–")} series=${drawn.preempted} format=${integer} />
+    <${Plot} ...${all} title="Utilisation" summary=${now(drawn.utilisation, share)} series=${drawn.utilisation}
+      format=${percent} most=${1} />
+    <${Plot} ...${all} title="Pending pods" summary=${now(drawn.pending, (n) => n?.toLocaleString("en") ?? "–")}
+      series=${drawn.pending} format=${integer} />
+    <${Plot} ...${all} title="Fragmentation" summary=${now(drawn.fragmentation, share)} series=${drawn.fragmentation}
+      format=${percent} most=${1} />
+    <${Plot} ...${all} title="Preempted so far" summary=${now(drawn.preempted, (n) => n?.toLocaleString("en") ?? "–")}
+      series=${drawn.preempted} format=${integer} />
   </section>`;
 }
 
 function seriesOf(samples, cluster, palette) {
-  const names = Object.keys(samples.resources).filter((name) => name !== "pods").slice(0, 4);
-  const of = (measure) => names.map((name, i) => ({ label: name, values: samples.resources[name][measure], colour: palette.series[i] }));
+  const names = Object.keys(samples.resources)
+    .filter((name) => name !== "pods")
+    .slice(0, 4);
+  const of = (measure) =>
+    names.map((name, i) => ({
+      label: name,
+      values: samples.resources[name][measure],
+      colour: palette.series[i],
+    }));
   return {
     utilisation: of("utilisation"),
     fragmentation: of("fragmentation"),
@@ -90,24 +110,52 @@ function Events({ moments, cluster, text }) {
     }
     return rows;
   }, [events, kind, found]);
-  const columns = useMemo(() => [
-    {
-      key: "at", label: "When", align: "number", sort: (i) => events.atSeconds[i] + i * 1e-9,
-      cell: (i) => html`<button type="button" class="text" aria-label=${`Go to ${clock(events.atSeconds[i])}, ${events.kinds[events.kind[i]]}`}
+  const columns = useMemo(
+    () => [
+      {
+        key: "at",
+        label: "When",
+        align: "number",
+        sort: (i) => events.atSeconds[i] + i * 1e-9,
+        cell: (i) => html`<button type="button" class="text"
+          aria-label=${`Go to ${clock(events.atSeconds[i])}, ${events.kinds[events.kind[i]]}`}
         onClick=${() => moments.go({ step: Math.min(events.step[i], moments.steps), seconds: events.atSeconds[i] })}>${clock(events.atSeconds[i])}</button>`,
-    },
-    { key: "what", label: "What", sort: (i) => events.kinds[events.kind[i]], cell: (i) => events.kinds[events.kind[i]] },
-    {
-      key: "pod", label: "Pod", sort: (i) => (events.pod[i] < 0 ? null : cluster.podKey(events.pod[i])),
-      cell: (i) => events.pod[i] < 0 ? "–" : html`<a href=${podLink(cluster.podKey(events.pod[i]))}>${cluster.podKey(events.pod[i])}</a>`,
-    },
-    { key: "node", label: "Node", sort: (i) => cluster.nodeNames[events.node[i]] ?? null, cell: (i) => cluster.nodeNames[events.node[i]] ?? "–" },
-    { key: "message", label: "Message", cell: (i) => html`<span title=${events.strings[events.message[i]]}>${events.strings[events.message[i]]}</span>` },
-  ], [events, cluster, moments.go]);
+      },
+      {
+        key: "what",
+        label: "What",
+        sort: (i) => events.kinds[events.kind[i]],
+        cell: (i) => events.kinds[events.kind[i]],
+      },
+      {
+        key: "pod",
+        label: "Pod",
+        sort: (i) => (events.pod[i] < 0 ? null : cluster.podKey(events.pod[i])),
+        cell: (i) =>
+          events.pod[i] < 0
+            ? "–"
+            : html`<a href=${podLink(cluster.podKey(events.pod[i]))}>${cluster.podKey(events.pod[i])}</a>`,
+      },
+      {
+        key: "node",
+        label: "Node",
+        sort: (i) => cluster.nodeNames[events.node[i]] ?? null,
+        cell: (i) => cluster.nodeNames[events.node[i]] ?? "–",
+      },
+      {
+        key: "message",
+        label: "Message",
+        cell: (i) =>
+          html`<span title=${events.strings[events.message[i]]}>${events.strings[events.message[i]]}</span>`,
+      },
+    ],
+    [events, cluster, moments.go],
+  );
   return html`<section class="events" aria-labelledby="events-title">
     <div class="title"><h2 id="events-title">What happened</h2>
       <p>${count(rows.length, "event")}${events.leftOut ? `, and ${events.leftOut.toLocaleString("en")} that are not listed` : ""}</p>
-      <${Choice} label="Kind" value=${kind} onChange=${setKind} options=${[["", "all"], ...events.kinds.map((each) => [each, each])]} /></div>
+      <${Choice} label="Kind" value=${kind} onChange=${setKind}
+        options=${[["", "all"], ...events.kinds.map((each) => [each, each])]} /></div>
     <${Table} label="Events" columns=${columns} rows=${rows} rowKey=${(i) => i}
       rowClass=${(i) => (events.step[i] === moments.step ? "lit" : "")} empty="Nothing of the kind happened." />
   </section>`;

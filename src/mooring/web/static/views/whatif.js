@@ -23,12 +23,18 @@ export function WhatIfView({ cluster, run, parts }) {
   useAsked(parts, run, change, setTab);
   if (isReport) return html`<${OnlyInUi} run=${run} />`;
   return html`<div class="whatif-view">
-    <div class="title"><h1>What if</h1><p>Changes are tried on a copy of <strong>${run.name}</strong>; nothing touches a cluster.</p></div>
+    <div class="title"><h1>What if</h1>
+      <p>Changes are tried on a copy of <strong>${run.name}</strong>; nothing touches a cluster.</p></div>
     <div class="whatif-edit">
-      <${Switch} label="Edit" value=${tab} onChange=${setTab} options=${[["config", "Configuration"], ["objects", "Pods and nodes"]]} />
-      ${tab === "config"
-        ? html`<${ConfigEditor} run=${run} text=${state.config} onText=${(config) => change({ config })} />`
-        : html`<${ObjectsEditor} run=${run} text=${state.objects} onText=${(objects) => change({ objects })} />`}
+      <${Switch} label="Edit" value=${tab} onChange=${setTab} options=${[
+        ["config", "Configuration"],
+        ["objects", "Pods and nodes"],
+      ]} />
+      ${
+        tab === "config"
+          ? html`<${ConfigEditor} run=${run} text=${state.config} onText=${(config) => change({ config })} />`
+          : html`<${ObjectsEditor} run=${run} text=${state.objects} onText=${(objects) => change({ objects })} />`
+      }
     </div>
     <div class="whatif-side">
       <${NodesForm} cluster=${cluster} state=${state} change=${change} />
@@ -48,7 +54,9 @@ function useAsked(parts, run, change, setTab) {
       return;
     }
     setTab("objects");
-    ask(`api/runs/${run.id}/object?kind=${encodeURIComponent(what)}&key=${encodeURIComponent(key.join("/"))}`).then(
+    ask(
+      `api/runs/${run.id}/object?kind=${encodeURIComponent(what)}&key=${encodeURIComponent(key.join("/"))}`,
+    ).then(
       ({ text }) => change({ objects: text }),
       (error) => change({ objects: `# ${error.message}\n` }),
     );
@@ -63,8 +71,10 @@ function ConfigEditor({ run, text, onText }) {
   return html`<div>
     <${Problems} error=${error} />
     <${Weights} text=${shown} onText=${onText} />
-    <${Editor} id="config-text" label="Scheduler configuration" text=${shown} onText=${onText} problems=${check?.problems} />
-    <${Said} id="config-text" text=${changed ? text : null} check=${check} fine="A valid configuration." unchanged="This is the configuration of the run; change it to try another." />
+    <${Editor} id="config-text" label="Scheduler configuration" text=${shown} onText=${onText}
+      problems=${check?.problems} />
+    <${Said} id="config-text" text=${changed ? text : null} check=${check} fine="A valid configuration."
+      unchanged="This is the configuration of the run; change it to try another." />
     ${changed && html`<button type="button" class="small" onClick=${() => onText(null)}>Undo all edits</button>`}
   </div>`;
 }
@@ -74,11 +84,16 @@ function Weights({ text, onText }) {
   if (!weights.length) return null;
   const profiles = new Set(weights.map((each) => each.profile));
   return html`<fieldset class="weights"><legend>Weights of scores</legend>
-    ${weights.map((each) => html`<label class="field"><span>${profiles.size > 1 ? `${each.profile} ` : ""}${each.plugin}</span>
+    ${weights.map(
+      (
+        each,
+      ) => html`<label class="field"><span>${profiles.size > 1 ? `${each.profile} ` : ""}${each.plugin}</span>
       <input type="number" min="0" max="100" value=${each.weight} onInput=${(event) => {
         const weight = Number(event.currentTarget.value);
-        if (event.currentTarget.value !== "" && Number.isInteger(weight) && weight >= 0) onText(withWeight(text, each.line, weight));
-      }} /></label>`)}
+        if (event.currentTarget.value !== "" && Number.isInteger(weight) && weight >= 0)
+          onText(withWeight(text, each.line, weight));
+      }} /></label>`,
+    )}
   </fieldset>`;
 }
 
@@ -88,18 +103,25 @@ function ObjectsEditor({ run, text, onText }) {
     <p class="quiet">Manifests as YAML. What has the name of something that is there replaces it; the rest is added.
       A pod's or node's own page has a button that puts it here.</p>
     <${Editor} id="objects-text" label="Manifests" text=${text} onText=${onText} problems=${check?.problems} />
-    <${Said} id="objects-text" text=${text.trim() ? text : null} check=${check} fine=${check?.found?.join(", ")} unchanged="Nothing is changed here yet." />
+    <${Said} id="objects-text" text=${text.trim() ? text : null} check=${check} fine=${check?.found?.join(", ")}
+      unchanged="Nothing is changed here yet." />
     ${text && html`<button type="button" class="small" onClick=${() => onText("")}>Clear</button>`}
   </div>`;
 }
 
 function Said({ id, text, check, fine, unchanged }) {
   return html`<div id=${`${id}-check`} class="check" role="status">
-    ${text === null ? html`<p class="quiet">${unchanged}</p>`
-      : check === null ? html`<p class="quiet">Checking …</p>`
-      : check.ok ? html`<p class="state ok"><span aria-hidden="true">✓</span> ${fine}</p>`
-      : html`<p class="state bad"><span aria-hidden="true">▲</span> ${count(check.problems.length, "problem")}</p>
-        <${ProblemList} problems=${check.problems} onLine=${(line) => goToLine(id, line)} />`}
+    ${
+      text === null
+        ? html`<p class="quiet">${unchanged}</p>`
+        : check === null
+          ? html`<p class="quiet">Checking …</p>`
+          : check.ok
+            ? html`<p class="state ok"><span aria-hidden="true">✓</span> ${fine}</p>`
+            : html`<p class="state bad"><span
+              aria-hidden="true">▲</span> ${count(check.problems.length, "problem")}</p>
+        <${ProblemList} problems=${check.problems} onLine=${(line) => goToLine(id, line)} />`
+    }
   </div>`;
 }
 
@@ -115,17 +137,28 @@ function NodesForm({ cluster, state, change }) {
   return html`<section class="box" aria-labelledby="nodes-title">
     <h2 id="nodes-title">Nodes</h2>
     <form class="add-nodes" onSubmit=${add}>
-      <label class="field"><span>Add</span><input type="number" min="1" max="1000" value=${number} onInput=${(e) => setNumber(Number(e.currentTarget.value))} /></label>
-      <label class="field grow"><span>like node</span><input list="node-names" value=${first} onInput=${(e) => setLike(e.currentTarget.value)} /></label>
-      <datalist id="node-names">${cluster.nodeNames.slice(0, 300).map((name) => html`<option value=${name}></option>`)}</datalist>
+      <label class="field"><span>Add</span><input type="number" min="1" max="1000" value=${number}
+        onInput=${(e) => setNumber(Number(e.currentTarget.value))} /></label>
+      <label class="field grow"><span>like node</span><input list="node-names" value=${first}
+        onInput=${(e) => setLike(e.currentTarget.value)} /></label>
+      <datalist id="node-names">${cluster.nodeNames.slice(0, 300).map(
+        (name) => html`<option
+        value=${name}></option>`,
+      )}</datalist>
       <button type="submit" disabled=${!known || !(number >= 1)}>Add</button>
     </form>
     ${first && !known && html`<p class="state bad"><span aria-hidden="true">▲</span> There is no such node.</p>`}
     <ul class="drafted">
-      ${state.addNodes.map((each, i) => html`<li>${count(each.count, "node")} like <code>${each.like}</code>
-        <button type="button" class="text" aria-label=${`Do not add nodes like ${each.like}`} onClick=${() => change({ addNodes: state.addNodes.filter((_, k) => k !== i) })}>drop</button></li>`)}
-      ${state.remove.map((name) => html`<li>without <code>${name}</code>
-        <button type="button" class="text" aria-label=${`Keep ${name}`} onClick=${() => change({ remove: state.remove.filter((each) => each !== name) })}>drop</button></li>`)}
+      ${state.addNodes.map(
+        (each, i) => html`<li>${count(each.count, "node")} like <code>${each.like}</code>
+        <button type="button" class="text" aria-label=${`Do not add nodes like ${each.like}`}
+          onClick=${() => change({ addNodes: state.addNodes.filter((_, k) => k !== i) })}>drop</button></li>`,
+      )}
+      ${state.remove.map(
+        (name) => html`<li>without <code>${name}</code>
+        <button type="button" class="text" aria-label=${`Keep ${name}`}
+          onClick=${() => change({ remove: state.remove.filter((each) => each !== name) })}>drop</button></li>`,
+      )}
     </ul>
   </section>`;
 }
@@ -152,7 +185,8 @@ function RunForm({ run, state, change }) {
   };
   return html`<section class="box" aria-labelledby="run-title"><h2 id="run-title">Run</h2>
     <form onSubmit=${start}>
-      <label class="field grow"><span>Name</span><input value=${state.name} placeholder="what you try" maxlength="80" onInput=${(e) => change({ name: e.currentTarget.value })} /></label>
+      <label class="field grow"><span>Name</span><input value=${state.name} placeholder="what you try" maxlength="80"
+        onInput=${(e) => change({ name: e.currentTarget.value })} /></label>
       <button type="submit" class="main" disabled=${!anything || busy}>Run and compare</button>
     </form>
     ${!anything && html`<p class="quiet">Change something first.</p>`}
@@ -173,23 +207,40 @@ function bodyOf(run, state) {
 function Runs({ run }) {
   const { session } = useSession();
   return html`<section class="box" aria-labelledby="runs-title"><h2 id="runs-title">Runs so far</h2>
-    <ul class="runs">${session.runs.map((each) => html`<li>
+    <ul class="runs">${session.runs.map(
+      (each) => html`<li>
       <a href=${linkTo(each.id, "map")}>${each.name}</a>
       <span class="quiet">${each.state === "ready" && each.summary ? `${count(each.summary.pending, "pod")} pending` : each.state}</span>
-      ${each.changes.some((change) => change !== each.name) && html`<span class="quiet changes">${each.changes.join("; ")}</span>`}
-      ${each.base !== null && html`<a href=${linkTo(each.id, "compare", String(each.base), String(each.id))}>compare</a>`}
-      ${each.id !== 1 && each.id !== run.id && html`<button type="button" class="text" aria-label=${`Forget ${each.name}`} onClick=${() => remove(`api/runs/${each.id}`)}>forget</button>`}
-    </li>`)}</ul>
+      ${
+        each.changes.some((change) => change !== each.name) &&
+        html`<span
+        class="quiet changes">${each.changes.join("; ")}</span>`
+      }
+      ${
+        each.base !== null &&
+        html`<a
+        href=${linkTo(each.id, "compare", String(each.base), String(each.id))}>compare</a>`
+      }
+      ${
+        each.id !== 1 &&
+        each.id !== run.id &&
+        html`<button type="button" class="text"
+        aria-label=${`Forget ${each.name}`} onClick=${() => remove(`api/runs/${each.id}`)}>forget</button>`
+      }
+    </li>`,
+    )}</ul>
   </section>`;
 }
 
 function OnlyInUi({ run }) {
   const { value } = useAnswer(`api/runs/${run.id}/config`);
   return html`<div class="whatif-view report">
-    <div class="title"><h1>What if</h1><p>A report holds what was computed when it was written, and cannot run the scheduler.
+    <div class="title"><h1>What if</h1>
+      <p>A report holds what was computed when it was written, and cannot run the scheduler.
       To try changes, open the cluster with <code>mooring ui</code>.</p></div>
     <div class="whatif-edit"><h2>The configuration of this run</h2>
-      <${Editor} id="config-text" label="Scheduler configuration" text=${value?.text ?? ""} onText=${() => {}} disabled /><p id="config-text-check"></p>
+      <${Editor} id="config-text" label="Scheduler configuration" text=${value?.text ?? ""}
+        onText=${() => {}} disabled /><p id="config-text-check"></p>
       <p><a href=${link("map")}>Back to the map</a></p></div>
   </div>`;
 }
