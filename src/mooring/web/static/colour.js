@@ -22,6 +22,8 @@ const INK = {
     empty: "#f8faf9",
     gap: "#f8faf9",
     onFull: "#ffffff",
+    // From this step of the ramp on, what is written on it is `onFull`; below it, `ink`.
+    fullFrom: 21,
   },
   dark: {
     water: "#0b151a",
@@ -36,6 +38,7 @@ const INK = {
     empty: "#0a1318",
     gap: "#0a1318",
     onFull: "#0b1a20",
+    fullFrom: 14,
   },
 };
 

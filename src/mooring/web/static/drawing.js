@@ -7,6 +7,7 @@ import { stepOf } from "mooring/colour";
 
 const NAMES_FROM = 54;
 const PODS_FROM = 15;
+const POD_NAMES_FROM = 110;
 const MARKS_FROM = 6;
 const CHEAP = 6000;
 const REST_MS = 90;
@@ -213,6 +214,22 @@ export class Drawing {
         context.strokeRect(px + 1.5, py + 1.5, pw - 2.5, ph - 2.5);
       }
     }
+    if (side >= POD_NAMES_FROM) this.#drawPodNames(context, node, left, top, side);
+  }
+
+  // At the foot of each pod that has room for it, so that it does not meet the node's own name.
+  #drawPodNames(context, node, left, top, side) {
+    const { scene, resource, palette } = this.shown;
+    const rects = this.podsIn(node);
+    const full = stepOf(scene.utilisations(resource)[node]) >= palette.fullFrom;
+    context.font = `10px ${fontOf(this.canvas)}`;
+    context.fillStyle = full ? palette.onFull : palette.ink;
+    scene.podsOn(node).forEach((pod, k) => {
+      const [x, y, w, h] = rects.subarray(k * 4, k * 4 + 4);
+      if (w * side < 58 || h * side < 34) return;
+      const name = shortened(context, scene.cluster.map.pods.name[pod], w * side - 10);
+      context.fillText(name, left + x * side + 5, top + (y + h) * side - 9);
+    });
   }
 
   // Flat x, y, w, h in a berth of side 1, for the pods as the scene lists them.

@@ -6,7 +6,7 @@
 
 const HEAD = 26;
 const PAD = 10;
-const LARGEST = 150;
+const LARGEST = 340;
 const SMALLEST = 3;
 const ROUNDS = 4;
 
