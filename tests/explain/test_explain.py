@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.explain.explanation import CannotAnswer, Explanation
+from mooring.config import load_config
+from mooring.explain.explanation import CannotAnswer, Explanation, inquire
 from mooring.explain.library import Cluster
 from mooring.objects.meta import KubeObject
+from mooring.sim.simulation import SimOptions
+from tests.engine import registry_with
 from tests.makers import make_node, make_pod
 
 
@@ -111,6 +114,57 @@ def test_preemption_is_told_and_not_carried_out():
     assert told(explanation)["PostFilter"] == (
         "preemption would make room on n by evicting default/low (priority 0)"
     )
+
+
+@pytest.mark.parametrize(
+    ("others", "pod"),
+    [
+        ([], make_pod(cpu=9)),
+        ([make_pod("low", node="n", cpu=4)], make_pod(cpu=9, priority=9)),
+        ([make_pod("equal", node="n", cpu=4)], make_pod(cpu=1)),
+        ([], make_pod(node_selector={"disk": "ssd"})),
+        ([make_pod("other", node="n", ports=[80])], make_pod(ports=[80])),
+        ([], make_pod(cpu=9, preemption_policy="Never")),
+    ],
+)
+def test_a_pending_pod_s_message_is_the_scheduler_s_word_for_word(others, pod):
+    cluster = Cluster.of([make_node("n"), *others, pod])
+
+    (pending,) = cluster.simulate().pending
+
+    assert cluster.explain("p").message == pending.message
+    assert told(cluster.explain("p"))["PostFilter"] in pending.message
+
+
+class Acting:
+    """A PostFilter of someone's own: nobody knows what asking it does."""
+
+    name = "Acting"
+
+    def __init__(self, args: object, handle: object) -> None:
+        self.asked = 0
+
+    def post_filter(self, state, pod, statuses):
+        raise AssertionError("it was asked")
+
+
+def test_a_post_filter_that_may_act_is_not_asked():
+    config = load_config(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"plugins": {"postFilter": {"enabled": [{"name": "Acting"}]}}}],
+        }
+    )
+    options = SimOptions(config=config, registry=registry_with({"Acting": Acting}))
+    inquiry = inquire([make_node("n"), make_pod(cpu=9)], options, as_read=True)
+    try:
+        steps = [step for step in inquiry.explain("default/p").story if step.point == "PostFilter"]
+    finally:
+        inquiry.world.close()
+
+    assert "Preemption is not helpful" in steps[0].text
+    assert steps[1].text == "Acting: not asked here, since asking may act"
 
 
 def test_the_only_node_that_fits_is_not_scored():

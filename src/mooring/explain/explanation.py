@@ -31,9 +31,9 @@ from mooring.sim.story import Stay, gated_by, no_profile
 _MOST_SUGGESTIONS = 5
 #: Below this likeness, a name is no suggestion.
 _ALIKE = 0.6
-#: Comparing by likeness takes time; of more names than this, only those that contain the text are tried.
+#: Comparing by likeness takes time; of more names than this, only those that contain the text are tried,
 _MOST_COMPARED = 20_000
-#: Of those, or begin like it by so many letters.
+#: or, without any, those that begin with as many of its letters.
 _TELLING = 4
 
 #: What a placed pod passes after its node is chosen.
@@ -216,10 +216,9 @@ def _alike(name: str, known: Sequence[str]) -> list[str]:
     """The likest names, with or without their namespace."""
     if len(known) > _MOST_COMPARED:
         bare = name.rpartition("/")[2]
-        known = [
-            each
-            for each in known
-            if bare in each or each.rpartition("/")[2].startswith(bare[:_TELLING])
+        beginning = bare[:_TELLING]
+        known = [each for each in known if bare in each] or [
+            each for each in known if each.rpartition("/")[2].startswith(beginning)
         ]
         known = known[:_MOST_COMPARED]
     if "/" in name:
@@ -282,8 +281,8 @@ def _not_placed(world: World, pod: Pod, *, as_read: bool) -> Explanation:
 
 def _of_look(look: Look, state: str, as_of: str, story: tuple[Step, ...], node: str) -> Explanation:
     message = look.fit_error
-    if look.preempting is not None and look.preempting.message:
-        message = f"{message} {look.preempting.message}"
+    if look.post_filtering is not None and look.post_filtering.message:
+        message = f"{message} {look.post_filtering.message}"
     return Explanation(
         pod=look.pod.key,
         state=state,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mooring.config.extension_points import ExtensionPoint as Point
-from mooring.explain.world import Look, Preempting
+from mooring.explain.post_filter import PostFiltering
+from mooring.explain.world import Look
 from mooring.framework.status import Status
 
 #: How many names a sentence can bear.
@@ -79,22 +79,21 @@ def _filter(look: Look) -> Step:
 
 
 def _post_filter(look: Look) -> Iterator[Step]:
-    plugins = look.plugins[Point.POST_FILTER]
-    if not plugins:
+    told = look.post_filtering
+    if told is None:
         return
-    preempting = look.preempting
-    if preempting is None:
-        text = f"{', '.join(plugins)}: not asked here, since asking may act"
+    if told.node:
+        yield Step("PostFilter", "helped", _evictions(told))
+    elif told.message:
+        yield Step("PostFilter", "refused", told.message)
+    if told.unasked:
+        text = f"{', '.join(told.unasked)}: not asked here, since asking may act"
         yield Step("PostFilter", "refused", text)
-    elif preempting.node:
-        yield Step("PostFilter", "helped", _evictions(preempting))
-    else:
-        yield Step("PostFilter", "refused", preempting.message)
 
 
-def _evictions(preempting: Preempting) -> str:
-    victims = [f"{pod} (priority {priority})" for pod, priority in preempting.victims]
-    return f"preemption would make room on {preempting.node} by evicting {names_in_short(victims)}"
+def _evictions(told: PostFiltering) -> str:
+    victims = [f"{pod} (priority {priority})" for pod, priority in told.victims]
+    return f"preemption would make room on {told.node} by evicting {names_in_short(victims)}"
 
 
 def _scoring(look: Look) -> Iterator[Step]:

@@ -15,6 +15,7 @@ from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.errors import MooringError
 from mooring.explain.changes import AddNodes, Change
 from mooring.explain.matrix import Matrix, matrix_of
+from mooring.explain.post_filter import PostFiltering, ask_post_filter
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.plugin_calls import PluginFailure
 from mooring.framework.runtime import Framework
@@ -22,23 +23,10 @@ from mooring.framework.status import Status
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
-from mooring.plugins.default_preemption import DefaultPreemption, PreemptionDetail
 from mooring.scheduler.choosing import first_by_name
 from mooring.scheduler.scheduling_cycle import Decision, NodeSearch
 from mooring.sim.simulation import SimOptions, Simulation
 from mooring.sim.story import no_profile
-
-
-@dataclass(frozen=True, slots=True)
-class Preempting:
-    """What PostFilter would do for a pod that fits nowhere."""
-
-    #: "" if it cannot help.
-    node: str
-    #: From most to least important, with their priorities.
-    victims: tuple[tuple[str, int], ...]
-    #: What the plugin says; "" if it helps.
-    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +52,7 @@ class Look:
     #: The plugins at each point, in order.
     plugins: dict[Point, tuple[str, ...]]
     #: None if the pod fits, or PostFilter was not asked.
-    preempting: Preempting | None = None
+    post_filtering: PostFiltering | None = None
 
     @property
     def margin(self) -> int | None:
@@ -150,7 +138,7 @@ class World:
         look = _look(framework, decision)
         if decision.node_name is not None:
             return look
-        return replace(look, preempting=_preempting(framework, state, decision))
+        return replace(look, post_filtering=ask_post_filter(framework, state, decision))
 
     def gate(self, pod: Pod) -> Status | None:
         """The PreEnqueue that keeps the pod from being tried; None if none does."""
@@ -248,9 +236,11 @@ class World:
         return search.schedule_pod(framework, state, _unnominated(pod), self.snapshot()), state
 
     def _search(self, framework: Framework) -> NodeSearch:
-        """Over every node and in full: a kept ranking knows the winner only."""
+        """Over every node and in full: what was kept of other attempts knows the outcome only."""
         search = self.scheduler.searches[framework.profile_name]
-        return replace(search, rankings=None, percentage_of_nodes=0, tie_break=first_by_name)
+        return replace(
+            search, rankings=None, refusals=None, percentage_of_nodes=0, tie_break=first_by_name
+        )
 
 
 def on_pod(pod: Pod, changes: Sequence[Change]) -> Pod:
@@ -285,16 +275,3 @@ def _look(framework: Framework, decision: Decision) -> Look:
         fit_error="" if decision.node_name is not None else decision.diagnosis.fit_error,
         plugins={point: tuple(framework.names_at(point)) for point in framework.points},
     )
-
-
-def _preempting(framework: Framework, state: CycleState, decision: Decision) -> Preempting | None:
-    """Only of the built-in plugin is it known how to ask without anything being done."""
-    for call in framework.points[Point.POST_FILTER]:
-        if isinstance(call.plugin, DefaultPreemption):
-            result, status = call.plugin.decide(state, decision.pod, decision.diagnosis)
-            detail = result.detail if result is not None else None
-            if status.ok and isinstance(detail, PreemptionDetail):
-                victims = tuple((pod.key, pod.priority) for pod in detail.victims)
-                return Preempting(detail.nominated_node, victims, "")
-            return Preempting("", (), status.message)
-    return None
