@@ -336,3 +336,22 @@ def test_output_to_a_pipe_has_no_colour_and_no_broken_lines(cluster):
     assert "\x1b" not in result.stdout
     assert max(map(len, result.stdout.splitlines())) > 120
     assert all(line == line.rstrip() for line in result.stdout.splitlines())
+
+
+def test_pods_that_wait_for_the_same_reasons_are_one_line_whatever_their_counts(tmp_path):
+    """Each of them is refused by another number of nodes."""
+    sizes = "".join(
+        f"---\napiVersion: v1\nkind: Node\nmetadata: {{name: m-{i}}}\n"
+        f"status: {{allocatable: {{cpu: '{i + 1}', memory: {64 - i}Gi, pods: '10'}}}}\n"
+        for i in range(45)
+    )
+    many = "".join(pod(f"big-{i}", cpu=f"{i + 3}, memory: {63 - i}Gi") for i in range(50))
+    (tmp_path / "many.yaml").write_text(sizes + many)
+
+    result = mooring("simulate", tmp_path / "many.yaml", "--rows", "10")
+
+    assert result.exit_code == 1
+    rows = result.stdout.split("PENDING\n")[1].splitlines()
+    # For 43 some nodes lack cpu and the others memory; for the 7 largest, all nodes lack cpu.
+    assert [row.split()[0] for row in rows[1:3]] == ["43", "7"]
+    assert rows[3] == "--output json has every pod"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -11,6 +12,10 @@ from mooring.sim.report import NodeUsage, Pending, SimulationReport, Usage
 from mooring.sim.story import Happening, What
 
 DEFAULT_ROWS = 40
+
+#: How many nodes something was said of: `3 Insufficient cpu`, `0/5 nodes`.
+_COUNT = re.compile(r"\b\d+(?=[ /])")
+_SEPARATOR = re.compile(r"[,:.] |\.$")
 
 _STYLES = {
     What.BOUND: "green",
@@ -220,20 +225,28 @@ def _pending(page: Page, pending: Sequence[Pending], rows: int | None) -> None:
 
 
 def _pending_by_reason(page: Page, pending: Sequence[Pending], rows: int) -> None:
-    """Pods by the thousand wait for few reasons."""
-    examples: dict[str, str] = {}
+    """Pods by the thousand wait for few reasons, if one leaves out on how many nodes each of them holds."""
+    examples: dict[tuple[str, ...], Pending] = {}
+    alike: Counter[tuple[str, ...]] = Counter()
     for each in pending:
-        examples.setdefault(each.message, each.pod)
-    reasons = Counter(each.message for each in pending).most_common()
+        reasons = _reasons(each.message)
+        examples.setdefault(reasons, each)
+        alike[reasons] += 1
+    groups = alike.most_common()
     page.table(
         (Column("PODS", right=True), Column("SUCH AS"), Column("WHY", wraps=True)),
         (
-            (f"{count:,}", examples[message], Cell(message, "yellow"))
-            for message, count in reasons[:rows]
+            (f"{count:,}", examples[reasons].pod, Cell(examples[reasons].message, "yellow"))
+            for reasons, count in groups[:rows]
         ),
     )
-    _more(page, len(reasons) - len(reasons[:rows]), "reason")
+    _more(page, len(groups) - len(groups[:rows]), "reason")
     page.line("--output json has every pod", "dim")
+
+
+def _reasons(message: str) -> tuple[str, ...]:
+    """They stand in the order of their counts, so those that are alike are put in order."""
+    return tuple(sorted(_SEPARATOR.split(_COUNT.sub("", message))))
 
 
 def _more(page: Page, left_out: int, what: str) -> None:
