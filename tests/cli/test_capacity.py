@@ -98,6 +98,9 @@ def test_nodes_are_added_from_a_file(files):
         pytest.param(["--add-node", "nowhere"], "there is no node and no file", id="no template"),
         pytest.param(["--pod", "/no/such.yaml"], "/no/such.yaml", id="no pod file"),
         pytest.param(["--drain", "n-1", "--config", "/no"], "/no: cannot be read", id="no config"),
+        pytest.param(["--drain", ","], "',' names no node", id="no node at all"),
+        pytest.param(["--pod", ":3"], "':3' names no file", id="no file at all"),
+        pytest.param(["--lose", "="], "'=' is neither a zone nor LABEL=VALUE", id="no zone at all"),
     ],
 )
 def test_nonsense_is_refused(files, arguments, said):

@@ -181,6 +181,8 @@ def test_the_only_node_that_fits_is_not_scored():
     ("asked", "answer"),
     [
         ("wbe-0", "there is no pod 'wbe-0'; did you mean shop/web-0 or shop/web-1?"),
+        ("web", "there is no pod 'web'; did you mean shop/web-0 or shop/web-1?"),
+        ("shop/web", "there is no pod 'shop/web'; did you mean shop/web-0 or shop/web-1?"),
         ("default/web-0", "there is no pod 'default/web-0'; did you mean"),
         ("qqqqqqqq", "there is no pod 'qqqqqqqq' among 4 pods"),
         ("twin", "2 pods are called 'twin': a/twin, b/twin"),

@@ -186,6 +186,8 @@ def _template(text: str, cluster: Manifests) -> Template:
     path, colon, count = text.rpartition(":")
     if not colon or not (count.isascii() and count.isdigit()):
         path, count = text, "1"
+    if not path:
+        raise click.BadParameter(f"{text!r} names no file", param_hint="--pod")
     if not int(count):
         raise click.BadParameter(f"{text!r} asks for none of it", param_hint="--pod")
     found = _read_beside(path, cluster).pods
@@ -234,7 +236,7 @@ def _answers(
 ) -> Iterator[Answer]:
     # Wrong names are found before anything that takes long.
     zones = {zone: nodes_of_zone(settled, zone) for zone in lost}
-    drains = [[name.strip() for name in text.split(",") if name.strip()] for text in drained]
+    drains = [_names(text) for text in drained]
     if mix:
         with Progress("adding pods") as progress:
             room = how_many_more(settled, mix, limit=limit, on_progress=progress.update)
@@ -247,6 +249,13 @@ def _answers(
         yield _nodes_answer(found)
     for question, survival in survivals:
         yield _survival_answer(question, survival)
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise click.BadParameter(f"{text!r} names no node", param_hint="--drain")
+    return names
 
 
 def _room_answer(mix: Sequence[Template], room: Room) -> Answer:

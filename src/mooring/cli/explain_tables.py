@@ -9,7 +9,7 @@ from mooring.explain.counterfactuals import Counterfactuals
 from mooring.explain.explanation import Explanation
 from mooring.explain.matrix import Matrix, NodeView, Score
 from mooring.explain.story import Step, names_in_short
-from mooring.framework.status import Status
+from mooring.framework.status import Code, Status
 
 #: How wide a bar of the highest score is.
 _BAR = 20
@@ -92,7 +92,10 @@ def _scores(page: Page, explanation: Explanation, matrix: Matrix, top: int) -> N
     page.heading(f"BEST NODES, {len(views)} of {len(matrix.scored):,} that fit")
     _score_table(page, views, _highest(views))
     if explanation.margin is not None:
-        page.line(f"{matrix.nodes[matrix.scored[0]]} leads by {explanation.margin} points", "dim")
+        page.line(
+            f"{matrix.nodes[matrix.scored[0]]} leads by {counted(explanation.margin, 'point')}",
+            "dim",
+        )
     elif len(matrix.scored) > 1:
         page.line("all of them are equally good: the tie-break decides", "dim")
 
@@ -144,6 +147,7 @@ def _refusals(page: Page, matrix: Matrix) -> None:
             Column("PLUGIN"),
             Column("NODES", right=True),
             Column("WHY", wraps=True),
+            Column("EVICTING PODS"),
             Column("WHICH", wraps=True),
         ),
         (
@@ -151,6 +155,7 @@ def _refusals(page: Page, matrix: Matrix) -> None:
                 each.plugin or "-",
                 f"{len(each.nodes):,}",
                 Cell(", ".join(each.reasons), "yellow"),
+                "may help" if each.code == Code.UNSCHEDULABLE.title else "cannot help",
                 names_in_short(each.nodes),
             )
             for each in refusals

@@ -71,6 +71,8 @@ def without_nodes(settled: Settled, names: Iterable[str]) -> Survival:
 def nodes_of_zone(settled: Settled, zone: str) -> list[str]:
     """Of a zone by its name, or of any `label=value`. Raises InputError if there is no such node."""
     key, equals, value = zone.rpartition("=")
+    if not value or (equals and not key):
+        raise InputError([f"{zone!r} is neither a zone nor LABEL=VALUE"])
     key = key if equals else ZONE
     found = [node.name for node in settled.nodes if node.labels.get(key) == value]
     if found:

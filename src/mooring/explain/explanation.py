@@ -213,7 +213,14 @@ def _unknown(what: str, name: str, known: Sequence[str]) -> str:
 
 
 def _alike(name: str, known: Sequence[str]) -> list[str]:
-    """The likest names, with or without their namespace."""
+    """The likest names, with or without their namespace; first of all those of a controller's pods."""
+    made = [
+        each
+        for each in known
+        if each.startswith(f"{name}-") or each.rpartition("/")[2].startswith(f"{name}-")
+    ]
+    if made:
+        return sorted(made)[:_MOST_SUGGESTIONS]
     if len(known) > _MOST_COMPARED:
         bare = name.rpartition("/")[2]
         beginning = bare[:_TELLING]
