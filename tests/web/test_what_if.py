@@ -93,3 +93,16 @@ def test_what_cannot_be_run_is_refused_with_its_reason(
     expect(page.get_by_role("alert")).to_be_visible()
     assert page.url.endswith("#/whatif")
     assert "400" in complaints.pop()
+
+
+def test_any_two_runs_can_be_compared(served: PageServer, open_page: OpenPage) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("whatif/without/berth-08"))
+    page.get_by_role("button", name="Run and compare").click()
+    expect(page.locator(".verdict")).to_be_visible()
+    made = page.get_by_role("combobox", name="After", exact=True).input_value()
+    page.get_by_role("combobox", name="After", exact=True).select_option("1")
+    expect(page.locator(".side").first).to_contain_text("remove node berth-08")
+    expect(page.locator(".verdict")).to_be_visible()
+    assert page.url.endswith(f"#/compare/{made}/1")

@@ -77,7 +77,16 @@ def test_only_files_for_browsers_are_served(folder):
 def test_borrowed_styles_come_before_our_own(folder):
     text = served_document(Assets.read(folder)).text
 
-    assert re.findall(r'href="([^"]+)"', text) == ["static/vendor/plot.css", "static/style.css"]
+    styles = re.findall(r'rel="stylesheet" href="([^"]+)"', text)
+    assert styles == ["static/vendor/plot.css", "static/style.css"]
+
+
+def test_modules_are_asked_for_at_once_after_the_import_map(folder):
+    text = served_document(Assets.read(folder)).text
+
+    preloaded = re.findall(r'rel="modulepreload" href="([^"]+)"', text)
+    assert sorted(preloaded) == ["static/main.js", "static/vendor/preact.js", "static/views/pod.js"]
+    assert text.index("importmap") < text.index("modulepreload")
 
 
 def test_the_policy_lets_no_other_inline_script_run_than_the_import_map(folder):

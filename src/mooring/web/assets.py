@@ -88,11 +88,15 @@ def served_document(assets: Assets) -> Document:
     links = (
         f'<link rel="stylesheet" href="static/{asset.path}">' for asset in assets.ending(".css")
     )
+    # All at once, instead of one after the other as they import each other.
+    preloads = (
+        f'<link rel="modulepreload" href="static/{asset.path}">' for asset in assets.ending(".js")
+    )
     text = _filled(
         assets.index,
         {
             _STYLES: "\n".join(links),
-            _MODULES: f'<script type="importmap">{modules}</script>',
+            _MODULES: "\n".join((f'<script type="importmap">{modules}</script>', *preloads)),
             _DATA: "",
             _START: '<script type="module" src="static/main.js"></script>',
         },

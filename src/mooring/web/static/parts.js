@@ -70,7 +70,7 @@ export function ProblemList({ problems, onLine }) {
 
 export function Choice({ label, value, options, onChange }) {
   return html`<label class="field"><span>${label}</span>
-    <select value=${value} onChange=${(event) => onChange(event.currentTarget.value)}>
+    <select aria-label=${label} value=${value} onChange=${(event) => onChange(event.currentTarget.value)}>
       ${options.map(([key, text]) => html`<option value=${key} selected=${key === value}>${text}</option>`)}
     </select></label>`;
 }

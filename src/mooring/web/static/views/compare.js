@@ -5,8 +5,8 @@ import { html } from "mooring/html";
 import { JobProgress } from "mooring/jobs";
 import { ClusterMap } from "mooring/map";
 import { useCluster, useEndScene } from "mooring/moment";
-import { Problems } from "mooring/parts";
-import { linkTo } from "mooring/route";
+import { Choice, Problems } from "mooring/parts";
+import { go, linkTo } from "mooring/route";
 import { jobOf, runOf, useSession, useWork } from "mooring/session";
 import { Table } from "mooring/table";
 import { Legend, MapOptions, useMapOptions } from "mooring/views/map";
@@ -24,8 +24,8 @@ export function CompareView({ beforeId, afterId }) {
   if (!before || !after) return html`<p class="empty">There is no such run any more.</p>`;
   const stopped = [before, after].find((run) => run.state === "failed" || run.state === "cancelled");
   return html`<div class="compare-view">
-    <div class="title"><h1>Before and after</h1>
-      <p><strong>${before.name}</strong> against <strong>${after.name}</strong></p></div>
+    <div class="title"><h1>Before and after</h1></div>
+    <${Pair} runs=${session.runs} before=${beforeId} after=${afterId} />
     ${
       after.changes.some((each) => each !== after.name) &&
       html`<ul class="changes"
@@ -47,6 +47,18 @@ export function CompareView({ beforeId, afterId }) {
     }
     <${Problems} error=${error} />
     ${value && html`<${Comparison} value=${value} before=${before} after=${after} />`}
+  </div>`;
+}
+
+// Any two runs can be held against each other; one that is chosen for both sides changes them over.
+function Pair({ runs, before, after }) {
+  const options = runs.map((run) => [String(run.id), run.name]);
+  const change = (first, second) => go(linkTo(second, "compare", String(first), String(second)));
+  const first = (id) => (Number(id) === after ? change(after, before) : change(Number(id), after));
+  const second = (id) => (Number(id) === before ? change(after, before) : change(before, Number(id)));
+  return html`<div class="toolbar">
+    <${Choice} label="Before" value=${String(before)} options=${options} onChange=${first} />
+    <${Choice} label="After" value=${String(after)} options=${options} onChange=${second} />
   </div>`;
 }
 
