@@ -13,7 +13,7 @@ from mooring.cli.comparison_tables import write_comparison
 from mooring.cli.inputs import ClusterInput, cluster_input, read_cluster, read_config
 from mooring.cli.main import NO
 from mooring.cli.progress import Progress
-from mooring.cli.simulation_tables import DEFAULT_ROWS
+from mooring.cli.simulation_tables import rows_option
 from mooring.config import KubeSchedulerConfiguration
 from mooring.explain.collection import seldom_collecting
 from mooring.explain.compare import (
@@ -105,14 +105,7 @@ class _Limit(click.ParamType[Threshold]):
     show_default=True,
     help="csv has one line a measure and one a pod that differs; html is one file with all in it.",
 )
-@click.option(
-    "--rows",
-    type=click.IntRange(min=0),
-    default=DEFAULT_ROWS,
-    show_default=True,
-    metavar="N",
-    help="The most rows of a table; 0 shows all.",
-)
+@rows_option
 def compare(
     cluster: ClusterInput,
     configs: tuple[str, ...],

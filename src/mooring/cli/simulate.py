@@ -20,7 +20,7 @@ from mooring.cli.inputs import (
 )
 from mooring.cli.main import NO
 from mooring.cli.progress import Progress
-from mooring.cli.simulation_tables import DEFAULT_ROWS, write_tables
+from mooring.cli.simulation_tables import rows_option, write_tables
 from mooring.explain.collection import seldom_collecting
 from mooring.objects.manifests import Manifests
 from mooring.scheduler.scheduling_cycle import Decision
@@ -49,14 +49,7 @@ from mooring.sim.simulation import SimOptions
     show_default=True,
     help="csv has one line a pod, or one line an event with --timeline.",
 )
-@click.option(
-    "--rows",
-    type=click.IntRange(min=0),
-    default=DEFAULT_ROWS,
-    show_default=True,
-    metavar="N",
-    help="The most rows of a table; 0 shows all.",
-)
+@rows_option
 def simulate(
     cluster: ClusterInput,
     config_path: str | None,

@@ -6,12 +6,23 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+import click
+
 from mooring.cli.output import Cell, Column, Page, counted
 from mooring.config import Duration
 from mooring.sim.report import NodeUsage, Pending, SimulationReport, Usage
 from mooring.sim.story import Happening, What
 
 DEFAULT_ROWS = 40
+
+rows_option = click.option(
+    "--rows",
+    type=click.IntRange(min=0),
+    default=DEFAULT_ROWS,
+    show_default=True,
+    metavar="N",
+    help="The most rows of a table; 0 shows all.",
+)
 
 #: How many nodes something was said of: `3 Insufficient cpu`, `0/5 nodes`.
 _COUNT = re.compile(r"\b\d+(?=[ /])")
