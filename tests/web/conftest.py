@@ -100,6 +100,11 @@ def open_page(browser: Browser, complaints: list[str]) -> Iterator[OpenPage]:
     assert complaints == []
 
 
+def go(page: Page, view: str) -> None:
+    """To another view of the page that is open, without loading it again."""
+    page.evaluate("(hash) => { location.hash = hash; }", f"#/{view}")
+
+
 @pytest.fixture(scope="session")
 def harbour_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_cluster(tmp_path_factory.mktemp("clusters") / "harbour", harbour())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.web.clusters import large, write_cluster
-from tests.web.conftest import OpenPage
+from tests.web.conftest import OpenPage, go
 from tests.web.page_server import PageServer, page_server
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def test_a_run_under_way_tells_how_far_it_is_and_can_be_cancelled(
     tray = page.get_by_role("region", name="Work under way")
     expect(tray.get_by_role("progressbar").last).to_be_visible()
     run = page.evaluate(RUN_OF, job)
-    page.evaluate("(hash) => { location.hash = hash; }", f"#/map?run={run}")
+    go(page, f"map?run={run}")
     expect(page.get_by_role("heading", name="Simulating")).to_be_visible()
     page.get_by_role("main").get_by_role("button", name="Cancel").click()
     expect(page.get_by_role("heading", name="one more: cancelled")).to_be_visible()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.web.conftest import NARROW, OpenPage
+from tests.web.conftest import NARROW, OpenPage, go
 from tests.web.page_server import PageServer, page_server
 
 if TYPE_CHECKING:
@@ -45,26 +45,27 @@ def test_what_is_searched_for_is_offered_and_gone_to(
     assert page.url.endswith("#/map/berth-88")
 
 
-@pytest.mark.parametrize(
-    ("text", "nodes"),
-    [
-        ("crane", "6 nodes"),
-        ("is:cordoned", "2 nodes"),
-        ("taint:gpu", "6 nodes"),
-        ("label:pool=gpu", "6 nodes"),
-        ("ns:data label:app=postgres", "9 nodes, 9 pods"),
-        ("node:berth-00", "1 node"),
-        ("plugin:NodeAffinity", "0 nodes, 1 pod"),
-    ],
-)
-def test_a_search_filters_by(
-    served: PageServer, open_page: OpenPage, text: str, nodes: str
+#: What is typed, and what is found.
+SEARCHES = {
+    "crane": "6 nodes",
+    "is:cordoned": "2 nodes",
+    "taint:gpu": "6 nodes",
+    "label:pool=gpu": "6 nodes",
+    "ns:data label:app=postgres": "9 nodes, 9 pods",
+    "node:berth-00": "1 node",
+    "plugin:NodeAffinity": "0 nodes, 1 pod",
+}
+
+
+def test_a_search_filters_by_name_mark_taint_label_namespace_node_and_plugin(
+    served: PageServer, open_page: OpenPage
 ) -> None:
     from playwright.sync_api import expect
 
     page = open_page(served.address)
-    page.get_by_role("combobox", name="Find and filter nodes and pods").fill(text)
-    expect(page.locator(".found-count")).to_contain_text(nodes)
+    for text, found in SEARCHES.items():
+        page.get_by_role("combobox", name="Find and filter nodes and pods").fill(text)
+        expect(page.locator(".found-count")).to_contain_text(found)
 
 
 def test_a_node_is_chosen_by_arrow_keys_and_its_sentence_is_there_to_be_heard(
@@ -173,19 +174,16 @@ def test_keyboard_users_skip_to_the_content_first(served: PageServer, open_page:
     expect(page.get_by_role("main")).to_be_focused()
 
 
-@pytest.mark.parametrize(
-    "view", ["map/berth-88", "pending", "time", "whatif", "pod/data/archive-0"]
-)
 @pytest.mark.parametrize("width", [360, NARROW[0]])
-def test_nothing_is_wider_than_a_phone(
-    served: PageServer, open_page: OpenPage, view: str, width: int
-) -> None:
+def test_nothing_is_wider_than_a_phone(served: PageServer, open_page: OpenPage, width: int) -> None:
     from playwright.sync_api import expect
 
-    page = open_page(served.view(view), size=(width, 740))
-    expect(page.locator("main h1")).to_be_attached()
-    expect(page.locator(".loading")).to_have_count(0)
-    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+    page = open_page(served.address, size=(width, 740))
+    for view in ("map/berth-88", "pending", "time", "whatif", "pod/data/archive-0"):
+        go(page, view)
+        expect(page.locator(f"main.view-{view.partition('/')[0]} h1")).to_be_attached()
+        expect(page.locator(".loading")).to_have_count(0)
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
 
 
 def test_the_page_says_when_its_server_is_gone(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.web.clusters import write_cluster
-from tests.web.conftest import NARROW, WIDE, OpenPage
+from tests.web.conftest import NARROW, WIDE, OpenPage, go
 from tests.web.page_server import PageServer, page_server
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def test_pictures_of_every_view(
     page = open_page(served.address, size=width, scheme=scheme)
     shape = "wide" if width is WIDE else "narrow"
     for view, complete in VIEWS.items():
-        page.evaluate("(hash) => { location.hash = hash; }", f"#/{view}")
+        go(page, view)
         page.locator(complete).first.wait_for()
         name = f"{view.replace('/', '-')}-{shape}-{scheme}.png"
         page.screenshot(path=pictures / name, animations="disabled")
@@ -61,6 +61,6 @@ def test_an_empty_cluster_says_so(
         page.get_by_role("heading", name="An empty harbour").wait_for()
         page.screenshot(path=pictures / f"empty-wide-{scheme}.png")
         for view in ("pending", "time", "whatif"):
-            page.evaluate("(hash) => { location.hash = hash; }", f"#/{view}")
+            go(page, view)
             page.locator("main h1").wait_for()
         page.close()
