@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import growth, memory, plots, suite
+from benchmarks import growth, live_table, memory, plots, suite
 from benchmarks.workloads import WORKLOADS
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -44,8 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def tables(folder: Path) -> dict[str, str]:
     """Every table that there are results for, by its name on the page."""
     found: dict[str, str] = {}
-    measured, grown, held = (
-        _load(folder / name) for name in (suite.FILE, growth.FILE, memory.FILE)
+    measured, grown, held, live = (
+        _load(folder / name) for name in (suite.FILE, growth.FILE, memory.FILE, live_table.FILE)
     )
     if measured:
         found["machine"] = _machine(measured["machine"])
@@ -57,6 +57,8 @@ def tables(folder: Path) -> dict[str, str]:
         found["growth"] = _growth(grown["results"])
     if held:
         found["memory"] = _memory(held)
+    if live:
+        found["live"] = f"{_machine(live['machine'])}\n\n{live_table.markdown(live)}"
     return found
 
 
