@@ -33,6 +33,7 @@ class NodeResourcesBalancedAllocation:
     def __init__(self, args: NodeResourcesBalancedAllocationArgs | None, handle: Handle) -> None:
         self._scored = (args and args.resources) or CPU_AND_MEMORY
         self._served_by_devices = DeviceClassNames(handle.cluster.listers)
+        self._workspace = resource_scoring.Workspace()
 
     def pre_score(self, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows) -> Status:
         ask = self._ask(pod)
@@ -61,7 +62,11 @@ class NodeResourcesBalancedAllocation:
         allocated = resource_scoring.gathered(columns.requested, known.indices, rows)
         allocatable = resource_scoring.gathered(columns.allocatable, known.indices, rows)
         return resource_scoring.balanced_allocation(
-            allocated + known.amounts, allocated, allocatable, out=scores
+            allocated + known.amounts,
+            allocated,
+            allocatable,
+            out=scores,
+            workspace=self._workspace,
         )
 
     def depends_on(self, pod: Pod) -> Depends:

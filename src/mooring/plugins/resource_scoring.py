@@ -302,7 +302,32 @@ def requested_to_capacity_ratio(
     return out
 
 
-def balanced_allocation(requested: Ints, allocated: Ints, allocatable: Ints, *, out: Ints) -> Ints:
+class Workspace:
+    """Memory for a kernel's largest array, used again by the next call.
+
+    From 128 kB on, fresh memory comes from the operating system page by page, and at 5,000 rows that took
+    a third of the time of balanced allocation.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: Floats = np.empty(0)
+
+    def floats(self, *shape: int) -> Floats:
+        """Whatever was there before; only until the next call."""
+        size = math.prod(shape)
+        if len(self._numbers) < size:
+            self._numbers = np.empty(size)
+        return self._numbers[:size].reshape(shape)
+
+
+def balanced_allocation(
+    requested: Ints,
+    allocated: Ints,
+    allocatable: Ints,
+    *,
+    out: Ints,
+    workspace: Workspace | None = None,
+) -> Ints:
     """Score each row by how the pod changes the balance between its resources, 50..100.
 
     ``50 + (50 + balance(requested) - balance(allocated)) / 2``, where a balance is ``(1 - deviation)
@@ -318,7 +343,7 @@ def balanced_allocation(requested: Ints, allocated: Ints, allocatable: Ints, *, 
     present = allocatable != 0
     if np.count_nonzero(present) < present.size:
         np.copyto(wholes, 1.0, where=~present)
-    shares: Floats = np.empty((2, *allocatable.shape))
+    shares = (workspace or Workspace()).floats(2, *allocatable.shape)
     shares[0], shares[1] = requested, allocated
     np.divide(shares, wholes, out=shares)
     np.minimum(shares, 1.0, out=shares)
