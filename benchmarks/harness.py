@@ -144,7 +144,9 @@ class _Trial:
 
     def run(self, warm_up: int, count: int) -> _Repeat:
         with self._build() as driver:
-            self._workload.drive(driver, self._arrive(driver, "warm-up", warm_up), [])
+            # By other numbers, or the first pods of a make would not be the first.
+            others = self._arrive(driver, "warm-up", warm_up, first=-warm_up)
+            self._workload.drive(driver, others, [])
             driver.settle()
             pods = self._arrive(driver, "pod", count)
             yardsticks_s = [numpy_pass(driver.scheduler)]
@@ -163,9 +165,9 @@ class _Trial:
         driver.settle()
         return driver
 
-    def _arrive(self, driver: Driver, prefix: str, count: int) -> list[Pod]:
+    def _arrive(self, driver: Driver, prefix: str, count: int, first: int = 0) -> list[Pod]:
         workload = self._workload
-        pods = workload.pods(prefix, count)
+        pods = workload.pods(prefix, count, first)
         for pod in pods:
             driver.create(workload.brings(pod.name))
         if workload.queued:

@@ -87,9 +87,12 @@ class Workload:
     def bound_count(self, nodes: int) -> int:
         return nodes * self.bound_per_node
 
-    def pods(self, prefix: str, count: int) -> list[Pod]:
-        """Pods as they come; `prefix` tells those of one run from those of another."""
-        return [self.template(i).pod(f"{prefix}-{i}") for i in range(count)]
+    def pods(self, prefix: str, count: int, first: int = 0) -> list[Pod]:
+        """Pods as they come; `prefix` tells those of one run from those of another.
+
+        `first` is the number that the first is made by.
+        """
+        return [self.template(first + i).pod(f"{prefix}-{i}") for i in range(count)]
 
 
 @cache

@@ -21,7 +21,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from mooring.cluster.cache import Cluster
@@ -36,13 +38,16 @@ from mooring.framework.plugin_calls import Calls, PluginFailure
 from mooring.framework.runtime import Framework
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.objects.kinds import DeviceClass
-from mooring.objects.pod import Pod
+from mooring.objects.meta import encode_hook
+from mooring.objects.pod import Pod, PodSpec
 
 _LOG = logging.getLogger(__name__)
 
 #: How many signatures are remembered for a profile; the one met longest ago is forgotten first.
 MOST_RANKINGS = 256
-_MOST_MET_ONCE = 16 * MOST_RANKINGS
+_MOST_MET = 64 * MOST_RANKINGS
+
+_JSON = msgspec.json.Encoder(enc_hook=encode_hook)
 
 #: Up to this many changed rows are redone one by one, without NumPy: a call on one row costs as much as
 #: on a hundred, and the plain rule of a node costs less than either.
@@ -73,7 +78,6 @@ class Rankings:
         self._cluster = cluster
         self._tie_keys_of = tie_keys
         self._rankings: OrderedDict[Hashable, _Ranking] = OrderedDict()
-        self._met_once: set[Hashable] = set()
         self._signatures = _Signatures(framework)
         # Which pods devices serve, and so what plugins depend on, is up to these.
         cluster.listers.follow(DeviceClass, lambda _: self.forget())
@@ -90,8 +94,8 @@ class Rankings:
             return None
         ranking = self._rankings.get(signature)
         if ranking is None:
-            if not self._worth_keeping(signature):
-                return None
+            if len(self._rankings) >= MOST_RANKINGS:
+                self._rankings.popitem(last=False)
             ranking = self._rankings[signature] = _Ranking(
                 self._framework, self._cluster, pod, self._tie_keys_of
             )
@@ -102,21 +106,9 @@ class Rankings:
             del self._rankings[signature]
             return None
 
-    def _worth_keeping(self, signature: Hashable) -> bool:
-        """Whether it was met before: a pod without a twin is cheaper to evaluate than to rank."""
-        if signature not in self._met_once:
-            if len(self._met_once) >= _MOST_MET_ONCE:
-                self._met_once.clear()
-            self._met_once.add(signature)
-            return False
-        self._met_once.discard(signature)
-        if len(self._rankings) >= MOST_RANKINGS:
-            self._rankings.popitem(last=False)
-        return True
-
     def scores(self, pod: Pod) -> scoring.ScoreMatrix | None:
         """What is kept for pods like this one; for tests and explanations."""
-        signature = self._signatures.of(pod)
+        signature = self._signatures.known(pod)
         ranking = self._rankings.get(signature) if signature is not None else None
         return ranking.kept_scores() if ranking is not None else None
 
@@ -132,15 +124,19 @@ class _Signatures:
         self._calls = [call for call in framework.plugins.values() if call.depends_on is not None]
         #: The pod met last with this namespace, owner and labels, with its signature.
         self._last: dict[_PodKey, tuple[Pod, Hashable | None]] = {}
+        #: Hashes of the specs that were met.
+        self._met: set[int] = set()
 
     def of(self, pod: Pod) -> Hashable | None:
-        owner = pod.metadata.controller
-        key = (pod.namespace, owner.uid if owner is not None else "", pod.label_items)
+        """None for a pod that nothing can be kept for, and for the first of its kind."""
+        key = _key(pod)
         last = self._last.get(key)
         # Specs are compared, not trusted to be equal: an owner's pods may differ.
         if last is not None and last[0].spec == pod.spec:
             pod.take_derived_from(last[0])
             return last[1]
+        if not self._was_met(pod.spec):
+            return None
         if len(self._last) > 4 * MOST_RANKINGS:
             self._last.clear()
         try:
@@ -150,6 +146,23 @@ class _Signatures:
             signature = None
         self._last[key] = (pod, signature)
         return signature
+
+    def known(self, pod: Pod) -> Hashable | None:
+        """The signature that a pod like this one was given last; None if it was given none."""
+        last = self._last.get(_key(pod))
+        return last[1] if last is not None and last[0].spec == pod.spec else None
+
+    def _was_met(self, spec: PodSpec) -> bool:
+        """Whether there was a pod with this spec before: one without a twin is cheaper to evaluate than
+        to sign and to rank. Volumes are left out, since claims have names of their own.
+        """
+        spelled = hash(_JSON.encode(replace(spec, volumes=[]) if spec.volumes else spec))
+        if spelled in self._met:
+            return True
+        if len(self._met) >= _MOST_MET:
+            self._met.clear()
+        self._met.add(spelled)
+        return False
 
     def _sign(self, pod: Pod) -> Hashable | None:
         parts: list[Hashable] = []
@@ -168,6 +181,11 @@ class _Signatures:
         signature = tuple(parts)
         hash(signature)
         return signature
+
+
+def _key(pod: Pod) -> _PodKey:
+    owner = pod.metadata.controller
+    return pod.namespace, owner.uid if owner is not None else "", pod.label_items
 
 
 class _Kept:
