@@ -7,8 +7,8 @@ from mooring.cluster import pod_counts
 from mooring.cluster.cache import Cluster
 from mooring.cluster.clue_index import clues_of
 from mooring.cluster.columns import ABSENT
-from mooring.cluster.pod_counts import PodCounts, PodQuery, domains_among, look_up
-from mooring.cluster.row_counts import by_domain
+from mooring.cluster.pod_counts import PodCounts, PodQuery, look_up
+from mooring.cluster.row_counts import by_domain, domains_among
 from mooring.objects.selectors import compile_selector
 from tests import topology_clusters as topology
 from tests.makers import HOSTNAME, make_node, make_pod, make_selector
@@ -103,6 +103,8 @@ def test_sums_by_domain_kept_through_any_history_equal_a_recount(query, data):
                 recount[info.labels[key]] += sum(map(query.picks, info.pods.values()))
         assert sums.totals.tolist() == [*recount.values(), 0]
         assert sums.all == sum(recount.values())
+        used = {info.labels.get(key) for info in snapshot}
+        assert sums.exists.tolist() == [*(value in used for value in column.values), False]
 
 
 def test_sums_that_are_out_of_date_do_not_stand_in_the_way_of_pods():

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster.clue_index import Clue, ClueIndex, clues_of, demands_of
-from mooring.cluster.columns import Codes, Ints, Mask
+from mooring.cluster.columns import Codes, Ints
 from mooring.cluster.row_counts import RowCounts
 from mooring.objects.pod import Pod
 from mooring.objects.selectors import Selector
@@ -71,13 +71,6 @@ def look_up(table: NDArray[Scalar], codes: Codes) -> NDArray[Scalar]:
     The same as ``table[codes]``, in a third of the time.
     """
     return table.take(codes, mode="wrap")
-
-
-def domains_among(codes: Codes, domains: int) -> Mask:
-    """bool[domain + 1]: which domains these rows are in; the last place is for those in none."""
-    found = np.bincount(codes + 1, minlength=domains + 1) > 0
-    # The bin of ABSENT comes first, and its place is the last. (A roll takes three times as long.)
-    return np.concatenate((found[1:], found[:1]))
 
 
 class PodGroup:

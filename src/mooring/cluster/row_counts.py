@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mooring.cluster.columns import ABSENT, Codes, Columns, Ints, LabelColumn
+from mooring.cluster.columns import ABSENT, Codes, Columns, Ints, LabelColumn, Mask
 
 
 class RowCounts:
@@ -33,9 +33,13 @@ class RowCounts:
         if sums is None or sums.column is not column or sums.epoch != columns.node_epoch:
             # A node's labels changed, so rows may have moved from one domain to another.
             rows = columns.all_rows
-            totals = by_domain(column.codes[rows], self.counts[rows], len(column.values))
+            codes = column.codes[rows]
+            totals = by_domain(codes, self.counts[rows], len(column.values))
             totals[-1] = 0
-            sums = self._sums[column.key] = DomainSums(column, columns.node_epoch, totals)
+            exists = domains_among(codes, len(column.values))
+            exists[-1] = False
+            sums = DomainSums(column, columns.node_epoch, totals=totals, exists=exists)
+            self._sums[column.key] = sums
         return sums
 
     def grow(self, capacity: int) -> None:
@@ -47,15 +51,17 @@ class RowCounts:
 class DomainSums:
     """The sums of a count over the domains of one label, as long as no node changes."""
 
-    __slots__ = ("all", "column", "epoch", "totals")
+    __slots__ = ("all", "column", "epoch", "exists", "totals")
 
-    def __init__(self, column: LabelColumn, epoch: int, totals: Ints) -> None:
+    def __init__(self, column: LabelColumn, epoch: int, *, totals: Ints, exists: Mask) -> None:
         self.column = column
         #: The columns' epoch that the totals hold for.
         self.epoch = epoch
         #: int64[domain + 1]: the sum over each domain's rows. Not to be written to. The last place,
         #: which ABSENT finds, is 0: rows without the label are in no domain.
         self.totals = totals
+        #: bool[domain + 1]: which domains have a node at all; the last place is not a domain.
+        self.exists = exists
         #: The sum of the totals.
         self.all = int(totals.sum())
 
@@ -75,3 +81,10 @@ def by_domain(codes: Codes, counts: Ints, domains: int) -> Ints:
     totals = np.zeros(domains + 1, np.int64)
     np.add.at(totals, codes, counts)
     return totals
+
+
+def domains_among(codes: Codes, domains: int) -> Mask:
+    """bool[domain + 1]: which domains these rows are in; the last place is for those in none."""
+    found = np.bincount(codes + 1, minlength=domains + 1) > 0
+    # The bin of ABSENT comes first, and its place is the last. (A roll takes three times as long.)
+    return np.concatenate((found[1:], found[:1]))

@@ -20,8 +20,8 @@ from mooring.cluster.columns import ABSENT, Codes, Columns, Ints, LabelColumn, M
 from mooring.cluster.deduced_selectors import DeducedSelectors
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.node_matching import RequiredNodeAffinity
-from mooring.cluster.pod_counts import PodCounts, PodQuery, domains_among, look_up
-from mooring.cluster.row_counts import RowCounts, by_domain
+from mooring.cluster.pod_counts import PodCounts, PodQuery, look_up
+from mooring.cluster.row_counts import RowCounts, by_domain, domains_among
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from mooring.errors import PluginError
@@ -375,14 +375,15 @@ class _HardState:
         spreads = []
         for constraint, column in zip(constraints, labels, strict=True):
             accepted = _both(complete, inclusion.accepted_rows(constraint))
-            codes = _only(accepted, column.codes[rows])
             counts = _counts(snapshot.pod_counts, constraint, pod.namespace)
             if accepted is None and counts is not None:
-                totals = counts.by_domain(column, columns).totals.copy()
+                sums = counts.by_domain(column, columns)
+                totals, exists = sums.totals.copy(), sums.exists
             else:
+                codes = _only(accepted, column.codes[rows])
                 totals = _totals(column, codes, counts, rows)
-            exists = domains_among(codes, len(column.values))
-            exists[-1] = False
+                exists = domains_among(codes, len(column.values))
+                exists[-1] = False
             spreads.append(
                 _Spread(
                     constraint,
