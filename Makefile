@@ -61,7 +61,7 @@ bench-live: .venv/.dev control-plane  ## Measure pods bound per second beside ku
 	PYTHONPATH=tools/control-plane $(BIN)/python -m benchmarks.live --write benchmarks/results
 
 # One after another, since they share the machine; the page is written from what they found.
-bench-full: .venv/.base  ## Measure everything, and write docs/performance.md (half an hour)
+bench-full: .venv/.base  ## Measure everything, and write docs/performance.md (twenty minutes)
 	$(BIN)/python -m benchmarks.suite --nodes 500 5000 15000 --most-s 2 \
 		--write benchmarks/results
 	$(BIN)/python -m benchmarks.growth --write benchmarks/results

@@ -18,6 +18,7 @@ from mooring.cli.inputs import (
     naming,
     read_cluster,
     read_config,
+    seed_option,
 )
 from mooring.cli.main import NO
 from mooring.cli.output import Cell, Column, Page, counted
@@ -89,7 +90,7 @@ class Answer:
     metavar="ZONE|LABEL=VALUE",
     help="Do the others hold everything without this zone, or without all nodes with this label?",
 )
-@click.option("--seed", type=int, help="Spread ties between equally good nodes by this number.")
+@seed_option
 @click.option(
     "--limit",
     type=click.IntRange(min=1),

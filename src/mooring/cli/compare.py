@@ -10,7 +10,13 @@ import click
 from mooring.cli import output
 from mooring.cli.comparison_page import comparison_page
 from mooring.cli.comparison_tables import write_comparison
-from mooring.cli.inputs import ClusterInput, cluster_input, read_cluster, read_config
+from mooring.cli.inputs import (
+    ClusterInput,
+    cluster_input,
+    read_cluster,
+    read_config,
+    seed_option,
+)
 from mooring.cli.main import NO
 from mooring.cli.progress import Progress
 from mooring.cli.simulation_tables import rows_option
@@ -70,7 +76,7 @@ class _Limit(click.ParamType[Threshold]):
     help="A file or folder with a cluster; two or more, instead of several configurations. What is"
     " named by PATH and -f is added to each.",
 )
-@click.option("--seed", type=int, help="Spread ties between equally good nodes by this number.")
+@seed_option
 @click.option(
     "--why",
     "explained",

@@ -16,6 +16,7 @@ from mooring.cli.inputs import (
     naming,
     read_cluster,
     read_config,
+    seed_option,
 )
 from mooring.cli.main import NO
 from mooring.explain.counterfactuals import Counterfactuals, find_counterfactuals
@@ -37,7 +38,7 @@ DEFAULT_TOP = 3
     is_flag=True,
     help="Take the files as they are: place nothing before looking at the pod.",
 )
-@click.option("--seed", type=int, help="Spread ties between equally good nodes by this number.")
+@seed_option
 @click.option(
     "--until",
     "until_s",

@@ -89,6 +89,11 @@ def config_option(command: Command) -> Command:
     )(command)
 
 
+seed_option = click.option(
+    "--seed", type=int, help="Spread ties between equally good nodes by this number."
+)
+
+
 def duration(text: str) -> float:
     """The seconds in a length of time as Go writes it, or in a bare number of them."""
     digits = text.replace(".", "", 1)

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from mooring.cli import output
-from mooring.cli.inputs import config_option, duration, naming, read_config
+from mooring.cli.inputs import config_option, duration, naming, read_config, seed_option
 from mooring.cli.main import NO
 from mooring.cli.output import Column, Page, counted
 from mooring.cli.plots import Line, Panel, plot
@@ -41,7 +41,7 @@ _MOST_PENDING = 10
     help="The file of the nodes, if it does not lie beside that of the pods.",
 )
 @config_option
-@click.option("--seed", type=int, help="Spread ties between equally good nodes by this number.")
+@seed_option
 @click.option(
     "--until",
     "until_s",

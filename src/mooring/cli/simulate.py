@@ -17,6 +17,7 @@ from mooring.cli.inputs import (
     naming,
     read_cluster,
     read_config,
+    seed_option,
 )
 from mooring.cli.main import NO
 from mooring.cli.progress import Progress
@@ -31,7 +32,7 @@ from mooring.sim.simulation import SimOptions
 @click.command()
 @cluster_input
 @config_option
-@click.option("--seed", type=int, help="Spread ties between equally good nodes by this number.")
+@seed_option
 @click.option(
     "--until",
     "until_s",
