@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from mooring.cluster.cache import Cluster
 from mooring.cluster.pod_counts import PodQuery
+from mooring.cluster.row_counts import DomainCounts
 from mooring.objects.selectors import EVERYTHING
 from tests.makers import ZONE, make_node, make_pod
 
@@ -72,3 +73,22 @@ def test_sums_of_a_column_that_was_rebuilt_do_not_fail_when_rows_are_added():
         cluster.add_pod(make_pod(f"p{i}", node=f"more-{i}"))
 
     assert kept(cluster) == {"z": 70}
+
+
+def test_shared_totals_are_copied_before_a_change():
+    cluster = Cluster()
+    cluster.update_node(make_node("n", zone="z"))
+    cluster.add_pod(make_pod("p", node="n"))
+    snapshot = cluster.snapshot()
+    sums = snapshot.pod_counts.kept(ALL_PODS).by_domain(
+        snapshot.columns.label(ZONE), snapshot.columns
+    )
+    one, all_at_once = (DomainCounts(sums.column, sums.totals, shared=True) for _ in range(2))
+
+    one.add("z", 5)
+    one.add("elsewhere", 5)
+    all_at_once.add_totals(sums.totals)
+
+    assert (one.at("z"), one.at("elsewhere"), one.at(None)) == (6, 0, 0)
+    assert all_at_once.at("z") == 2
+    assert kept(cluster) == {"z": 1}

@@ -809,11 +809,11 @@ def _books(state):
     """Every number that is not 0, by kind, topology key and value."""
     required = state.read("PreFilterInterPodAffinity", object)
     return {
-        (kind, column.key, value): int(totals[code])
+        (kind, table.column.key, value): int(table.totals[code])
         for kind in ("affinity", "anti", "existing_anti")
-        for column, totals in getattr(required, kind).tables()
-        for code, value in enumerate([*column.values, "(none)"])
-        if totals[code]
+        for table in getattr(required, kind).tables()
+        for code, value in enumerate([*table.column.values, "(none)"])
+        if table.totals[code]
     }
 
 

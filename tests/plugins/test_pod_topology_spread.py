@@ -939,7 +939,7 @@ def test_verdicts_and_scores_are_those_of_the_rules(cluster, pod, args, service,
 
 def _books(state):
     spreads = state.read("PreFilterPodTopologySpread", object).spreads
-    return [(s.counts[:-1].tolist(), s.exists.tolist()) for s in spreads]
+    return [(s.counts.totals.tolist(), s.exists.tolist()) for s in spreads]
 
 
 @given(cluster=topology.histories(), pod=incoming_pods(), data=st.data())

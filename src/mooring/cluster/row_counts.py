@@ -1,4 +1,4 @@
-"""A count a row, with its sums over topology domains kept beside it."""
+"""A count for each row, and the sums of such counts over topology domains."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from mooring.cluster.columns import ABSENT, Codes, Columns, Ints, LabelColumn, M
 
 
 class RowCounts:
-    """Numbers by row that change one at a time and are asked for by domain."""
+    """A number for each row. The rows change one at a time; the sums by domain are kept up to date."""
 
     __slots__ = ("_sums", "counts")
 
     def __init__(self, capacity: int) -> None:
-        #: int64[row]. Not to be written to but by `change`.
+        #: int64[row]. Only `change` writes to it.
         self.counts: Ints = np.zeros(capacity, np.int64)
         #: Topology key → the sums by its domains.
         self._sums: dict[str, DomainSums] = {}
@@ -33,11 +33,10 @@ class RowCounts:
         if sums is None or sums.column is not column or sums.epoch != columns.node_epoch:
             # A node's labels changed, so rows may have moved from one domain to another.
             rows = columns.all_rows
-            codes = column.codes[rows]
-            totals = by_domain(codes, self.counts[rows], len(column.values))
-            totals[-1] = 0
-            exists = domains_among(codes, len(column.values))
-            exists[-1] = False
+            codes, domains = column.codes[rows], len(column.values)
+            totals = by_domain(codes, self.counts[rows], domains)
+            exists = domains_among(codes, domains)
+            totals[-1] = exists[-1] = 0
             sums = DomainSums(column, columns.node_epoch, totals=totals, exists=exists)
             self._sums[column.key] = sums
         return sums
@@ -49,7 +48,7 @@ class RowCounts:
 
 
 class DomainSums:
-    """The sums of a count over the domains of one label, as long as no node changes."""
+    """The sums of a count over the domains of one label. They hold as long as no node changes."""
 
     __slots__ = ("all", "column", "epoch", "exists", "totals")
 
@@ -57,8 +56,8 @@ class DomainSums:
         self.column = column
         #: The columns' epoch that the totals hold for.
         self.epoch = epoch
-        #: int64[domain + 1]: the sum over each domain's rows. Not to be written to. The last place,
-        #: which ABSENT finds, is 0: rows without the label are in no domain.
+        #: int64[domain + 1]: the sum over each domain's rows. Only `RowCounts.change` writes to it.
+        #: The last place, which ABSENT finds, is 0: rows without the label are in no domain.
         self.totals = totals
         #: bool[domain + 1]: which domains have a node at all; the last place is not a domain.
         self.exists = exists
@@ -66,8 +65,43 @@ class DomainSums:
         self.all = int(totals.sum())
 
 
+class DomainCounts:
+    """A number for each domain of one label, which a plugin may change.
+
+    Totals may be shared with a `DomainSums`; they are copied before the first change. Most are never
+    changed, and with one domain for each node they are long.
+    """
+
+    __slots__ = ("_shared", "column", "totals")
+
+    def __init__(self, column: LabelColumn, totals: Ints, *, shared: bool = False) -> None:
+        self.column = column
+        #: int64[domain + 1]: by the column's code. The last place, which ABSENT finds, is 0.
+        self.totals = totals
+        #: Whether the totals belong to a `DomainSums`.
+        self._shared = shared
+
+    def at(self, value: str | None) -> int:
+        """The number of the domain with this value; 0 if there is no such domain."""
+        return int(self.totals[self.column.code_of(value)])
+
+    def add(self, value: str | None, delta: int) -> None:
+        code = self.column.code_of(value)
+        if code == ABSENT:
+            return
+        if self._shared:
+            self.totals, self._shared = self.totals.copy(), False
+        self.totals[code] += delta
+
+    def add_totals(self, totals: Ints) -> None:
+        self.totals, self._shared = self.totals + totals, False
+
+    def clone(self) -> DomainCounts:
+        return DomainCounts(self.column, self.totals.copy())
+
+
 def by_domain(codes: Codes, counts: Ints, domains: int) -> Ints:
-    """Add up what is counted by row, domain by domain.
+    """Add up the counts of the rows of each domain.
 
     ``totals[code] = sum of counts[row] over the rows with that code``, in int64 throughout. There is
     one place more than there are domains, for the rows without the label: their code, ABSENT, is
@@ -84,7 +118,7 @@ def by_domain(codes: Codes, counts: Ints, domains: int) -> Ints:
 
 
 def domains_among(codes: Codes, domains: int) -> Mask:
-    """bool[domain + 1]: which domains these rows are in; the last place is for those in none."""
+    """bool[domain + 1]: which domains have one of these rows; the last place is for rows in none."""
     found = np.bincount(codes + 1, minlength=domains + 1) > 0
     # The bin of ABSENT comes first, and its place is the last. (A roll takes three times as long.)
     return np.concatenate((found[1:], found[:1]))

@@ -1,0 +1,145 @@
+"""The plugin: terms compiled, pods counted by domain, nodes judged and scored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mooring.cluster.columns import Columns, Ints, Rows
+from mooring.cluster.node_info import NodeInfo
+from mooring.cluster.snapshot import Snapshot
+from mooring.config.args import InterPodAffinityArgs
+from mooring.errors import PluginError
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import EventWithHint
+from mooring.framework.interface import Depends, Handle
+from mooring.framework.status import SKIP, Status, failure, unresolvable, unschedulable
+from mooring.framework.verdicts import RowVerdicts
+from mooring.objects.pod import Affinity, Pod
+from mooring.plugins.inter_pod_affinity import hints, weights
+from mooring.plugins.inter_pod_affinity.malformed import problems
+from mooring.plugins.inter_pod_affinity.queries import QueryCompiler
+from mooring.plugins.inter_pod_affinity.required import (
+    Required,
+    count_existing_anti,
+    count_matching,
+)
+from mooring.plugins.inter_pod_affinity.topology_counts import TopologyCounts
+
+NOT_SIGNABLE = unschedulable("pods with InterPodAffinity are not signable")
+
+#: The name of the pod's labels in a signature.
+LABELS = "v1.Pod.Labels"
+
+_PRE_FILTER = "PreFilterInterPodAffinity"
+_PRE_SCORE = "PreScoreInterPodAffinity"
+
+
+class InterPodAffinity:
+    name = "InterPodAffinity"
+
+    def __init__(self, args: InterPodAffinityArgs | None, handle: Handle) -> None:
+        args = args or InterPodAffinityArgs()
+        self._hard_weight = args.hard_pod_affinity_weight
+        self._ignore_existing = args.ignore_preferred_terms_of_existing_pods
+        self._listers = handle.cluster.listers
+        self._compiler = QueryCompiler(self._listers)
+
+    def pre_filter(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> Status | None:
+        terms = pod.affinity_terms
+        if terms.problem:
+            return unresolvable(f"parsing pod: {problems(pod)}")
+        namespace_labels = self._listers.namespace_labels(pod.namespace)
+        held_terms = snapshot.held_terms.speaking_of(pod, namespace_labels)
+        if not held_terms and not terms.any:
+            return SKIP
+        existing_anti = count_existing_anti(held_terms, snapshot)
+        if not (existing_anti.touched or terms.required_affinity or terms.required_anti_affinity):
+            return SKIP
+        queries = self._compiler.queries(terms)
+        required = Required(
+            pod=pod,
+            namespace_labels=namespace_labels,
+            queries=queries,
+            affinity=count_matching(queries.affinity, snapshot),
+            anti=count_matching(queries.anti, snapshot),
+            existing_anti=existing_anti,
+        )
+        state.write(_PRE_FILTER, required)
+        return None
+
+    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> None:
+        _required(state).update(added, node, 1)
+
+    def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: NodeInfo) -> None:
+        _required(state).update(removed, node, -1)
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return _required(state).judge(node.labels)
+
+    def filter_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> RowVerdicts:
+        return _required(state).judge_rows(rows)
+
+    def pre_score(
+        self, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows
+    ) -> Status | None:
+        """Skip if no term matches a placed pod or, for terms of placed pods, the incoming pod."""
+        if self._ignore_existing and not _has_preferences(pod):
+            return SKIP
+        terms = pod.affinity_terms
+        if terms.problem:
+            return failure(ValueError(f"failed to parse pod: {problems(pod)}"))
+        namespace_labels = self._listers.namespace_labels(pod.namespace)
+        held_terms = snapshot.held_terms.speaking_of(pod, namespace_labels)
+        if not held_terms and not terms.any:
+            return SKIP
+        preferred = self._compiler.queries(terms).preferred if terms.any else ()
+        counted = weights.count_weights(
+            preferred, held_terms, snapshot, hard_weight=self._hard_weight
+        )
+        if not counted.touched:
+            return SKIP
+        state.write(_PRE_SCORE, counted)
+        return None
+
+    def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        return sum(_weights(state).on_node(node.labels))
+
+    def score_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> Ints:
+        return weights.score_rows(_weights(state), rows)
+
+    def normalize_scores(self, state: CycleState, pod: Pod, scores: Ints) -> None:
+        weights.normalize(scores)
+
+    def depends_on(self, pod: Pod) -> Depends:
+        return Depends.CLUSTER
+
+    def sign(self, pod: Pod) -> Mapping[str, object] | Status:
+        affinity = pod.spec.affinity
+        if affinity is not None and (
+            affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None
+        ):
+            return NOT_SIGNABLE
+        return {} if self._ignore_existing else {LABELS: pod.label_items}
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return hints.EVENTS
+
+
+def _has_preferences(pod: Pod) -> bool:
+    affinity = pod.spec.affinity or Affinity()
+    sides = (affinity.pod_affinity, affinity.pod_anti_affinity)
+    return any(side is not None and side.preferred for side in sides)
+
+
+def _required(state: CycleState) -> Required:
+    found = state.read(_PRE_FILTER, Required)
+    if found is None:
+        raise PluginError(f'error reading "{_PRE_FILTER}" from cycleState: not found')
+    return found
+
+
+def _weights(state: CycleState) -> TopologyCounts:
+    found = state.read(_PRE_SCORE, TopologyCounts)
+    if found is None:
+        raise PluginError(f'failed to read "{_PRE_SCORE}" from cycleState: not found')
+    return found

@@ -1,0 +1,105 @@
+"""The constraints that apply to a pod: its own, or the default ones if it has none.
+
+Default constraints count the pods of the same services and the same controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mooring.cluster.deduced_selectors import DeducedSelectors
+from mooring.cluster.listers import Listers
+from mooring.cluster.pod_counts import PodQuery
+from mooring.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
+from mooring.objects.pod import Pod, TopologySpreadConstraint
+from mooring.objects.selectors import NOTHING, Selector, compile_selector, selector_from_map
+
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+
+HARD = "DoNotSchedule"
+SOFT = "ScheduleAnyway"
+
+#: The default constraints, unless the configuration lists others.
+SYSTEM_CONSTRAINTS = (
+    TopologySpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable=SOFT, max_skew=3),
+    TopologySpreadConstraint(topology_key=ZONE, when_unsatisfiable=SOFT, max_skew=5),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A spread constraint with its selector compiled and its defaults filled in."""
+
+    topology_key: str
+    max_skew: int
+    selector: Selector
+    min_domains: int = 1
+    #: Leave out nodes that the pod's node selector and required node affinity exclude.
+    honors_affinity: bool = True
+    #: Leave out nodes with taints that the pod does not tolerate.
+    honors_taints: bool = False
+
+    def query(self, namespace: str) -> PodQuery:
+        """The pods to count. An empty selector matches every pod but counts none, as upstream."""
+        selector = NOTHING if self.selector.everything else self.selector
+        return PodQuery(selector, frozenset((namespace,)), terminating=False)
+
+
+class PodConstraints:
+    """Finds and compiles the constraints of a pod."""
+
+    def __init__(self, args: PodTopologySpreadArgs, listers: Listers) -> None:
+        self.system_defaults = args.defaulting_type == SYSTEM_DEFAULTING
+        defaults = SYSTEM_CONSTRAINTS if self.system_defaults else args.default_constraints
+        #: Action (HARD or SOFT) → the default constraints with this action.
+        self._defaults: Mapping[str, Sequence[TopologySpreadConstraint]] = {
+            action: [c for c in defaults if c.when_unsatisfiable == action]
+            for action in (HARD, SOFT)
+        }
+        self.has_defaults = any(self._defaults.values())
+        self._selectors = DeducedSelectors(listers)
+
+    def of(self, pod: Pod, action: str) -> list[Constraint]:
+        """The pod's constraints with this action. Raises ValueError if a selector is malformed.
+
+        A pod that has a constraint of its own, hard or soft, gets no default constraints at all.
+        """
+        own = pod.spec.topology_spread_constraints
+        kind = "hard" if action == HARD else "soft"
+        try:
+            if own:
+                context = f"obtaining pod's {kind} topology spread constraints"
+                return [_compile(c, pod) for c in own if c.when_unsatisfiable == action]
+            context = f"setting default {kind} topology spread constraints"
+            return self._default_constraints(pod, action)
+        except ValueError as error:
+            raise ValueError(f"{context}: {error}") from error
+
+    def _default_constraints(self, pod: Pod, action: str) -> list[Constraint]:
+        defaults = self._defaults[action]
+        if not defaults:
+            return []
+        selector = self._selectors.of(pod)
+        if selector.everything:
+            return []
+        return [_with_defaults(constraint, selector) for constraint in defaults]
+
+
+def _compile(constraint: TopologySpreadConstraint, pod: Pod) -> Constraint:
+    selector = compile_selector(constraint.label_selector)
+    merged = {key: pod.labels[key] for key in constraint.match_label_keys if key in pod.labels}
+    # A missing selector matches nothing, even with requirements added to it.
+    return _with_defaults(constraint, selector.plus(selector_from_map(merged).requirements))
+
+
+def _with_defaults(constraint: TopologySpreadConstraint, selector: Selector) -> Constraint:
+    return Constraint(
+        topology_key=constraint.topology_key,
+        max_skew=constraint.max_skew,
+        selector=selector,
+        min_domains=1 if constraint.min_domains is None else constraint.min_domains,
+        honors_affinity=(constraint.node_affinity_policy or "Honor") == "Honor",
+        honors_taints=constraint.node_taints_policy == "Honor",
+    )

@@ -1,0 +1,137 @@
+"""The counts of hard constraints, and the verdicts that follow from them (PreFilter, Filter)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster.columns import Mask, Rows
+from mooring.cluster.node_info import NodeInfo
+from mooring.cluster.pod_counts import look_up
+from mooring.cluster.row_counts import DomainCounts, by_domain, domains_among
+from mooring.cluster.snapshot import Snapshot
+from mooring.framework.status import SUCCESS, Status, unresolvable, unschedulable
+from mooring.framework.verdicts import RowVerdicts, by_table
+from mooring.objects.pod import Pod
+from mooring.plugins.pod_topology_spread.constraints import Constraint
+from mooring.plugins.pod_topology_spread.inclusion import Inclusion, included, other_labels
+
+#: Users read these texts in Events and in `kubectl describe`. They are the reference's, verbatim.
+SKEWED = unschedulable("node(s) didn't match pod topology spread constraints")
+MISSING_LABEL = unresolvable(
+    "node(s) didn't match pod topology spread constraints (missing required label)"
+)
+
+#: The status for each code of `Spread.judge_domains`. A domain that is too full is True, which is 1.
+_VERDICTS = (SUCCESS, SKEWED, MISSING_LABEL)
+_MISSING_CODE = 2
+
+#: The count of the emptiest domain if there are no domains.
+_NO_DOMAIN = 2**31 - 1
+
+
+@dataclass(slots=True)
+class Spread:
+    """How many pods a hard constraint counts in each of its domains."""
+
+    constraint: Constraint
+    counts: DomainCounts
+    #: bool[domain + 1]: whether the domain has a node that counts; the last place is not a domain.
+    exists: Mask
+    #: 1 if the constraint would count the incoming pod too, otherwise 0.
+    own: int
+
+    @property
+    def global_minimum(self) -> int:
+        """The count of the emptiest domain; 0 if there are fewer domains than minDomains."""
+        if np.count_nonzero(self.exists) < self.constraint.min_domains:
+            return 0
+        return int(self.counts.totals.min(initial=_NO_DOMAIN, where=self.exists))
+
+    def skew_at(self, value: str) -> int:
+        """How much this domain would exceed the emptiest one if the pod were placed in it."""
+        return self.counts.at(value) + self.own - self.global_minimum
+
+    def judge_domains(self) -> NDArray[np.int8]:
+        """int8[domain + 1]: the verdict for the nodes of each domain, and for nodes in no domain."""
+        skews = self.counts.totals + (self.own - self.global_minimum)
+        verdicts = (skews > self.constraint.max_skew).view(np.int8)
+        verdicts[-1] = _MISSING_CODE
+        return verdicts
+
+    def clone(self) -> Spread:
+        return Spread(self.constraint, self.counts.clone(), self.exists, self.own)
+
+
+@dataclass(slots=True)
+class HardState:
+    """One `Spread` for each hard constraint of the pod."""
+
+    spreads: list[Spread]
+    inclusion: Inclusion
+
+    @classmethod
+    def count(cls, constraints: Sequence[Constraint], pod: Pod, snapshot: Snapshot) -> HardState:
+        columns = snapshot.columns
+        rows = columns.all_rows
+        inclusion = Inclusion(pod, columns)
+        labels = [columns.label(constraint.topology_key) for constraint in constraints]
+        spreads = []
+        for constraint, column in zip(constraints, labels, strict=True):
+            counts = snapshot.pod_counts.kept(constraint.query(pod.namespace))
+            conditions = other_labels(column, labels, columns) + inclusion.conditions(constraint)
+            if conditions:
+                codes, domains = included(column.codes[rows], conditions), len(column.values)
+                totals = by_domain(codes, counts.counts[rows], domains)
+                exists = domains_among(codes, domains)
+                totals[-1] = exists[-1] = 0
+            else:
+                sums = counts.by_domain(column, columns)
+                totals, exists = sums.totals.copy(), sums.exists
+            own = int(constraint.selector.matches(pod.labels))
+            spreads.append(Spread(constraint, DomainCounts(column, totals), exists, own))
+        return cls(spreads, inclusion)
+
+    def update(self, pod: Pod, other: Pod, node: NodeInfo, delta: int) -> None:
+        """Count another pod that is added to a node (delta 1) or removed from it (delta -1).
+
+        As upstream, this counts pods that are being deleted and pods that match an empty selector,
+        though PreFilter counts neither.
+        """
+        labels = node.labels
+        if other.namespace != pod.namespace or node.node is None:
+            return
+        if not all(spread.constraint.topology_key in labels for spread in self.spreads):
+            return
+        for spread in self.spreads:
+            constraint = spread.constraint
+            if constraint.selector.matches(other.labels) and self.inclusion.accepts(
+                constraint, node
+            ):
+                spread.counts.add(labels[constraint.topology_key], delta)
+
+    def judge(self, node: NodeInfo) -> Status:
+        """The verdict of the first constraint that the node fails."""
+        for spread in self.spreads:
+            value = node.labels.get(spread.constraint.topology_key)
+            if value is None:
+                return MISSING_LABEL
+            if spread.skew_at(value) > spread.constraint.max_skew:
+                return SKEWED
+        return SUCCESS
+
+    def judge_rows(self, rows: Rows) -> RowVerdicts:
+        """The same rule for many rows: judge each domain once, then look up each row's domain."""
+        verdicts: NDArray[np.int8] | None = None
+        # The loop ends with the first constraint, because the first verdict against a row decides.
+        for spread in reversed(self.spreads):
+            judged = look_up(spread.judge_domains(), spread.counts.column.codes[rows])
+            verdicts = judged if verdicts is None else np.where(judged, judged, verdicts)
+        assert verdicts is not None, "PreFilter skips a pod without hard constraints"
+        return by_table(verdicts, _VERDICTS)
+
+    def clone(self) -> HardState:
+        return HardState([spread.clone() for spread in self.spreads], self.inclusion)

@@ -1,0 +1,109 @@
+"""The plugin: constraints found, pods counted by domain, nodes judged and scored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mooring.cluster.columns import Columns, Ints, Rows
+from mooring.cluster.node_info import NodeInfo
+from mooring.cluster.snapshot import Snapshot
+from mooring.config.args import PodTopologySpreadArgs
+from mooring.errors import PluginError
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import EventWithHint
+from mooring.framework.interface import Depends, Handle
+from mooring.framework.status import SKIP, Status, failure, unschedulable
+from mooring.framework.verdicts import RowVerdicts
+from mooring.objects.pod import Pod
+from mooring.plugins.pod_topology_spread.constraints import HARD, SOFT, PodConstraints
+from mooring.plugins.pod_topology_spread.hard_state import HardState
+from mooring.plugins.pod_topology_spread.hints import Hints
+from mooring.plugins.pod_topology_spread.soft_state import SoftState
+
+NOT_SIGNABLE = unschedulable("pods with topology constraints are not signable")
+NOT_SIGNABLE_BY_DEFAULT = unschedulable("pods with default topology constraints are not signable")
+
+_PRE_FILTER = "PreFilterPodTopologySpread"
+_PRE_SCORE = "PreScorePodTopologySpread"
+
+
+class PodTopologySpread:
+    name = "PodTopologySpread"
+
+    def __init__(self, args: PodTopologySpreadArgs | None, handle: Handle) -> None:
+        self._constraints = PodConstraints(args or PodTopologySpreadArgs(), handle.cluster.listers)
+
+    def pre_filter(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> Status | None:
+        try:
+            constraints = self._constraints.of(pod, HARD)
+        except ValueError as error:
+            return failure(ValueError(f"get constraints from pod: {error}"))
+        if not constraints:
+            return SKIP
+        state.write(_PRE_FILTER, HardState.count(constraints, pod, snapshot))
+        return None
+
+    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> None:
+        _hard_state(state).update(pod, added, node, 1)
+
+    def remove_pod(self, state: CycleState, pod: Pod, removed: Pod, node: NodeInfo) -> None:
+        _hard_state(state).update(pod, removed, node, -1)
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
+        return _hard_state(state).judge(node)
+
+    def filter_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> RowVerdicts:
+        return _hard_state(state).judge_rows(rows)
+
+    def pre_score(
+        self, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows
+    ) -> Status | None:
+        if not len(snapshot):
+            return SKIP
+        try:
+            constraints = self._constraints.of(pod, SOFT)
+        except ValueError as error:
+            return failure(ValueError(f"calculating preScoreState: {error}"))
+        if not constraints:
+            return SKIP
+        # With the system's default constraints, a node without a zone is scored by its host alone.
+        own = bool(pod.spec.topology_spread_constraints)
+        require_all = own or not self._constraints.system_defaults
+        soft = SoftState.count(constraints, pod, snapshot, rows, require_all=require_all)
+        state.write(_PRE_SCORE, soft)
+        return None
+
+    def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+        return _soft_state(state).score(node)
+
+    def score_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> Ints:
+        return _soft_state(state).score_rows(rows)
+
+    def normalize_scores(self, state: CycleState, pod: Pod, scores: Ints) -> None:
+        _soft_state(state).normalize(scores)
+
+    def depends_on(self, pod: Pod) -> Depends:
+        return Depends.CLUSTER
+
+    def sign(self, pod: Pod) -> Mapping[str, object] | Status:
+        """Each placed pod changes where the next equal pod may go, so such pods are not signed."""
+        if pod.spec.topology_spread_constraints:
+            return NOT_SIGNABLE
+        return NOT_SIGNABLE_BY_DEFAULT if self._constraints.has_defaults else {}
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        return Hints(self._constraints).events()
+
+
+def _hard_state(state: CycleState) -> HardState:
+    found = state.read(_PRE_FILTER, HardState)
+    if found is None:
+        raise PluginError(f'reading "{_PRE_FILTER}" from cycleState: not found')
+    return found
+
+
+def _soft_state(state: CycleState) -> SoftState:
+    found = state.read(_PRE_SCORE, SoftState)
+    if found is None:
+        raise PluginError(f'error reading "{_PRE_SCORE}" from cycleState: not found')
+    return found
