@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import os
 import sys
 import time
 from collections import Counter
@@ -36,6 +35,7 @@ from benchmarks import machine, suite
 from benchmarks.answers import WrongAnswer
 from benchmarks.harness import Spread
 from benchmarks.live_table import FILE
+from benchmarks.schedulers import SCHEDULERS, cpu_s, peak_mb, wait_until_idle
 
 ZONES = 10
 HOSTNAME = "kubernetes.io/hostname"
@@ -50,13 +50,9 @@ _LOOK_EVERY_S = 0.2
 
 #: Nothing takes this long; something is wrong if it does.
 _PATIENCE_S = 300.0
-#: Below this share of a core, over a second, a scheduler has nothing to do.
-_IDLE_SHARE = 0.03
 
 #: In each line of the audit log that is about a bind.
 _BINDING = b'"subresource":"binding"'
-
-_TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,26 +211,6 @@ def _pod(name: str, spec: Mapping[str, Any]) -> Json:
         "metadata": {"name": name, "namespace": "default", "labels": _LABELS},
         "spec": {"containers": [container], "terminationGracePeriodSeconds": 0, **spec},
     }
-
-
-# Schedulers
-
-
-def _mooring(control_plane: ControlPlane, config: Path) -> Component:
-    command = [sys.executable, "-m", "mooring", "run", f"--config={config}", "--port=0"]
-    component = Component("mooring", command, config.with_suffix(".log"))
-    component.start()
-    return component
-
-
-def _reference(control_plane: ControlPlane, config: Path) -> Component:
-    return control_plane.start_scheduler(config)
-
-
-SCHEDULERS: dict[str, Callable[[ControlPlane, Path], Component]] = {
-    "mooring": _mooring,
-    "kube-scheduler": _reference,
-}
 
 
 class _Bench:
@@ -398,33 +374,8 @@ def _spreads(runs: Sequence[Run]) -> dict[str, Any]:
 
 def _wait_until_idle(component: Component, *, at_least_s: float) -> None:
     """Return once it has had nothing to do for so long."""
-    deadline = time.monotonic() + _PATIENCE_S
-    idle_s, spent_s = 0.0, cpu_s(component)
-    while idle_s < at_least_s:
-        component.check()
-        if time.monotonic() > deadline:
-            raise WrongAnswer(f"{component.name} does not come to rest")
-        time.sleep(0.5)
-        spent_before_s, spent_s = spent_s, cpu_s(component)
-        idle_s = idle_s + 0.5 if (spent_s - spent_before_s) / 0.5 < _IDLE_SHARE else 0.0
-
-
-def cpu_s(component: Component) -> float:
-    """Seconds of CPU that a process has spent, in its own code and in the kernel."""
-    # The name of the program, in parentheses, may hold spaces.
-    fields = Path(f"/proc/{_pid(component)}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) * _TICK_S
-
-
-def peak_mb(component: Component) -> float:
-    lines = Path(f"/proc/{_pid(component)}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1e3
-
-
-def _pid(component: Component) -> int:
-    component.check()
-    assert component.process is not None
-    return component.process.pid
+    if not wait_until_idle(component, at_least_s=at_least_s, most_s=_PATIENCE_S):
+        raise WrongAnswer(f"{component.name} does not come to rest")
 
 
 def _say(text: str) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import growth, live_table, memory, plots, suite
+from benchmarks import growth, live_table, memory, plots, pressure_table, suite
 from benchmarks.workloads import WORKLOADS
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -28,6 +28,9 @@ MOST_MEMORY_MB = 1500
 MOST_START_S = 15
 MOST_TIMES = 2
 
+#: The heading on the page after the results.
+_METHOD = "## What is measured"
+
 Data = dict[str, Any]
 
 
@@ -37,16 +40,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--page", type=Path, default=_ROOT / "docs" / "performance.md")
     options = parser.parse_args(arguments)
     write_plots(options.results)
-    options.page.write_text(with_tables(options.page.read_text(), tables(options.results)))
+    found = tables(options.results)
+    page = options.page.read_text()
+    if "pressure" in found:
+        page = with_section(page, pressure_table.SECTION, before=_METHOD)
+    options.page.write_text(with_tables(page, found))
     return 0
 
 
 def tables(folder: Path) -> dict[str, str]:
     """Every table that there are results for, by its name on the page."""
     found: dict[str, str] = {}
-    measured, grown, held, live = (
-        _load(folder / name) for name in (suite.FILE, growth.FILE, memory.FILE, live_table.FILE)
-    )
+    files = (suite.FILE, growth.FILE, memory.FILE, live_table.FILE, pressure_table.FILE)
+    measured, grown, held, live, pressed = (_load(folder / name) for name in files)
     if measured:
         found["machine"] = _machine(measured["machine"])
         found["workloads"] = _workloads(measured["results"])
@@ -59,7 +65,18 @@ def tables(folder: Path) -> dict[str, str]:
         found["memory"] = _memory(held)
     if live:
         found["live"] = f"{_machine(live['machine'])}\n\n{live_table.markdown(live)}"
+    if pressed:
+        found["pressure"] = f"{_machine(pressed['machine'])}\n\n{pressure_table.markdown(pressed)}"
     return found
+
+
+def with_section(page: str, section: str, *, before: str) -> str:
+    """The page with a section before a heading (at the end if there is none), unless it has it already."""
+    heading = section.partition("\n")[0]
+    if f"{heading}\n" in page:
+        return page
+    start, found, rest = page.partition(f"{before}\n")
+    return f"{start.rstrip()}\n\n{section}" + (f"\n{found}{rest}" if found else "")
 
 
 def with_tables(page: str, found: dict[str, str]) -> str:

@@ -29,7 +29,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -212,11 +212,18 @@ class ControlPlane:
     """etcd and kube-apiserver, on free ports of the loopback interface.
 
     With a `folder`, what is in it is used again and stays there; without, a folder is made for the time
-    that the control plane runs.
+    that the control plane runs. `audit_policy` says which requests `audited` tells of.
     """
 
-    def __init__(self, folder: Path | None = None, *, binaries: Binaries | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path | None = None,
+        *,
+        binaries: Binaries | None = None,
+        audit_policy: Mapping[str, Any] = AUDIT_POLICY,
+    ) -> None:
         self.binaries = binaries or Binaries.find()
+        self._audit_policy = audit_policy
         self._owns_folder = folder is None
         self.folder = folder or Path(tempfile.mkdtemp(prefix="control-plane-"))
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -376,7 +383,10 @@ class ControlPlane:
         return self.audit_log.stat().st_size if self.audit_log.exists() else 0
 
     def audited(self, since: int = 0) -> Iterator[dict[str, Any]]:
-        """Every answer to a bind, an eviction or a deletion of a pod since a position of the log."""
+        """Every answer that the audit policy asks for since a position of the log.
+
+        By default: to a bind, an eviction or a deletion of a pod.
+        """
         if not self.audit_log.exists():
             return
         with self.audit_log.open("rb") as lines:
@@ -400,7 +410,7 @@ class ControlPlane:
             for user in USERS
         ]
         (self.folder / "tokens.csv").write_text("".join(lines))
-        (self.folder / "audit-policy.json").write_text(json.dumps(AUDIT_POLICY))
+        (self.folder / "audit-policy.json").write_text(json.dumps(self._audit_policy))
         key = self.folder / "service-account.key"
         if not key.exists():
             key.write_text(_private_key())
@@ -443,6 +453,8 @@ class ControlPlane:
             "--max-mutating-requests-inflight=10000",
             f"--audit-policy-file={self.folder / 'audit-policy.json'}",
             f"--audit-log-path={self.audit_log}",
+            # In megabytes. A position in the log is one in this file, so it must not be rotated.
+            "--audit-log-maxsize=10000",
             "--shutdown-delay-duration=0s",
         ]
 
