@@ -250,15 +250,8 @@ class FakeWriter:
         self.broken: set[str] = set()
         self._version = 100
 
-    async def update_volume(self, volume: PersistentVolume) -> PersistentVolume:
-        self.volumes.append(volume)
-        return self._stored(volume)
-
-    async def update_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        self.claims.append(claim)
-        return self._stored(claim)
-
-    def _stored(self, obj: Any) -> Any:
+    async def update_object(self, obj: Any) -> Any:
+        (self.volumes if isinstance(obj, PersistentVolume) else self.claims).append(obj)
         if obj.name in self.broken:
             raise ApiError(f"cannot write {obj.name}")
         self._version += 1

@@ -16,8 +16,8 @@ from mooring.live.client import ApiClient
 from mooring.live.decoding import decode_event, decode_object
 from mooring.live.outage import Outage
 from mooring.live.reflector import Reflector
-from mooring.live.resources import PODS, UNFINISHED, kinds_to_watch
-from mooring.objects.kinds import Namespace
+from mooring.live.resources import PODS, kinds_to_watch
+from mooring.objects.kinds import UNFINISHED, Namespace
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.scheduler.event_handlers import EventHandlers

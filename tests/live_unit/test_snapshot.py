@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 
 from mooring.live.decoding import decode_object
-from mooring.live.resources import ALWAYS, PODS, ApiResource
-from mooring.live.snapshot import RESOURCES, read_cluster, stripped, to_data
-from mooring.objects.kinds import ReplicaSet
+from mooring.live.resources import PODS
+from mooring.live.snapshot import NEEDED, read_cluster, stripped, to_data
+from mooring.objects.kinds import KIND_OF, Kind, ReplicaSet
 from mooring.objects.manifests import read_manifests
 from mooring.objects.pod import Pod
 from mooring.sim.report import simulate_objects
@@ -100,12 +100,8 @@ class FakeClient:
         )
 
 
-def decoded(document: dict, resource: ApiResource):
-    return decode_object(msgspec.json.encode(document), resource)
-
-
-def replica_sets() -> ApiResource:
-    return next(resource for resource in ALWAYS if resource.kind is ReplicaSet)
+def decoded(document: dict, kind: Kind):
+    return decode_object(msgspec.json.encode(document), kind)
 
 
 def test_nothing_secret_and_nothing_unneeded_is_written():
@@ -120,7 +116,7 @@ def test_nothing_secret_and_nothing_unneeded_is_written():
 
 
 def test_a_controller_wants_as_many_pods_as_there_are():
-    objects = [decoded(POD, PODS), decoded(REPLICA_SET, replica_sets())]
+    objects = [decoded(POD, PODS), decoded(REPLICA_SET, KIND_OF[ReplicaSet])]
 
     _, replica_set = stripped(objects)
 
@@ -130,7 +126,7 @@ def test_a_controller_wants_as_many_pods_as_there_are():
 
 
 def test_secrets_and_config_maps_are_not_even_asked_for():
-    asked = {resource.plural for resource in RESOURCES}
+    asked = {kind.plural for kind in NEEDED}
 
     assert not asked & {"secrets", "configmaps", "serviceaccounts"}
 

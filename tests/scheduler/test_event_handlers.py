@@ -10,21 +10,12 @@ from msgspec.structs import replace
 
 from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
 from mooring.framework.status import unschedulable, wait
-from mooring.objects.kinds import DeviceClass
+from mooring.objects.kinds import KINDS
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolume
-from tests.makers import make_namespace, make_node, make_pdb, make_pod
+from tests.makers import make_node, make_pod
 from tests.scheduler.world import World
-from tests.volume_world import (
-    make_attachment,
-    make_claim,
-    make_class,
-    make_csi_node,
-    make_driver,
-    make_pool,
-    make_volume,
-)
 
 #: What moved the waiting pod, in order: (resource, what happened, old, new).
 HEARD: list[tuple[str, str, str, str]] = []
@@ -382,21 +373,11 @@ def test_a_node_that_leaves_is_news_before_it_is_gone():
 
 
 @pytest.mark.parametrize(
-    ("obj", "resource"),
-    [
-        (make_volume("x"), "PersistentVolume"),
-        (make_claim("x"), "PersistentVolumeClaim"),
-        (make_class("x"), "storage.k8s.io/StorageClass"),
-        (make_csi_node("x"), "storage.k8s.io/CSINode"),
-        (make_driver("x"), "storage.k8s.io/CSIDriver"),
-        (make_pool("x"), "storage.k8s.io/CSIStorageCapacity"),
-        (make_attachment("x", "n", "v"), "storage.k8s.io/VolumeAttachment"),
-        (DeviceClass(metadata=ObjectMeta(name="x")), "resource.k8s.io/DeviceClass"),
-    ],
-    ids=lambda each: each if isinstance(each, str) else "",
+    "kind", [kind for kind in KINDS if kind.listed and kind.events], ids=lambda kind: kind.name
 )
-def test_other_objects_are_known_and_news_when_they_come_change_and_go(world, obj, resource):
+def test_other_objects_are_known_and_news_when_they_come_change_and_go(world, kind):
     listers = world.scheduler.cluster.listers
+    obj, resource = kind.struct(metadata=ObjectMeta(name="x")), kind.event_resource
     after = replace(obj, metadata=replace(obj.metadata, labels={"a": "b"}))
 
     world.handlers.added(obj)
@@ -413,8 +394,11 @@ def test_other_objects_are_known_and_news_when_they_come_change_and_go(world, ob
     ] == HEARD
 
 
-@pytest.mark.parametrize("obj", [make_namespace("x"), make_pdb("x")], ids=lambda obj: obj.kind)
-def test_objects_that_no_event_is_about_are_known_and_no_news(world, obj):
+@pytest.mark.parametrize(
+    "kind", [kind for kind in KINDS if kind.listed and not kind.events], ids=lambda kind: kind.name
+)
+def test_objects_that_no_event_is_about_are_known_and_no_news(world, kind):
+    obj = kind.struct(metadata=ObjectMeta(name="x"))
     world.handlers.added(obj)
 
     assert world.scheduler.cluster.listers.get(type(obj), obj.key) is obj

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mooring.errors import Conflict, NotFound
+from mooring.errors import Conflict, Forbidden, NotFound
 from mooring.framework.api import PodStatusPatch
 from mooring.objects.pod import Pod, PodCondition
 from mooring.sim.api import RUN_SECONDS, SimApi, run_seconds
@@ -283,15 +283,21 @@ def test_a_run_time_is_a_number_of_seconds(text, seconds):
 # Volumes and claims
 
 
-@pytest.mark.parametrize(
-    ("obj", "update"), [(make_volume(), "update_volume"), (make_claim(), "update_claim")]
-)
-def test_a_volume_or_claim_is_written_only_over_the_version_that_was_read(server, obj, update):
+@pytest.mark.parametrize("obj", [make_volume(), make_claim()])
+def test_a_volume_or_claim_is_written_only_over_the_version_that_was_read(server, obj):
     stored = server.api.create(obj)
-    write = getattr(server.api, update)
+    write = server.api.update_object
 
     newer = server.write(write(stored))
 
     assert int(newer.metadata.resource_version) > int(stored.metadata.resource_version)
     with pytest.raises(Conflict, match="has been modified"):
         server.write(write(with_version(obj, stored.metadata.resource_version)))
+
+
+def test_a_scheduler_may_not_write_a_kind_that_is_not_writable(server):
+    """A simulation refuses what the role in deploy/base/rbac.yaml does not grant."""
+    stored = server.api.create(make_node("n"))
+
+    with pytest.raises(Forbidden, match="may not change a Node"):
+        server.write(server.api.update_object(stored))

@@ -43,8 +43,9 @@ def conformance(files: tuple[str, ...], show: int, form: str) -> None:
 
     FILE is a golden file: cases with the decisions that kube-scheduler took on them. Each case goes
     through the real engine, with ties broken by name, and everything that the file holds is
-    compared: PreFilter and Filter verdicts for every node, scores, winners, victims and messages.
-    Only the text of errors is not: the format has it for information.
+    compared: PreFilter and Filter verdicts for every node, scores, winners, victims and messages;
+    in the cases of requeuing, which pods are tried when, and where the others wait.
+    Only the text of errors is not compared: the format has it for information.
 
     Exits 0 if all decisions are the same, 1 if any differs, 2 if a file cannot be read.
 
@@ -100,10 +101,9 @@ def _which_answer(difference: Difference) -> tuple[str, int]:
 
 
 def _add_answer(page: output.Page, differences: list[Difference]) -> None:
-    """One attempt of one case, or the state at its end."""
+    """One attempt or step of one case, or the state at its end."""
     first = differences[0]
-    which = f"attempt {first.position + 1}, pod {first.pod}" if first.pod else "state at the end"
-    page.line(f"  {first.case}: {which}", "bold")
+    page.line(f"  {first.case}: {first.answer}", "bold")
     for difference in differences:
         page.line(f"    {difference.field}")
         page.line(f"      expected  {_shown(difference.expected)}", "green")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from mooring.objects import kinds, storage
+from mooring.objects import kinds
 from mooring.objects.meta import KubeObject
 
 K = TypeVar("K", bound=KubeObject)
@@ -100,20 +100,4 @@ class Index(Generic[K]):
 
 
 #: The kinds kept here, beside which a cluster holds only nodes and pods.
-LISTED: tuple[type[KubeObject], ...] = (
-    kinds.Namespace,
-    kinds.Service,
-    kinds.ReplicationController,
-    kinds.ReplicaSet,
-    kinds.StatefulSet,
-    kinds.PodDisruptionBudget,
-    kinds.PriorityClass,
-    kinds.DeviceClass,
-    storage.PersistentVolume,
-    storage.PersistentVolumeClaim,
-    storage.StorageClass,
-    storage.CSINode,
-    storage.CSIDriver,
-    storage.CSIStorageCapacity,
-    storage.VolumeAttachment,
-)
+LISTED = tuple(kind.struct for kind in kinds.KINDS if kind.listed)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod, PodCondition
-from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
+
+K = TypeVar("K", bound=KubeObject)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +40,11 @@ class ApiWriter(Protocol):
     async def bind(self, pod: Pod, node_name: str) -> None: ...
     async def patch_pod_status(self, pod: Pod, patch: PodStatusPatch) -> None: ...
     async def delete_pod(self, pod: Pod) -> None: ...
-    async def update_volume(self, volume: PersistentVolume) -> PersistentVolume:
-        """The object as stored, with its new resource version."""
+    async def update_object(self, obj: K) -> K:
+        """Change an object of a writable kind. The object as stored, with its new resource version.
+
+        Raises Conflict if somebody has changed it since it was read.
+        """
         ...
 
-    async def update_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim: ...
     def record_event(self, event: Event) -> None: ...

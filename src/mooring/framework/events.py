@@ -31,7 +31,10 @@ class Action(IntFlag):
 
 
 class Resource(StrEnum):
-    """Whose event it is."""
+    """Whose event it is.
+
+    Every kind with events (`objects.kinds.KINDS`) has a member, and so have some that mooring does not read.
+    """
 
     POD = "Pod"
     #: Only ever incoming: a pod that has a node, and one that does not. Both match POD.
@@ -134,19 +137,19 @@ class EventWithHint:
 UNSCHEDULABLE_TIMEOUT = ClusterEvent(Resource.WILDCARD, Action.ALL, "UnschedulableTimeout")
 FORCE_ACTIVATE = ClusterEvent(Resource.WILDCARD, Action.ALL, "ForceActivate")
 
+#: A plugin hears of these only if it says so: the reference's list of default events leaves them out.
+_ONLY_IF_REGISTERED = (
+    Resource.ASSIGNED_POD,
+    Resource.UNSCHEDULABLE_POD,
+    Resource.VOLUME_ATTACHMENT,
+    Resource.RESOURCE_SLICE,
+    Resource.POD_GROUP,
+    Resource.WILDCARD,
+)
+
 #: What a plugin hears of that does not say what it wants to hear of.
-DEFAULT_EVENTS: tuple[ClusterEvent, ...] = tuple(
+DEFAULT_EVENTS = tuple(
     ClusterEvent(resource, Action.ALL)
-    for resource in (
-        Resource.POD,
-        Resource.NODE,
-        Resource.PERSISTENT_VOLUME,
-        Resource.PERSISTENT_VOLUME_CLAIM,
-        Resource.CSI_NODE,
-        Resource.CSI_DRIVER,
-        Resource.CSI_STORAGE_CAPACITY,
-        Resource.STORAGE_CLASS,
-        Resource.RESOURCE_CLAIM,
-        Resource.DEVICE_CLASS,
-    )
+    for resource in Resource
+    if resource not in _ONLY_IF_REGISTERED
 )

@@ -10,8 +10,8 @@ from typing import Literal
 
 import msgspec
 
-from mooring.live.resources import ApiResource
 from mooring.objects.decoding import convert, decode_json, identified, without_nulls
+from mooring.objects.kinds import Kind
 from mooring.objects.meta import KubeObject
 
 
@@ -62,11 +62,11 @@ def key_of(text: msgspec.Raw) -> str:
     return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
 
-def decode_object(text: msgspec.Raw | bytes, resource: ApiResource) -> KubeObject:
+def decode_object(text: msgspec.Raw | bytes, kind: Kind) -> KubeObject:
     """Raises msgspec.DecodeError."""
     try:
-        obj = decode_json(text, resource.kind)
+        obj = decode_json(text, kind.struct)
     except msgspec.ValidationError:
         # Most often a null where others leave the field out: slower, but the same.
-        obj = convert(without_nulls(msgspec.json.decode(text)), resource.kind)
-    return identified(obj, resource.api_version, resource.kind_name)
+        obj = convert(without_nulls(msgspec.json.decode(text)), kind.struct)
+    return identified(obj, kind.api_version, kind.name)

@@ -40,7 +40,7 @@ from mooring.live.decoding import (
     resource_version,
 )
 from mooring.live.outage import Outage
-from mooring.live.resources import ApiResource
+from mooring.objects.kinds import Kind
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.objects.twins import Twins
@@ -86,7 +86,7 @@ class Reflector:
     def __init__(
         self,
         client: ApiClient,
-        resource: ApiResource,
+        kind: Kind,
         watcher: Watcher,
         *,
         clock: Clock,
@@ -94,7 +94,7 @@ class Reflector:
         outage: Outage,
         page_size: int = PAGE_SIZE,
     ) -> None:
-        self.resource = resource
+        self.kind = kind
         self.synced = asyncio.Event()
         #: Every object as it was last told, by key.
         self.objects: dict[str, KubeObject] = {}
@@ -120,20 +120,20 @@ class Reflector:
                 if await self._watch():
                     continue
             except Expired as error:
-                _LOG.info("%s: listing again: %s", self.resource.plural, error)
+                _LOG.info("%s: listing again: %s", self.kind.plural, error)
                 self._version = None
             except (TooManyRequests, ServerUnavailable) as error:
                 self._outage.noticed(error)
-                _LOG.debug("%s: %s; going on", self.resource.plural, error)
+                _LOG.debug("%s: %s; going on", self.kind.plural, error)
             except (Unauthorized, Forbidden) as error:
                 # Said aloud once: until somebody changes the rights, it stays the same.
                 level = logging.DEBUG if self._failures else logging.WARNING
-                _LOG.log(level, "%s: %s; going on", self.resource.plural, error)
+                _LOG.log(level, "%s: %s; going on", self.kind.plural, error)
             except NotFound as error:
                 self._not_served(error)
             except (ApiError, msgspec.DecodeError) as error:
                 # What the watch said makes no sense, so it may have been missed.
-                _LOG.warning("%s: listing again: %s", self.resource.plural, error)
+                _LOG.warning("%s: listing again: %s", self.kind.plural, error)
                 self._version = None
             await sleep(self._clock, self._pause_s())
 
@@ -146,7 +146,7 @@ class Reflector:
     def _not_served(self, error: NotFound) -> None:
         """An API server that does not know the kind has no objects of it; it may learn it later."""
         if not self.synced.is_set():
-            _LOG.warning("%s are not served, so there are none: %s", self.resource.plural, error)
+            _LOG.warning("%s are not served, so there are none: %s", self.kind.plural, error)
         self._version = None
         self.synced.set()
 
@@ -173,7 +173,7 @@ class Reflector:
         if page_size:
             params["limit"] = str(page_size)
         while True:
-            page = decode_page(await self._client.request("GET", self.resource.path, params=params))
+            page = decode_page(await self._client.request("GET", self.kind.path, params=params))
             for text in page.items or ():
                 obj = self._decoded(text)
                 if obj is None:
@@ -210,7 +210,7 @@ class Reflector:
         started = self._clock.now()
         try:
             lines = self._client.watch(
-                self.resource.path,
+                self.kind.path,
                 params,
                 timeout_s=self._rng.randint(*_WATCH_FOR_S),
                 on_open=self._outage.answered,
@@ -245,9 +245,9 @@ class Reflector:
     def _decoded(self, text: msgspec.Raw) -> KubeObject | None:
         """None if it makes no sense, which should not be, and must not stop the others."""
         try:
-            obj = decode_object(text, self.resource)
+            obj = decode_object(text, self.kind)
         except msgspec.DecodeError as error:
-            _LOG.error("a %s cannot be read, and is left out: %s", self.resource.kind_name, error)
+            _LOG.error("a %s cannot be read, and is left out: %s", self.kind.name, error)
             return None
         return self._as_twin(obj) if isinstance(obj, Pod) else obj
 
@@ -281,8 +281,8 @@ class Reflector:
         try:
             listener(*objects)
         except Exception:
-            _LOG.exception("telling of %s %s", self.resource.kind_name, objects[-1].key)
+            _LOG.exception("telling of %s %s", self.kind.name, objects[-1].key)
 
     def _params(self) -> dict[str, str]:
-        selector = self.resource.field_selector
+        selector = self.kind.field_selector
         return {"fieldSelector": selector} if selector else {}

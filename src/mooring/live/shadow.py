@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,11 +25,12 @@ from mooring.framework.plugin_calls import PluginFailure
 from mooring.live.driver import Driver
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
-from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.scheduler.scheduling_cycle import Decision, NoNodesError
 
 #: How many of the best nodes are named.
 _MOST_NAMED = 3
+
+K = TypeVar("K", bound=KubeObject)
 
 
 class Verdict(Enum):
@@ -100,10 +101,7 @@ class ReadOnlyWriter:
     async def delete_pod(self, pod: Pod) -> None:
         raise ApiError("a shadow deletes nothing")
 
-    async def update_volume(self, volume: PersistentVolume) -> PersistentVolume:
-        raise ApiError("a shadow writes nothing")
-
-    async def update_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+    async def update_object(self, obj: K) -> K:
         raise ApiError("a shadow writes nothing")
 
     def record_event(self, event: Event) -> None:

@@ -22,28 +22,25 @@ from mooring.errors import Forbidden, NotFound
 from mooring.live.client import ApiClient
 from mooring.live.connection import Connection
 from mooring.live.decoding import decode_object, decode_page
-from mooring.live.resources import ALWAYS, ON_REQUEST, ApiResource
 from mooring.objects.kinds import (
+    KINDS,
+    Kind,
     PodTemplate,
-    PriorityClass,
     ReplicaSet,
     ReplicationController,
     StatefulSet,
 )
 from mooring.objects.meta import KubeObject, ObjectMeta, encode_hook
+from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 
 _PAGE_SIZE = 500
 
 #: Everything that a simulation looks at. Not Deployments, DaemonSets and Jobs: their pods are there.
-RESOURCES: tuple[ApiResource, ...] = (
-    *ALWAYS,
-    ApiResource(PriorityClass, "scheduling.k8s.io/v1", "priorityclasses"),
-    *ON_REQUEST.values(),
-)
+NEEDED = tuple(kind for kind in KINDS if kind.listed or kind.always_watched)
 
 #: The annotations that rules read.
-_NEEDED = re.compile(
+_NEEDED_ANNOTATION = re.compile(
     r"(mooring\.dev/|pv\.kubernetes\.io/|volume\.(beta\.)?kubernetes\.io/|storageclass\."
     r"|scheduler\.alpha\.kubernetes\.io/|batch\.kubernetes\.io/job-completion-index)"
     r"|storage\.alpha\.kubernetes\.io/migrated-plugins"
@@ -65,26 +62,26 @@ async def read_cluster(client: ApiClient) -> tuple[list[KubeObject], list[str]]:
     """Every object, and a line for each kind that could not be had. Raises ApiError."""
     objects: list[KubeObject] = []
     left_out: list[str] = []
-    for resource in RESOURCES:
+    for kind in NEEDED:
         try:
-            objects += [obj async for obj in _listed(client, resource)]
+            objects += [obj async for obj in _listed(client, kind)]
         except NotFound:
-            left_out.append(f"{resource.plural} are not served by this API server")
+            left_out.append(f"{kind.plural} are not served by this API server")
         except Forbidden as error:
-            if resource in ALWAYS[:2]:
+            if kind.struct in (Node, Pod):
                 raise
-            left_out.append(f"{resource.plural} may not be read: {error}")
+            left_out.append(f"{kind.plural} may not be read: {error}")
     return stripped(objects), left_out
 
 
-async def _listed(client: ApiClient, resource: ApiResource) -> AsyncIterator[KubeObject]:
+async def _listed(client: ApiClient, kind: Kind) -> AsyncIterator[KubeObject]:
     params = {"limit": str(_PAGE_SIZE)}
-    if resource.field_selector:
-        params["fieldSelector"] = resource.field_selector
+    if kind.field_selector:
+        params["fieldSelector"] = kind.field_selector
     while True:
-        page = decode_page(await client.request("GET", resource.path, params=params))
+        page = decode_page(await client.request("GET", kind.path, params=params))
         for text in page.items or ():
-            yield decode_object(text, resource)
+            yield decode_object(text, kind)
         if not page.metadata.next_page:
             return
         params["continue"] = page.metadata.next_page
@@ -120,7 +117,7 @@ def _stripped(obj: KubeObject, owned: Mapping[str, int]) -> KubeObject:
 
 
 def _metadata(metadata: ObjectMeta) -> ObjectMeta:
-    needed = {k: v for k, v in metadata.annotations.items() if _NEEDED.match(k)}
+    needed = {k: v for k, v in metadata.annotations.items() if _NEEDED_ANNOTATION.match(k)}
     return replace(metadata, annotations=needed, resource_version="")
 
 

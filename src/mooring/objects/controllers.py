@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from mooring.objects import daemons
 from mooring.objects.generated_names import NameMaker, content_hash, generated_uid
 from mooring.objects.kinds import (
+    KIND_OF,
     CronJob,
     DaemonSet,
     Deployment,
@@ -53,13 +54,6 @@ COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 JOB_NAMES = ("batch.kubernetes.io/job-name", "job-name")
 JOB_UIDS = ("batch.kubernetes.io/controller-uid", "controller-uid")
 
-_GROUPS = {
-    "Pod": "v1",
-    "ReplicationController": "v1",
-    "PersistentVolumeClaim": "v1",
-    "Job": "batch/v1",
-    "CronJob": "batch/v1",
-}
 _LONGEST_BASE = 58
 
 Admit = Callable[[PodSpec], PodSpec]
@@ -323,7 +317,7 @@ def active(pod: Pod) -> bool:
 
 def _reference(owner: KubeObject) -> OwnerReference:
     return OwnerReference(
-        api_version=_GROUPS.get(owner.kind, "apps/v1"),
+        api_version=KIND_OF[type(owner)].api_version,
         kind=owner.kind,
         name=owner.name,
         uid=owner.uid,

@@ -19,6 +19,8 @@ K = TypeVar("K", bound=KubeObject)
 #: How many wrong fields of one object are told apart before giving up on it.
 _MOST_PROBLEMS = 20
 
+_STRUCTS = {(kind.group, kind.name): kind.struct for kind in KINDS}
+
 _PATH = re.compile(r"(?s)(.*) - at (`key` in )?`\$(.*)`")
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]|(\[\.\.\.\])")
 _EXPECTED = re.compile(r"Expected `(.+?)`, got `(.+?)`")
@@ -59,7 +61,7 @@ def kind_of(api_version: object, kind: object) -> type[KubeObject] | None:
     """The type for a kind, whatever the version; None for one that mooring does not read."""
     if not isinstance(api_version, str) or not isinstance(kind, str):
         return None
-    return KINDS.get((group_of(api_version), kind))
+    return _STRUCTS.get((group_of(api_version), kind))
 
 
 def group_of(api_version: str) -> str:

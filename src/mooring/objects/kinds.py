@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 
-from mooring.objects import storage
 from mooring.objects.meta import KubeObject, ObjectMeta, Part
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod, PodSpec
 from mooring.objects.selectors import LabelSelector
+from mooring.objects.storage import (
+    ClaimTemplate,
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 
 
 class Namespace(KubeObject, frozen=True):
@@ -55,7 +65,7 @@ class StatefulSetOrdinals(Part, frozen=True):
 
 class StatefulSetSpec(ReplicaSetSpec, frozen=True):
     ordinals: StatefulSetOrdinals = StatefulSetOrdinals()
-    volume_claim_templates: list[storage.ClaimTemplate] = []
+    volume_claim_templates: list[ClaimTemplate] = []
 
 
 class StatefulSet(KubeObject, frozen=True):
@@ -148,42 +158,109 @@ class DeviceClass(KubeObject, frozen=True):
     spec: DeviceClassSpec = DeviceClassSpec()
 
 
-#: Every kind mooring reads, by API group and kind.
-KINDS: dict[tuple[str, str], type[KubeObject]] = {
-    ("", "Pod"): Pod,
-    ("", "Node"): Node,
-    ("", "Namespace"): Namespace,
-    ("", "Service"): Service,
-    ("", "ReplicationController"): ReplicationController,
-    ("", "PersistentVolume"): storage.PersistentVolume,
-    ("", "PersistentVolumeClaim"): storage.PersistentVolumeClaim,
-    ("apps", "ReplicaSet"): ReplicaSet,
-    ("apps", "StatefulSet"): StatefulSet,
-    ("apps", "Deployment"): Deployment,
-    ("apps", "DaemonSet"): DaemonSet,
-    ("batch", "Job"): Job,
-    ("batch", "CronJob"): CronJob,
-    ("policy", "PodDisruptionBudget"): PodDisruptionBudget,
-    ("scheduling.k8s.io", "PriorityClass"): PriorityClass,
-    ("storage.k8s.io", "StorageClass"): storage.StorageClass,
-    ("storage.k8s.io", "CSINode"): storage.CSINode,
-    ("storage.k8s.io", "CSIDriver"): storage.CSIDriver,
-    ("storage.k8s.io", "CSIStorageCapacity"): storage.CSIStorageCapacity,
-    ("storage.k8s.io", "VolumeAttachment"): storage.VolumeAttachment,
-    ("resource.k8s.io", "DeviceClass"): DeviceClass,
-}
+#: A pod that has run to its end holds nothing, so it is not watched; when one ends, it is as good as gone.
+UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 
-#: Kinds whose objects have no namespace.
-CLUSTER_SCOPED = frozenset(
-    (
-        "Node",
-        "Namespace",
-        "PersistentVolume",
-        "PriorityClass",
-        "StorageClass",
-        "CSINode",
-        "CSIDriver",
-        "VolumeAttachment",
-        "DeviceClass",
-    )
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What mooring does with a kind, and where the API serves it."""
+
+    struct: type[KubeObject]
+    #: Empty for the core group.
+    group: str
+    plural: str
+    #: What kubectl lets people write for it.
+    short: str = ""
+    version: str = "v1"
+    namespaced: bool = True
+    #: Whether `cluster.listers` keeps its objects. Nodes and pods have books of their own; a Deployment and
+    #: the like matter only through the pods that they make.
+    listed: bool = True
+    #: Whether a scheduler watches it whatever its plugins are.
+    always_watched: bool = False
+    #: Whether a change of an object may make a pod schedulable. Plugins register for such events, and a
+    #: scheduler watches the kind if one of them has.
+    events: bool = False
+    #: Whether a scheduler may change its objects with `ApiWriter.update_object`.
+    writable: bool = False
+    #: Which objects are read from the API; all of them if it is empty.
+    field_selector: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.struct.__name__
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def event_resource(self) -> str:
+        """How cluster events call it: `Node`, or `storage.k8s.io/CSINode`."""
+        return f"{self.group}/{self.name}" if self.group else self.name
+
+    @property
+    def path(self) -> str:
+        """The URL path of all its objects, in every namespace."""
+        return f"{self._root}/{self.plural}"
+
+    def path_of(self, namespace: str, name: str) -> str:
+        """The URL path of one object; a kind without namespaces has an empty one."""
+        inside = f"/namespaces/{namespace}" if namespace else ""
+        return f"{self._root}{inside}/{self.plural}/{name}"
+
+    @property
+    def _root(self) -> str:
+        return f"/{'apis' if self.group else 'api'}/{self.api_version}"
+
+
+#: Every kind that mooring reads. Listers, events, watches, snapshots and the names in scenarios are derived
+#: from this table; a test holds the rights in deploy/base/rbac.yaml equal to it. To add a kind, add its row,
+#: and if it has events a member of `framework.events.Resource`. Watches and snapshots keep the order.
+KINDS: tuple[Kind, ...] = (
+    Kind(Node, "", "nodes", "no", namespaced=False, listed=False, always_watched=True, events=True),
+    Kind(
+        Pod,
+        "",
+        "pods",
+        "po",
+        listed=False,
+        always_watched=True,
+        events=True,
+        field_selector=UNFINISHED,
+    ),
+    Kind(Namespace, "", "namespaces", "ns", namespaced=False, always_watched=True),
+    Kind(Service, "", "services", "svc", always_watched=True),
+    Kind(ReplicationController, "", "replicationcontrollers", "rc", always_watched=True),
+    Kind(ReplicaSet, "apps", "replicasets", "rs", always_watched=True),
+    Kind(StatefulSet, "apps", "statefulsets", "sts", always_watched=True),
+    Kind(PodDisruptionBudget, "policy", "poddisruptionbudgets", "pdb", always_watched=True),
+    Kind(PriorityClass, "scheduling.k8s.io", "priorityclasses", "pc", namespaced=False),
+    Kind(
+        PersistentVolume,
+        "",
+        "persistentvolumes",
+        "pv",
+        namespaced=False,
+        events=True,
+        writable=True,
+    ),
+    Kind(PersistentVolumeClaim, "", "persistentvolumeclaims", "pvc", events=True, writable=True),
+    Kind(StorageClass, "storage.k8s.io", "storageclasses", "sc", namespaced=False, events=True),
+    Kind(CSINode, "storage.k8s.io", "csinodes", namespaced=False, events=True),
+    Kind(CSIDriver, "storage.k8s.io", "csidrivers", namespaced=False, events=True),
+    Kind(CSIStorageCapacity, "storage.k8s.io", "csistoragecapacities", events=True),
+    Kind(VolumeAttachment, "storage.k8s.io", "volumeattachments", namespaced=False, events=True),
+    Kind(DeviceClass, "resource.k8s.io", "deviceclasses", namespaced=False, events=True),
+    Kind(Deployment, "apps", "deployments", "deploy", listed=False),
+    Kind(DaemonSet, "apps", "daemonsets", "ds", listed=False),
+    Kind(Job, "batch", "jobs", listed=False),
+    Kind(CronJob, "batch", "cronjobs", "cj", listed=False),
 )
+
+#: The row of each struct.
+KIND_OF: dict[type[KubeObject], Kind] = {kind.struct: kind for kind in KINDS}
+
+#: The names of the kinds whose objects have no namespace.
+CLUSTER_SCOPED = frozenset(kind.name for kind in KINDS if not kind.namespaced)

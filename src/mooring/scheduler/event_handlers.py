@@ -11,7 +11,7 @@ from collections.abc import Callable
 from mooring.cluster.cache import CacheError
 from mooring.framework.events import Action, ClusterEvent, Resource
 from mooring.framework.object_changes import node_change_events, pod_change_events
-from mooring.objects import kinds, storage
+from mooring.objects.kinds import KINDS
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
@@ -22,17 +22,8 @@ ASSIGNED_POD_ADD = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
 NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
 NODE_DELETE = ClusterEvent(Resource.NODE, Action.DELETE)
 
-#: The kinds beside pods and nodes whose events may make a pod schedulable.
-_RESOURCES: dict[type[KubeObject], Resource] = {
-    storage.PersistentVolume: Resource.PERSISTENT_VOLUME,
-    storage.PersistentVolumeClaim: Resource.PERSISTENT_VOLUME_CLAIM,
-    storage.StorageClass: Resource.STORAGE_CLASS,
-    storage.CSINode: Resource.CSI_NODE,
-    storage.CSIDriver: Resource.CSI_DRIVER,
-    storage.CSIStorageCapacity: Resource.CSI_STORAGE_CAPACITY,
-    storage.VolumeAttachment: Resource.VOLUME_ATTACHMENT,
-    kinds.DeviceClass: Resource.DEVICE_CLASS,
-}
+#: The kinds whose events may make a pod schedulable.
+_RESOURCES = {kind.struct: Resource(kind.event_resource) for kind in KINDS if kind.events}
 
 
 class EventHandlers:

@@ -16,12 +16,12 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from mooring.errors import Conflict, NotFound
+from mooring.errors import Conflict, Forbidden, NotFound
 from mooring.framework.api import Event, PodStatusPatch
 from mooring.framework.clock import Clock
+from mooring.objects.kinds import KIND_OF
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod, PodCondition
-from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
 
 #: How long a pod runs, in seconds of virtual time; then it succeeds and frees its node.
 RUN_SECONDS = "mooring.dev/run-seconds"
@@ -144,11 +144,13 @@ class SimApi:
         grace_s = stored.spec.termination_grace_period_seconds
         self.later(_DEFAULT_GRACE_S if grace_s is None else grace_s, lambda: self._end(terminating))
 
-    async def update_volume(self, volume: PersistentVolume) -> PersistentVolume:
-        return self._checked_update(volume)
-
-    async def update_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        return self._checked_update(claim)
+    async def update_object(self, obj: K) -> K:
+        if not KIND_OF[type(obj)].writable:
+            raise Forbidden(f"a scheduler may not change a {type(obj).__name__}")
+        stored = self._must_get(obj)
+        if stored.metadata.resource_version != obj.metadata.resource_version:
+            raise Conflict(f"{type(obj).__name__} {obj.key} has been modified")
+        return self.update(obj)
 
     def record_event(self, event: Event) -> None:
         self.events.append((self._clock.now(), event))
@@ -204,12 +206,6 @@ class SimApi:
         if stored.uid != pod.uid:
             raise Conflict(f"pod {pod.key} has another UID: {stored.uid}")
         return stored
-
-    def _checked_update(self, obj: K) -> K:
-        stored = self._must_get(obj)
-        if stored.metadata.resource_version != obj.metadata.resource_version:
-            raise Conflict(f"{type(obj).__name__} {obj.key} has been modified")
-        return self.update(obj)
 
     def _tell(self, news: Callable[[Watcher], None]) -> None:
         for watcher in self._watchers:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mooring.sim.golden import Case, read_cases, replay
+from mooring.sim.golden import Case, decision_case, read_lines, replay
+from mooring.sim.requeue_replay import RequeueCase, replay_requeue, requeue_case
 
 #: Not for comparing, as the format says: the text of an error is for information.
 _NOT_COMPARED = frozenset(("error",))
@@ -18,8 +19,11 @@ class Difference:
     """One field that is not as expected."""
 
     case: str
-    #: The pod that was attempted and its place in the case, or "" for the state at the end.
+    #: Which answer of the case: `attempt 2, pod default/web`, `step 3` or `state at the end`.
+    answer: str
+    #: The pod that was attempted; "" for the state at the end and for a step.
     pod: str
+    #: The place of the answer in the case, from 0.
     position: int
     #: Where in the answer: `filter.node-1.reasons`.
     field: str
@@ -46,25 +50,52 @@ def check_file(path: Path, progress: Callable[[int], None] | None = None) -> Fil
     `progress` is told how many cases are done.
     """
     report = FileReport(area=path.name.removesuffix(".gz").removesuffix(".jsonl"), path=path)
-    for case in read_cases(path):
+    for case in read_lines(path, _case):
         differences = list(check_case(case))
         report.total += 1
         report.passed += not differences
-        report.attempts += len(case.expect["results"])
+        report.attempts += _attempts(case)
         report.differences += differences
         if progress is not None:
             progress(report.total)
     return report
 
 
-def check_case(case: Case) -> Iterator[Difference]:
+def check_case(case: Case | RequeueCase) -> Iterator[Difference]:
+    return _check_steps(case) if isinstance(case, RequeueCase) else _check_decisions(case)
+
+
+def _case(line: dict[str, Any]) -> Case | RequeueCase:
+    """Which format a file has, its lines tell: only cases of requeuing have steps."""
+    return requeue_case(line) if "steps" in line else decision_case(line)
+
+
+def _attempts(case: Case | RequeueCase) -> int:
+    if isinstance(case, RequeueCase):
+        return sum(len(step["attempts"]) for step in case.expect)
+    return len(case.expect["results"])
+
+
+def _check_decisions(case: Case) -> Iterator[Difference]:
     got = replay(case)
     pairs = zip(case.expect["results"], got["results"], strict=True)
     for position, (expected, answered) in enumerate(pairs):
+        pod = expected["pod"]
+        answer = f"attempt {position + 1}, pod {pod}"
         for where, wanted, had in _differences(expected, answered, ""):
-            yield Difference(case.name, expected["pod"], position, where, wanted, had)
+            if where not in _NOT_COMPARED:
+                yield Difference(case.name, answer, pod, position, where, wanted, had)
+    position = len(case.expect["results"])
     for where, wanted, had in _differences(case.expect["final"], got["final"], "final"):
-        yield Difference(case.name, "", len(case.expect["results"]), where, wanted, had)
+        yield Difference(case.name, "state at the end", "", position, where, wanted, had)
+
+
+def _check_steps(case: RequeueCase) -> Iterator[Difference]:
+    for position, (expected, seen) in enumerate(
+        zip(case.expect, replay_requeue(case), strict=True)
+    ):
+        for where, wanted, had in _differences(expected, seen, ""):
+            yield Difference(case.name, f"step {position + 1}", "", position, where, wanted, had)
 
 
 def _differences(expected: Any, got: Any, where: str) -> Iterator[tuple[str, Any, Any]]:
@@ -74,6 +105,5 @@ def _differences(expected: Any, got: Any, where: str) -> Iterator[tuple[str, Any
         yield where, expected, got
         return
     for key in dict.fromkeys((*expected, *got)):
-        if not (where == "" and key in _NOT_COMPARED):
-            inner = f"{where}.{key}" if where else key
-            yield from _differences(expected.get(key), got.get(key), inner)
+        inner = f"{where}.{key}" if where else key
+        yield from _differences(expected.get(key), got.get(key), inner)

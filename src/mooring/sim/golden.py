@@ -8,11 +8,11 @@ nothing but a difference of two documents.
 from __future__ import annotations
 
 import gzip
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -44,6 +44,8 @@ from mooring.sim.silence import SilentWriter
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -56,14 +58,17 @@ class Case:
     expect: dict[str, Any]
 
 
-def read_cases(path: Path) -> Iterator[Case]:
-    """Raises InputError, naming the line that is not a case."""
+def read_lines(path: Path, decode: Callable[[dict[str, Any]], T]) -> Iterator[T]:
+    """Every case of a golden file. `decode` raises KeyError, TypeError or AttributeError if a line is none.
+
+    Raises InputError, naming the line that is not a case.
+    """
     opener = gzip.open if path.suffix == ".gz" else open
     try:
         with opener(path, "rb") as lines:
             for number, line in enumerate(lines, 1):
                 try:
-                    yield _case(msgspec.json.decode(line))
+                    yield decode(msgspec.json.decode(line))
                 except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as error:
                     raise InputError(
                         [f"{path}: line {number}: not a golden case: {error}"]
@@ -72,7 +77,7 @@ def read_cases(path: Path) -> Iterator[Case]:
         raise InputError([f"{path}: cannot be read: {error}"]) from error
 
 
-def _case(line: dict[str, Any]) -> Case:
+def decision_case(line: dict[str, Any]) -> Case:
     return Case(
         name=line["name"],
         config=line.get("config"),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from mooring.framework.api import Event, PodStatusPatch
+from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
-from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
+
+K = TypeVar("K", bound=KubeObject)
 
 
 class SilentWriter:
@@ -17,11 +21,8 @@ class SilentWriter:
     async def delete_pod(self, pod: Pod) -> None:
         pass
 
-    async def update_volume(self, volume: PersistentVolume) -> PersistentVolume:
-        return volume
-
-    async def update_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        return claim
+    async def update_object(self, obj: K) -> K:
+        return obj
 
     def record_event(self, event: Event) -> None:
         pass

@@ -14,12 +14,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from mooring.framework.api import Event, PodStatusPatch
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
-from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
+from mooring.objects.storage import PersistentVolumeClaim
 from mooring.plugins.default_preemption import PreemptionDetail
 from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.clock import VirtualClock
@@ -28,6 +28,8 @@ from mooring.sim.preemption_choice import why_that_node
 if TYPE_CHECKING:
     from mooring.framework.api import ApiWriter
     from mooring.scheduler.scheduler import Scheduler
+
+K = TypeVar("K", bound=KubeObject)
 
 
 class What(StrEnum):
@@ -156,11 +158,8 @@ class Story:
     async def delete_pod(self, pod: Pod) -> None:
         await self.api.delete_pod(pod)
 
-    async def update_volume(self, volume: PersistentVolume) -> PersistentVolume:
-        return await self.api.update_volume(volume)
-
-    async def update_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        return await self.api.update_claim(claim)
+    async def update_object(self, obj: K) -> K:
+        return await self.api.update_object(obj)
 
     def record_event(self, event: Event) -> None:
         self.api.record_event(event)

@@ -60,10 +60,10 @@ async def _write(volumes: PodVolumes, handle: Handle) -> list[PersistentVolumeCl
     written: list[PersistentVolumeClaim] = []
     try:
         for position, (claim, volume) in enumerate(volumes.static):
-            volumes.static[position] = (claim, await handle.writer.update_volume(volume))
+            volumes.static[position] = (claim, await handle.writer.update_object(volume))
             unsent.static.pop(0)
         for claim in volumes.provisions:
-            written.append(await handle.writer.update_claim(claim))
+            written.append(await handle.writer.update_object(claim))
             unsent.provisions.pop(0)
     finally:
         reservation.restore(unsent, handle.cluster.volumes)

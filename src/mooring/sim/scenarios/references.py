@@ -3,40 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
 
 from mooring.errors import InputError
-from mooring.objects.kinds import CLUSTER_SCOPED, KINDS
+from mooring.objects.kinds import KINDS
 from mooring.objects.manifests import DEFAULT_NAMESPACE
 from mooring.objects.meta import KubeObject
 from mooring.sim.api import SimApi
 from mooring.sim.scenarios.fields import FieldError, described, did_you_mean
 
-#: What kubectl lets people write for a kind.
-_SHORT = {
-    "po": "Pod",
-    "no": "Node",
-    "deploy": "Deployment",
-    "rs": "ReplicaSet",
-    "sts": "StatefulSet",
-    "ds": "DaemonSet",
-    "rc": "ReplicationController",
-    "cj": "CronJob",
-    "svc": "Service",
-    "ns": "Namespace",
-    "pv": "PersistentVolume",
-    "pvc": "PersistentVolumeClaim",
-    "sc": "StorageClass",
-    "pdb": "PodDisruptionBudget",
-    "pc": "PriorityClass",
-}
-_BY_NAME: dict[str, type[KubeObject]] = {
+#: By every name that kubectl takes for a kind.
+_BY_NAME = {
     spelling: kind
-    for (_, name), kind in KINDS.items()
-    for spelling in (name.lower(), f"{name.lower()}s")
-} | {short: kind for short, name in _SHORT.items() for (_, n), kind in KINDS.items() if n == name}
-
-K = TypeVar("K", bound=KubeObject)
+    for kind in KINDS
+    for spelling in (kind.name.lower(), kind.plural, kind.short)
+    if spelling
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +50,13 @@ def parse_reference(value: object) -> Reference:
     kind = _BY_NAME.get(kind_name.lower())
     if kind is None:
         raise FieldError(f"{kind_name!r} is no kind{did_you_mean(kind_name, _BY_NAME)}")
-    if kind.__name__ in CLUSTER_SCOPED:
+    if not kind.namespaced:
         if len(parts) == 2:
-            raise FieldError(f"a {kind.__name__} has no namespace; write {kind_name}/{parts[1]}")
-        return Reference(kind, parts[0])
-    return Reference(kind, "/".join(parts if len(parts) == 2 else [DEFAULT_NAMESPACE, *parts]))
+            raise FieldError(f"a {kind.name} has no namespace; write {kind_name}/{parts[1]}")
+        return Reference(kind.struct, parts[0])
+    return Reference(
+        kind.struct, "/".join(parts if len(parts) == 2 else [DEFAULT_NAMESPACE, *parts])
+    )
 
 
 def pod_key(value: object) -> str:

@@ -1,0 +1,315 @@
+"""Golden cases of the area `requeue`: when pods are tried again, in which order, and where they wait.
+
+The format is in `tests/golden/README.md`. A case is a list of steps: objects change, time passes, and after
+each change pods are tried for as long as the queue offers any. A case is replayed through the whole
+scheduler: event handlers, queue, hints, cache, binding and preemption. Only time and the API server are
+simulated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+from mooring.cluster.cache import CacheError, Cluster
+from mooring.config import default_config
+from mooring.errors import InvariantError
+from mooring.framework.metrics import Metrics
+from mooring.objects.pod import Pod
+from mooring.plugins.registry import default_registry
+from mooring.queue.queued_pod import QueuedPodInfo
+from mooring.queue.scheduling_queue import FLUSH_UNSCHEDULABLE_EVERY_S
+from mooring.scheduler.event_handlers import EventHandlers
+from mooring.scheduler.failure import POD_SCHEDULED
+from mooring.scheduler.scheduler import Scheduler, Surroundings
+from mooring.sim.clock import VirtualClock, VirtualLoop
+from mooring.sim.replay_api import ReplayApi, decode
+
+#: When the queue starts: at a full second.
+_EPOCH_S = 1_767_225_600.0
+#: How far apart two moments are of which the clock says that no time passes between them.
+_TICK_S = 1e-6
+#: Objects and the first step come that long after the queue has started.
+_OFFSET_S = 0.5
+
+_OUTCOMES = {"Unschedulable": "unschedulable", "SchedulerError": "error"}
+
+
+@dataclass(frozen=True, slots=True)
+class RequeueCase:
+    """One line of the file."""
+
+    name: str
+    shape: str
+    objects: list[dict[str, Any]]
+    steps: list[dict[str, Any]]
+    #: Whether evicted pods stay, terminating, until a step deletes them.
+    lingering: bool
+    #: `namespace/name` → how many requests to bind this pod are refused.
+    bindings_fail: Mapping[str, int]
+    #: One entry for each step.
+    expect: list[dict[str, Any]]
+
+
+def requeue_case(line: Mapping[str, Any]) -> RequeueCase:
+    """Raises KeyError or TypeError if the line is no such case."""
+    if "gates" in line:
+        raise TypeError("it has feature gates; mooring does not replay cases of pod groups")
+    steps, expect = line["steps"], line["expect"]
+    if len(steps) != len(expect):
+        raise TypeError(f"{len(steps)} steps, but {len(expect)} expectations")
+    return RequeueCase(
+        name=line["name"],
+        shape=line.get("shape", ""),
+        objects=line["objects"],
+        steps=steps,
+        lingering=line.get("lingering", False),
+        bindings_fail=line.get("bindingsFail", {}),
+        expect=[dict(each) for each in expect],
+    )
+
+
+def replay_requeue(case: RequeueCase) -> list[dict[str, Any]]:
+    """What mooring does in each step, in the form of `expect`."""
+    with _Replay(case) as replay:
+        replay.load(case.objects)
+        return [replay.step(step) for step in case.steps]
+
+
+class _Replay:
+    """One case, its scheduler, and its place in time."""
+
+    def __init__(self, case: RequeueCase) -> None:
+        self._loop = VirtualLoop()
+        self._loop.set_exception_handler(self._note_failure)
+        self._failures: list[str] = []
+        #: Work that the scheduler asked to have done beside its cycle and that is not begun.
+        self._to_do: list[Coroutine[Any, Any, None]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        #: The changes to make in the next attempt at the pod that they name; None if there are none.
+        self._during: Mapping[str, Any] | None = None
+        self._api = ReplayApi(lingering=case.lingering, bindings_fail=case.bindings_fail)
+        self._scheduler = self._make_scheduler()
+        self._api.watcher = self._handlers = EventHandlers(self._scheduler)
+
+    def __enter__(self) -> _Replay:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for work in self._to_do:
+            work.close()
+        for task in self._tasks:
+            task.cancel()
+        self._scheduler.close()
+        if self._tasks:
+            self._loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))
+        self._loop.close()
+
+    def load(self, objects: list[dict[str, Any]]) -> None:
+        """What is there before the first step; the queue has started half a second earlier.
+
+        No pod waits yet, so the order does not matter.
+        """
+        self._loop.call_soon(self._flush)
+        self._run_until(_OFFSET_S)
+        for obj in decode(objects):
+            self._api.create(obj)
+
+    def step(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        self._api.evicted.clear()
+        self._during = step.get("during")
+        self._change(step)
+        self._settle()
+        attempts = self._make_attempts()
+        for second in range(1, step.get("advance", 0) + 1):
+            self._let_a_second_pass()
+            attempts += [{**attempt, "after": second} for attempt in self._make_attempts()]
+        seen: dict[str, Any] = {"attempts": attempts, "queue": self._queue()}
+        if self._api.evicted:
+            seen["evicted"] = sorted(self._api.evicted)
+        return seen
+
+    def _make_scheduler(self) -> Scheduler:
+        return Scheduler(
+            default_config(),
+            Surroundings(
+                clock=_TickingClock(self._loop, _EPOCH_S),
+                writer=self._api,
+                spawn=self._to_do.append,
+                registry=default_registry(),
+                metrics=Metrics(),
+                # The cases tell every attempt, also those that cannot help.
+                one_for_all=False,
+            ),
+        )
+
+    # What happens
+
+    def _change(self, changes: Mapping[str, Any]) -> None:
+        for obj in decode(changes.get("create", [])):
+            self._api.create(obj)
+        for raw in changes.get("update", []):
+            self._api.put(raw)
+        for reference in changes.get("delete", []):
+            self._api.remove(reference)
+
+    def _make_attempts(self) -> list[dict[str, Any]]:
+        """Try pods for as long as the queue offers one."""
+        attempts: list[dict[str, Any]] = []
+        while (queued := self._scheduler.queue.pop()) is not None:
+            pod = queued.pod
+            changes = self._during
+            if changes is not None and changes["pod"] == pod.key:
+                self._during = None
+                self._try_during(queued, changes)
+            else:
+                self._scheduler.try_pod(queued)
+            self._settle()
+            attempts.append({"pod": pod.key, "outcome": self._outcome(pod)})
+        return attempts
+
+    def _try_during(self, queued: QueuedPodInfo, changes: Mapping[str, Any]) -> None:
+        """Try the pod on a snapshot from before the changes; the queue hears of them meanwhile."""
+        late_books = _LateBooks(self._scheduler.cluster)
+        self._api.watcher = _HandlersDuringAttempt(self._scheduler, late_books)
+        self._change(changes)
+        self._api.watcher = self._handlers
+        self._scheduler.try_pod(queued)
+        late_books.catch_up()
+
+    def _outcome(self, tried: Pod) -> str:
+        pod = self._api.get(Pod, tried.key)
+        if pod is None or pod.uid != tried.uid:
+            return "gone"
+        if pod.node_name:
+            return pod.node_name
+        if self._scheduler.cluster.is_assumed(pod):
+            return self._scheduler.cluster.pods[pod.uid].node_name
+        condition = pod.condition(POD_SCHEDULED)
+        return _OUTCOMES.get(condition.reason, "") if condition is not None else ""
+
+    # Time
+
+    def _let_a_second_pass(self) -> None:
+        """The full second lies in the middle of it."""
+        now_s = self._loop.time()
+        self._loop.call_at(now_s + 1 - _OFFSET_S, self._flush)
+        self._run_until(now_s + 1)
+        self._settle()
+
+    def _flush(self) -> None:
+        queue = self._scheduler.queue
+        if round(self._loop.time()) % FLUSH_UNSCHEDULABLE_EVERY_S == 0:
+            queue.flush_unschedulable_leftover()
+        queue.flush_backoff_completed()
+
+    def _run_until(self, time_s: float) -> None:
+        self._loop.call_at(time_s, self._loop.stop)
+        self._loop.run_forever()
+
+    def _settle(self) -> None:
+        """All that follows from what was done comes to its end, as far as no time has to pass for it.
+
+        An attempt asks for the eviction of its victims before it asks for its pod's status to be
+        written. The status is written first, so what was asked for last is begun first.
+        """
+        self._loop.stops_when = _always
+        self._loop.run_forever()
+        while self._to_do:
+            task = self._loop.create_task(self._to_do.pop())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            self._loop.run_forever()
+        self._loop.stops_when = None
+        if self._failures:
+            raise InvariantError("; ".join(self._failures))
+
+    def _note_failure(self, loop: object, context: dict[str, Any]) -> None:
+        self._failures.append(f"{context['message']}: {context.get('exception')!r}")
+
+    # What is to be seen
+
+    def _queue(self) -> dict[str, Any]:
+        return {pod.key: self._waiting(pod) for pod in self._api.waiting_pods()}
+
+    def _waiting(self, pod: Pod) -> dict[str, Any]:
+        seen: dict[str, Any] = {"where": self._where(pod)}
+        queued = self._scheduler.queue.get(pod.key)
+        if queued is not None:
+            if queued.rejected:
+                seen["plugins"] = sorted(queued.rejectors)
+            if queued.gated:
+                seen["gate"] = queued.gating_plugin
+        if pod.nominated_node_name:
+            seen["nominated"] = pod.nominated_node_name
+        return seen
+
+    def _where(self, pod: Pod) -> str:
+        queue = self._scheduler.queue
+        if self._scheduler.cluster.is_assumed(pod):
+            return "binding"
+        if any(queued.uid == pod.uid for queued in queue.backoff_pods()):
+            return "backoff"
+        queued = queue.get(pod.key)
+        if queued is None:
+            return ""
+        return "gated" if queued.gated else "unschedulable"
+
+
+class _TickingClock(VirtualClock):
+    """Virtual time that tells apart what happens in one moment: whatever comes later is later."""
+
+    def __init__(self, loop: VirtualLoop, epoch_s: float) -> None:
+        super().__init__(loop, epoch_s)
+        self._moment_s = -1.0
+        self._ticks = 0
+
+    def now(self) -> float:
+        if self.elapsed_s != self._moment_s:
+            self._moment_s, self._ticks = self.elapsed_s, 0
+        self._ticks += 1
+        return super().now() + self._ticks * _TICK_S
+
+
+class _LateBooks:
+    """The cluster's books, into which nodes and pods are entered only when an attempt is over.
+
+    The books of mooring do not change during an attempt, so that its snapshot is a view of them and
+    not a copy. A case that changes nodes and pods during an attempt gets the same effect from this.
+    """
+
+    _ENTRIES = frozenset(
+        ("add_node", "update_node", "remove_node", "add_pod", "update_pod", "remove_pod")
+    )
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._entries: list[Callable[[], None]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        known = getattr(self._cluster, name)
+        return partial(self._enter_later, known) if name in self._ENTRIES else known
+
+    def catch_up(self) -> None:
+        for enter in self._entries:
+            with suppress(CacheError):
+                enter()
+
+    def _enter_later(self, enter: Callable[..., None], *what: object) -> None:
+        self._entries.append(partial(enter, *what))
+
+
+class _HandlersDuringAttempt(EventHandlers):
+    """What happens during an attempt: told to the queue and the listers at once, to the books later."""
+
+    def __init__(self, scheduler: Scheduler, books: _LateBooks) -> None:
+        super().__init__(scheduler)
+        self._cluster = cast(Cluster, books)
+
+
+def _always() -> bool:
+    return True
