@@ -36,6 +36,7 @@ class Engine:
         config: KubeSchedulerConfiguration | None = None,
         plugins: Mapping[str, PluginFactory] | None = None,
         keep_rankings: bool = True,
+        one_for_all: bool = True,
         tie_break: TieBreak = first_by_name,
     ) -> None:
         self.clock = FakeClock()
@@ -50,6 +51,7 @@ class Engine:
                 metrics=Metrics(),
                 tie_break=tie_break,
                 keep_rankings=keep_rankings,
+                one_for_all=one_for_all,
                 on_decision=self.decisions.append,
             ),
         )

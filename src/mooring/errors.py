@@ -53,6 +53,8 @@ class ApiError(MooringError):
         self.status = status
         #: What the API server calls it in one word, such as AlreadyExists; empty if it did not say.
         self.reason = reason
+        #: How long the API server asks to wait before the next try; None if it does not ask.
+        self.retry_after_s: float | None = None
 
 
 class Unauthorized(ApiError):

@@ -13,7 +13,8 @@ from mooring import errors
 from mooring.live.client import ApiClient
 from mooring.live.connection import Connection
 from mooring.live.lane import MOST_CONNECTIONS
-from mooring.live.rate_limit import Priority, RateLimiter
+from mooring.live.line import Priority
+from mooring.live.rate_limit import RateLimiter
 from tests.clock import FakeClock
 from tests.live_unit.api_server import (
     ApiServer,

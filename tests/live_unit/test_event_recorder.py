@@ -71,7 +71,7 @@ class Office:
     async def settled(self) -> None:
         """Until everything that was sent has been answered."""
         async with asyncio.timeout(10):
-            await self.recorder._line.join()
+            await self.recorder.idle.wait()
 
 
 @asynccontextmanager

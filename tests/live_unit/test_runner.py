@@ -169,7 +169,7 @@ async def test_draining_waits_for_bindings_under_way():
     cluster.driver.stop()
     asyncio.get_running_loop().call_soon(slow[0].go.set)
 
-    assert await cluster.driver.drain(5.0) == 0
+    assert await cluster.driver.drain(5.0) == (0, 0)
     assert cluster.node_of("p") == "a"
     cluster.driver.close()
 
@@ -180,7 +180,7 @@ async def test_draining_gives_up_on_bindings_that_take_too_long():
     await cluster.until(lambda: cluster.driver.tasks)
     cluster.driver.stop()
 
-    assert await cluster.driver.drain(0.0) == 1
+    assert await cluster.driver.drain(0.0) == (1, 0)
     assert cluster.node_of("p") == ""
     cluster.driver.close()
 

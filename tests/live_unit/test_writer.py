@@ -14,10 +14,11 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from mooring import errors
-from mooring.framework.api import ApiWriter, PodStatusPatch
+from mooring.framework.api import PodStatusPatch
 from mooring.live.bind_traffic import BindTraffic
 from mooring.live.client import ApiClient
 from mooring.live.event_recorder import EventRecorder
+from mooring.live.rate_limit import RateLimiter
 from mooring.live.writer import LiveWriter
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.pod import Pod, PodCondition, PodSpec, PodStatus
@@ -43,8 +44,11 @@ def stored(*, node: str = "", uid: str = "u1", deleted: str | None = None) -> we
 
 
 class Desk:
-    def __init__(self, server: ApiServer, writer: ApiWriter, clock: JumpingClock) -> None:
+    def __init__(
+        self, server: ApiServer, client: ApiClient, writer: LiveWriter, clock: JumpingClock
+    ) -> None:
         self.server = server
+        self.client = client
         self.writer = writer
         self.clock = clock
 
@@ -53,17 +57,23 @@ class Desk:
 
 
 @asynccontextmanager
-async def desk(*answers: Any, may_write: Any = lambda: True) -> AsyncIterator[Desk]:
+async def desk(
+    *answers: Any,
+    may_write: Any = lambda: True,
+    limiter: RateLimiter | None = None,
+    clock: JumpingClock | None = None,
+) -> AsyncIterator[Desk]:
     async with ApiServer() as server:
         server.answers = list(answers)
-        clock = JumpingClock()
+        clock = clock or JumpingClock()
         traffic, rng = BindTraffic(clock), random.Random(1)
-        async with ApiClient(server.connection(), clock=clock) as client:
+        async with ApiClient(server.connection(), limiter, clock=clock) as client:
             recorder = EventRecorder(client, traffic, clock=clock, rng=rng)
             writer = LiveWriter(
                 client, recorder, traffic, clock=clock, rng=rng, may_write=may_write
             )
-            yield Desk(server, writer, clock)
+            yield Desk(server, client, writer, clock)
+            await writer.close()
             assert not server.answers, "more was expected to be asked"
             assert traffic.under_way == 0
 
@@ -93,12 +103,13 @@ async def test_a_bind_that_is_refused_is_not_tried_again(status, kind):
             await d.writer.bind(POD, "n1")
 
 
-async def test_what_is_written_to_a_pod_arrives_in_order():
+async def test_a_bind_waits_for_the_patch_under_way_and_replaces_the_one_that_waits():
     """A pod waited for Permit on a node, and was rejected.
 
     1. Its nomination is taken back, and its next attempt begins before that has arrived.
-    2. The attempt nominates it to another node. Overtaking the first, that would be undone by it.
-    3. It is bound. Overtaking the patches, it would be told after that that it fits nowhere.
+    2. The attempt nominates it to another node: this waits, since the first is under way.
+    3. It is bound. Overtaking the first patch, the bound pod would be told that it fits nowhere.
+       The second patch no longer matters.
     """
     go_on = asyncio.Event()
 
@@ -109,22 +120,34 @@ async def test_what_is_written_to_a_pod_arrives_in_order():
     async with desk(slowly, ok(), ok(CREATED, status=201)) as d:
         writes = [
             asyncio.ensure_future(d.writer.patch_pod_status(POD, PodStatusPatch(None, ""))),
+        ]
+        await d.server.until(lambda: bool(d.server.asked))
+        writes += [
             asyncio.ensure_future(d.writer.patch_pod_status(POD, PodStatusPatch(None, "n1"))),
             asyncio.ensure_future(d.writer.bind(POD, "n1")),
         ]
-        await d.server.until(lambda: bool(d.server.asked))
         other = Pod(metadata=ObjectMeta(name="other", namespace="ns", uid="u2"))
-        d.server.answers.insert(0, ok())
         await d.writer.patch_pod_status(other, PodStatusPatch(None, "n1"))
         go_on.set()
         await asyncio.gather(*writes)
 
         assert [asked.path.rpartition("/")[2] for asked in d.server.asked] == [
-            *("status", "status", "status", "binding")
+            *("status", "status", "binding")
         ]
-        nominated = [asked.body["status"]["nominatedNodeName"] for asked in d.server.asked[:3]]
-        assert nominated == [None, "n1", "n1"]
         assert "other" in d.server.asked[1].path
+
+
+async def test_a_bind_that_waits_for_its_turn_is_not_made_to_a_pod_that_is_gone():
+    clock = JumpingClock()
+    async with desk(limiter=RateLimiter(1.0, 1, clock), clock=clock) as d:
+        await d.client.turn()
+        bind = asyncio.ensure_future(d.writer.bind(POD, "n1"))
+        await asyncio.sleep(0)
+        d.writer.pod_gone(POD.uid)
+        with pytest.raises(errors.NotFound):
+            await bind
+
+        assert d.asked() == []
 
 
 async def test_a_bind_whose_answer_was_lost_is_found_to_be_done():
@@ -293,15 +316,23 @@ async def test_a_status_patch_that_cannot_succeed_is_not_tried_again():
 
 
 async def test_only_the_very_pod_is_deleted():
-    async with desk(ok(), refusal(409), refusal(404)) as d:
+    async with desk(refusal(409), refusal(404), ok()) as d:
+        with pytest.raises(errors.NotFound):
+            await d.writer.delete_pod(POD)
+        with pytest.raises(errors.NotFound):
+            await d.writer.delete_pod(POD)
         await d.writer.delete_pod(POD)
-        with pytest.raises(errors.NotFound):
-            await d.writer.delete_pod(POD)
-        with pytest.raises(errors.NotFound):
-            await d.writer.delete_pod(POD)
 
         assert d.server.asked[0].method == "DELETE"
         assert d.server.asked[0].body["preconditions"] == {"uid": "u1"}
+
+
+async def test_a_pod_is_deleted_once_however_many_preempt_it():
+    async with desk(ok()) as d:
+        await asyncio.gather(d.writer.delete_pod(POD), d.writer.delete_pod(POD))
+        await d.writer.delete_pod(POD)
+
+        assert len(d.server.asked) == 1
 
 
 async def test_of_a_volume_only_its_claim_and_annotations_are_written_and_only_if_unchanged():
@@ -319,9 +350,9 @@ async def test_of_a_volume_only_its_claim_and_annotations_are_written_and_only_i
         "spec": {"storageClassName": "fast", "claimRef": {"name": "c"}},
     }
     async with desk(ok(answer), refusal(409)) as d:
-        written = await d.writer.update_volume(volume)
+        written = await d.writer.update_object(volume)
         with pytest.raises(errors.Conflict):
-            await d.writer.update_volume(volume)
+            await d.writer.update_object(volume)
 
         assert written.metadata.resource_version == "6"
         asked = d.server.asked[0]
@@ -349,7 +380,7 @@ async def test_of_a_claim_only_its_annotations_are_written():
     )
     answer = {"metadata": {"name": "c", "namespace": "ns", "resourceVersion": "6"}}
     async with desk(ok(answer)) as d:
-        written = await d.writer.update_claim(claim)
+        written = await d.writer.update_object(claim)
 
         assert written.metadata.resource_version == "6"
         assert d.server.asked[0].path == "/api/v1/namespaces/ns/persistentvolumeclaims/c"

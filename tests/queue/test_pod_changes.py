@@ -196,26 +196,14 @@ def test_a_nominator_that_is_passed_in_finds_its_pods_in_the_queue():
     assert [other.priority for other in nominator.nominated_pods_for_node("n1")] == [0]
 
 
-# Signatures
+# Classes
 
 
-def test_a_pod_is_signed_when_it_comes_and_when_it_changes():
-    world = World(sign=lambda pod: tuple(pod.labels.items()))
+def test_a_pod_has_a_class_when_it_comes_and_another_when_it_changes():
+    world = World(class_of=lambda pod: int(pod.labels["a"]))
     pod = world.add("p", labels={"a": "1"})
-    assert world.queue.get("default/p").signature == (("a", "1"),)
+    assert world.queue.get("default/p").pod_class == 1
 
     world.queue.update(pod, make_pod("p", labels={"a": "2"}))
 
-    assert world.queue.get("default/p").signature == (("a", "2"),)
-
-
-def test_a_pod_that_cannot_be_signed_has_no_signature_and_that_is_reported():
-    def sign(pod):
-        raise ValueError("no")
-
-    world = World(sign=sign)
-    world.add()
-
-    assert world.where() == "active"
-    assert world.queue.get("default/p").signature is None
-    assert "could not be signed" in world.reports[0]
+    assert world.queue.get("default/p").pod_class == 2

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster.columns import Ints, Mask, Rows, row_count
+from mooring.cluster.columns import Columns, Ints, Mask, Rows, row_count
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.errors import PluginError
@@ -140,6 +140,22 @@ def passes(
             node = snapshot.at(int(numbers[index]))
             ok[index] = _ask(call, state, pod, node, snapshot).ok
     return ok
+
+
+def refused_rows(
+    calls: Sequence[Calls], state: CycleState, pod: Pod, columns: Columns, rows: Sequence[int]
+) -> dict[int, Status]:
+    """Row → why it is refused, by plugins that judge all rows at once. Raises PluginFailure."""
+    refused: dict[int, Status] = {}
+    left = np.array(rows, np.intp)
+    for call in calls:
+        assert call.filter_rows is not None
+        with call.guard("Filter", DOING, state):
+            verdicts: RowVerdicts = call.filter_rows(state, pod, columns, left)
+        for index in np.flatnonzero(verdicts.codes).tolist():
+            refused[int(left[index])] = verdicts.status(index).by(call.name)
+        left = left[verdicts.codes == 0]
+    return refused
 
 
 def filter_node(

@@ -36,6 +36,12 @@ from mooring.framework.plugin_calls import Calls, PluginFailure, describe, settl
 from mooring.framework.pods_in_pre_bind import PreBindCancelled
 from mooring.framework.scoring import ScoreMatrix
 from mooring.framework.status import SKIP, SUCCESS, Code, Status, failure
+from mooring.framework.usage_columns import (
+    add_pods,
+    changeable,
+    ignores_pods,
+    reads_usage_columns,
+)
 from mooring.framework.waiting_pods import LONGEST_WAIT_S, WaitingPods
 from mooring.objects.pod import Pod
 
@@ -193,14 +199,57 @@ class Framework:
         self, state: CycleState, pod: Pod, snapshot: Snapshot, looked_at: Mask
     ) -> dict[int, Status]:
         """The rows on which the pod does not fit beside the pods nominated to them."""
+        nominated = {
+            row: pods for row, pods in self.nominated_rows(pod, snapshot).items() if looked_at[row]
+        }
+        if not nominated:
+            return {}
+        calls = self._filters_by_columns(state, pod)
+        if calls is not None:
+            columns = changeable(snapshot.columns)
+            add_pods(columns, nominated)
+            return filtering.refused_rows(calls, state, pod, columns, list(nominated))
         refused = {}
-        for name in self.nominator.nodes():
-            node = snapshot.get(name)
-            if node is not None and looked_at[node.row]:
-                status = self._filter_with_nominated(state, pod, node, snapshot)
-                if status is not None and not status.ok:
-                    refused[node.row] = status
+        for row in nominated:
+            status = self._filter_with_nominated(state, pod, snapshot.at(row), snapshot)
+            if status is not None and not status.ok:
+                refused[row] = status
         return refused
+
+    def nominated_rows(self, pod: Pod, snapshot: Snapshot) -> dict[int, list[Pod]]:
+        """Row → the pods nominated to it that count for this pod."""
+        row_of = snapshot.columns.row_of
+        nominated = {
+            row_of[name]: self._nominated_to(name, pod)
+            for name in self.nominator.nodes()
+            if name in snapshot
+        }
+        return {row: pods for row, pods in nominated.items() if pods}
+
+    def _nominated_to(self, node_name: str, pod: Pod) -> list[Pod]:
+        return [
+            other
+            for other in self.nominator.nominated_pods_for_node(node_name)
+            if other.priority >= pod.priority and other.uid != pod.uid
+        ]
+
+    def _filters_by_columns(self, state: CycleState, pod: Pod) -> list[Calls] | None:
+        """The filters that are asked about this pod; None if one of them needs more than columns."""
+        calls = [c for c in self.points[Point.FILTER] if c.name not in state.skip_filter]
+        # Host ports are no sums.
+        by_columns = (
+            not pod.host_ports
+            and not self.hears_of_pods(state)
+            and all(ignores_pods(call, pod) or reads_usage_columns(call) for call in calls)
+        )
+        return calls if by_columns else None
+
+    def hears_of_pods(self, state: CycleState) -> bool:
+        """Whether a plugin is told of pods that are taken to come or go."""
+        return any(
+            call.add_pod is not None and call.name not in state.skip_filter
+            for call in self.points[Point.PRE_FILTER]
+        )
 
     def filter_node(
         self, state: CycleState, pod: Pod, node: NodeInfo, snapshot: Snapshot
@@ -221,11 +270,7 @@ class Framework:
         self, state: CycleState, pod: Pod, node: NodeInfo, snapshot: Snapshot
     ) -> Status | None:
         """None if no pod is nominated to the node that matters to this one."""
-        nominated = [
-            other
-            for other in self.nominator.nominated_pods_for_node(node.name)
-            if other.priority >= pod.priority and other.uid != pod.uid
-        ]
+        nominated = self._nominated_to(node.name, pod)
         if not nominated:
             return None
         node, state = node.copy(), state.clone()

@@ -22,7 +22,8 @@ from mooring.framework.clock import Clock, sleep
 from mooring.live.clock import WallClock
 from mooring.live.connection import Connection
 from mooring.live.lane import CONNECT_TIMEOUT_S, Answer, Lane, keep_alive
-from mooring.live.rate_limit import Priority, RateLimiter
+from mooring.live.line import Priority
+from mooring.live.rate_limit import RateLimiter
 
 USER_AGENT = f"mooring/{__version__}"
 
@@ -60,6 +61,18 @@ Params = Mapping[str, str]
 
 def always() -> bool:
     return True
+
+
+class Request(msgspec.Struct, frozen=True, gc=False):
+    """One request, however often it is sent."""
+
+    method: str
+    path: str
+    params: Params | None = None
+    body: bytes | None = None
+    content_type: str = JSON
+    priority: Priority = Priority.NORMAL
+    timeout_s: float = REQUEST_TIMEOUT_S
 
 
 class ApiClient:
@@ -120,39 +133,62 @@ class ApiClient:
         """The body of the answer. Raises ApiError.
 
         An answer that asks to come again later (429, or 5xx with Retry-After) is heeded. `may_send` is
-        asked when it is this request's turn, which may be long after it was made.
+        asked when it is this request's turn, which may be long after it was made; it may raise ApiError
+        to say why not.
         """
-        request = _Request(
+        request = Request(
             method,
             path,
-            self._target(path, params),
-            body,
-            content_type,
-            priority,
-            timeout_s or self._timeout_s,
+            params=params,
+            body=body,
+            content_type=content_type,
+            priority=priority,
+            timeout_s=timeout_s or self._timeout_s,
         )
         for attempt in range(_MOST_RETRIES + 1):
-            if self._limiter is not None:
-                await self._limiter.take(priority)
-            if not may_send():
-                raise errors.NotLeading(f"{method} {path}: not sent: this process does not lead")
+            await self.turn(priority)
             try:
-                answer = await self._send(request)
+                return await self.send(request, may_send)
             except errors.Unanswered as error:
-                if method == "GET" and error.maybe_done and attempt == 0:
-                    # A connection that was kept open may be closed by the other side just then.
-                    continue
-                raise
-            if answer.status < 300:
-                return answer.body
-            retry_after_s = _retry_after_s(answer)
-            if answer.status == 401 and attempt == 0:
-                await self._connection.renew()
-            elif retry_after_s is not None and attempt < _MOST_RETRIES:
-                await sleep(self._clock, retry_after_s)
-            else:
-                break
-        raise error_of(answer.status, answer.body)
+                if method != "GET" or not error.maybe_done or attempt > 0:
+                    raise
+                # A connection that was kept open may be closed by the other side just then.
+            except errors.Unauthorized:
+                if attempt > 0:
+                    raise
+            except errors.ApiError as error:
+                if error.retry_after_s is None or attempt == _MOST_RETRIES:
+                    raise
+                await sleep(self._clock, error.retry_after_s)
+        raise AssertionError("the last try returns or raises")
+
+    async def turn(self, priority: Priority = Priority.NORMAL) -> None:
+        """Return when a request may be sent: the limit of requests a second allows it."""
+        if self._limiter is not None:
+            await self._limiter.take(priority)
+
+    def give_turn_back(self) -> None:
+        """The request that a turn was taken for is not sent."""
+        if self._limiter is not None:
+            self._limiter.give_back()
+
+    async def send(self, request: Request, may_send: Callable[[], bool] = always) -> bytes:
+        """The body of the answer to one request whose turn it is. Raises ApiError."""
+        try:
+            if not may_send():
+                what = f"{request.method} {request.path}"
+                raise errors.NotLeading(f"{what}: not sent: this process does not lead")
+        except errors.ApiError:
+            self.give_turn_back()
+            raise
+        answer = await self._send(request)
+        if answer.status < 300:
+            return answer.body
+        if answer.status == 401:
+            await self._connection.renew()
+        error = error_of(answer.status, answer.body)
+        error.retry_after_s = _retry_after_s(answer)
+        raise error
 
     async def watch(
         self,
@@ -170,8 +206,7 @@ class ApiClient:
         the iterator (`contextlib.aclosing`) to end the watch.
         """
         asked = {**(params or {}), "watch": "true", "timeoutSeconds": str(int(timeout_s))}
-        if self._limiter is not None:
-            await self._limiter.take()
+        await self.turn()
         timeout = aiohttp.ClientTimeout(
             total=timeout_s + _WATCH_GRACE_S, sock_connect=CONNECT_TIMEOUT_S
         )
@@ -201,15 +236,16 @@ class ApiClient:
         except (aiohttp.ClientError, OSError) as error:
             raise _unanswered(f"watching {path}", error) from error
 
-    async def _send(self, request: _Request) -> Answer:
+    async def _send(self, request: Request) -> Answer:
+        target = self._target(request.path, request.params)
         headers = await self._headers()
         if request.body is not None:
             headers["Content-Type"] = request.content_type
         if self._connection.proxy is not None:
-            return await self._through_proxy(request, headers)
+            return await self._through_proxy(request, target, headers)
         headers["Content-Length"] = str(len(request.body or b""))
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        head = f"{request.method} {request.target} HTTP/1.1\r\n{lines}\r\n"
+        head = f"{request.method} {target} HTTP/1.1\r\n{lines}\r\n"
         try:
             return await self._lane.send(
                 head.encode("latin-1") + (request.body or b""),
@@ -221,11 +257,13 @@ class ApiClient:
                 f"{request.method} {request.path}: {error}", maybe_done=error.maybe_done
             ) from error
 
-    async def _through_proxy(self, request: _Request, headers: dict[str, str]) -> Answer:
+    async def _through_proxy(
+        self, request: Request, target: str, headers: dict[str, str]
+    ) -> Answer:
         try:
             async with self._session.request(
                 request.method,
-                self._url(request.target),
+                self._url(target),
                 data=request.body,
                 headers=headers,
                 timeout=aiohttp.ClientTimeout(total=request.timeout_s),
@@ -264,17 +302,6 @@ class ApiClient:
             "proxy": self._connection.proxy,
             "allow_redirects": False,
         }
-
-
-class _Request(msgspec.Struct, frozen=True, gc=False):
-    method: str
-    path: str
-    #: The path with all that belongs around it, as it goes over the wire.
-    target: str
-    body: bytes | None
-    content_type: str
-    priority: Priority
-    timeout_s: float
 
 
 class _Way(TypedDict):

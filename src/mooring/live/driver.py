@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from mooring.cluster.listers import LISTED
 from mooring.config.types import KubeSchedulerConfiguration
@@ -37,6 +37,9 @@ from mooring.webhook import HttpTransport
 
 _LOG = logging.getLogger(__name__)
 
+#: How often pods that another one is tried for are told why they wait.
+_REPEAT_CONDITIONS_S = 10.0
+
 #: How long pods are placed before watches and bindings get their turn.
 _TURN_S = 0.002
 
@@ -61,6 +64,14 @@ class DriverParts:
     seed: int = 0
 
 
+class GivenUp(NamedTuple):
+    """What was still under way at the end."""
+
+    bindings: int
+    #: Evictions, and whatever else plugins do.
+    others: int
+
+
 class Driver:
     """One scheduler with all that keeps it going. Is itself told what happens in the cluster."""
 
@@ -71,11 +82,15 @@ class Driver:
         self._running = False
         self._pumping = False
         self._timers: list[asyncio.TimerHandle | None] = [None, None]
-        #: Binding cycles and other work under way.
+        #: Binding cycles and evictions under way.
         self.tasks: set[asyncio.Task[None]] = set()
+        #: Status patches that wait or are under way; at the end nobody waits for them.
+        self.patches: set[asyncio.Task[None]] = set()
         #: Pods whose bindings were begun by the scheduler of an earlier configuration.
         self._inherited: dict[str, Pod] = {}
         self._retiring: set[asyncio.Task[None]] = set()
+        #: Schedulers of earlier configurations that have bindings under way.
+        self._retired: list[LiveScheduler] = []
         self.scheduler, self._transport = self._build(config)
         self._handlers = EventHandlers(self.scheduler)
 
@@ -122,8 +137,8 @@ class Driver:
             if timer is not None:
                 timer.cancel()
 
-    async def drain(self, timeout_s: float) -> int:
-        """Wait for binding cycles to end; how many did not, and were given up."""
+    async def drain(self, timeout_s: float) -> GivenUp:
+        """Wait for bindings and evictions to end; how many did not, and were given up."""
         # Who waits for Permit may wait for minutes: the next scheduler decides again.
         for waiting in list(self.scheduler.waiting_pods):
             waiting.reject("", "the scheduler is shutting down")
@@ -132,11 +147,12 @@ class Driver:
         while self.tasks and (left_s := until - self.loop.time()) > 0:
             await asyncio.wait(self.tasks, timeout=left_s)
         left = [task for task in self.tasks if not task.done()]
+        bindings = sum(len(scheduler.binding) for scheduler in (self.scheduler, *self._retired))
         for task in left:
             task.cancel()
         if left:
             await asyncio.wait(left, timeout=1.0)
-        return len(left)
+        return GivenUp(bindings, len(left) - bindings)
 
     def close(self) -> None:
         self.stop()
@@ -170,6 +186,7 @@ class Driver:
         """On each whole second, as backoffs are counted in them."""
         self._timers[0] = self._at_next(FLUSH_BACKOFF_EVERY_S, self._flush_backoff)
         self._guarded(self.scheduler.queue.flush_backoff_completed)
+        self._guarded(self.scheduler.shared_conditions.tell_some)
         self._guarded(self._tell_sizes)
         self._wake()
 
@@ -193,7 +210,9 @@ class Driver:
 
     def _tell_sizes(self) -> None:
         self.parts.metrics.sizes(
-            self.scheduler.queue.counts(), cache_sizes(self.scheduler), len(self.tasks)
+            self.scheduler.queue.counts(),
+            cache_sizes(self.scheduler),
+            len(self.scheduler.binding),
         )
 
     # Tasks
@@ -210,6 +229,22 @@ class Driver:
 
         return spawn
 
+    def _spawn_patch(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self.loop.create_task(work)
+        self.patches.add(task)
+        task.add_done_callback(self._patched)
+
+    def _patched(self, task: asyncio.Task[None]) -> None:
+        self.patches.discard(task)
+        self._note_failure(task)
+
+    def _note_failure(self, task: asyncio.Task[None]) -> BaseException | None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            _LOG.error("a task ended unexpectedly: %s", task.get_name(), exc_info=error)
+            self.parts.metrics.task_failed()
+        return error
+
     def _ended(
         self,
         task: asyncio.Task[None],
@@ -217,10 +252,7 @@ class Driver:
         attempting: tuple[Framework, QueuedPodInfo] | None,
     ) -> None:
         self.tasks.discard(task)
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            _LOG.error("a task ended unexpectedly: %s", task.get_name(), exc_info=error)
-            self.parts.metrics.task_failed()
+        error = self._note_failure(task)
         if attempting is None:
             return
         pod = attempting[1].pod
@@ -250,11 +282,13 @@ class Driver:
             clock=parts.clock,
             writer=parts.writer,
             spawn=self._spawner(),
+            spawn_patch=self._spawn_patch,
             registry=parts.make_registry(),
             metrics=parts.metrics,
             queue_metrics=parts.metrics,
             tie_break=parts.tie_break,
             keep_rankings=parts.keep_rankings,
+            repeat_conditions_after_s=_REPEAT_CONDITIONS_S,
             seed=parts.seed,
             on_ready=self._wake,
             transport=transport,
@@ -278,10 +312,22 @@ class Driver:
         self._inherited = {pod.uid: pod for pod in new.cluster.assumed_pods()}
         for waiting in list(old.waiting_pods):
             waiting.reject("", "the scheduler's configuration was reloaded")
-        retiring = self.loop.create_task(_retire(old, old_transport, list(self.tasks)))
+        self._retired.append(old)
+        retiring = self.loop.create_task(self._retire(old, old_transport, list(self.tasks)))
         self._retiring.add(retiring)
         retiring.add_done_callback(self._retiring.discard)
         self._wake()
+
+    async def _retire(
+        self, old: LiveScheduler, transport: Transport | None, bindings: list[asyncio.Task[None]]
+    ) -> None:
+        """Close the plugins of an earlier configuration once nothing of theirs is under way."""
+        if bindings:
+            await asyncio.wait(bindings)
+        self._retired.remove(old)
+        old.close()
+        if isinstance(transport, HttpTransport):
+            transport.close()
 
     def _transport_close(self) -> None:
         if isinstance(self._transport, HttpTransport):
@@ -293,17 +339,6 @@ def _what(obj: KubeObject) -> str:
     if isinstance(obj, Pod):
         return Resource.ASSIGNED_POD.value if obj.node_name else Resource.UNSCHEDULABLE_POD.value
     return type(obj).__name__
-
-
-async def _retire(
-    old: Scheduler, transport: Transport | None, bindings: list[asyncio.Task[None]]
-) -> None:
-    """Close the plugins of an earlier configuration once nothing of theirs is under way."""
-    if bindings:
-        await asyncio.wait(bindings)
-    old.close()
-    if isinstance(transport, HttpTransport):
-        transport.close()
 
 
 def inherit(old: Scheduler, new: Scheduler) -> None:

@@ -1,7 +1,8 @@
 """Events: what users read in `kubectl describe`, written when there is nothing better to do.
 
 Nobody waits for an Event. They stand in a line of their own and are written by a few senders, after the
-binds if there are any; when the line is full, further ones are dropped and counted.
+binds if there are any. When the line is full, the oldest repetition in it is dropped, or the oldest Event if
+there is none; what is dropped is counted.
 
 Equal ones become a series, which the API server hears of when it begins, now and then, and when it ends:
 
@@ -16,6 +17,7 @@ import asyncio
 import logging
 import random
 import socket
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,7 +32,8 @@ from mooring.framework.clock import Clock, sleep
 from mooring.live.bind_traffic import BindTraffic
 from mooring.live.client import JSON, STRATEGIC_MERGE_PATCH, ApiClient
 from mooring.live.leader_election import LEASE_API, Lease
-from mooring.live.rate_limit import Priority
+from mooring.live.line import Priority
+from mooring.live.write_metrics import KINDS, WriteMetrics
 from mooring.objects.pod import Pod
 
 _LOG = logging.getLogger(__name__)
@@ -51,6 +54,8 @@ FINISH_AFTER_S = 6 * 60.0
 #: How often, and how long after each other, one is sent to an API server that does not answer.
 _MOST_TRIES = 12
 _PAUSE_S = 10.0
+
+_KIND = KINDS[Priority.EVENT]
 
 _LONGEST_INSTANCE = 128
 _API = "events.k8s.io/v1"
@@ -83,7 +88,8 @@ class _Record:
     #: How often it happened, and how often the API server knows.
     count: int = 1
     count_written: int = 0
-    waiting: bool = False
+    #: Since when it stands in line; None if it does not.
+    waits_since: float | None = None
 
     @property
     def namespace(self) -> str:
@@ -102,13 +108,23 @@ class EventRecorder:
         rng: random.Random,
         host: str | None = None,
         most_waiting: int = MOST_WAITING,
+        metrics: WriteMetrics | None = None,
     ) -> None:
         self._client = client
         self._traffic = traffic
         self._clock = clock
         self._rng = rng
         self._host = host or socket.gethostname()
-        self._line: asyncio.Queue[_Record] = asyncio.Queue(most_waiting)
+        self._most_waiting = most_waiting
+        self._metrics = metrics or WriteMetrics()
+        #: Those that wait: to be written, and to have their count brought up to date.
+        self._first: deque[_Record] = deque()
+        self._repeated: deque[_Record] = deque()
+        self._under_way = 0
+        #: Set while there is something for the senders to do, and while there is nothing at all to do.
+        self._has_work = asyncio.Event()
+        self.idle = asyncio.Event()
+        self.idle.set()
         #: In the order in which they came.
         self._known: dict[_Key, _Record] = {}
         self._last_suffix = 0
@@ -156,9 +172,9 @@ class EventRecorder:
         self._in_a_hurry = True
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                await self._line.join()
-        left = self._line.qsize()
-        self.dropped += left
+                await self.idle.wait()
+        left = len(self._first) + len(self._repeated)
+        self._drop(left)
         return left
 
     def _begin(self, key: _Key, note: str) -> None:
@@ -166,23 +182,34 @@ class EventRecorder:
         # Time makes a name unique, if there is only one at a time.
         self._last_suffix = max(self._last_suffix + 1, int(now * 1e9))
         name = f"{key[4].name}.{self._last_suffix:x}"
-        record = _Record(key, name, note, now, now)
-        if not self._enqueue(record):
-            return
-        self._known[key] = record
+        record = self._known[key] = _Record(key, name, note, now, now)
+        self._enqueue(record)
         if len(self._known) > MOST_KNOWN:
             self._forget(next(iter(self._known.values())))
 
-    def _enqueue(self, record: _Record) -> bool:
-        if record.waiting:
-            return True
-        try:
-            self._line.put_nowait(record)
-        except asyncio.QueueFull:
-            self.dropped += 1
-            return False
-        record.waiting = True
-        return True
+    def _enqueue(self, record: _Record) -> None:
+        if record.waits_since is not None:
+            return
+        if len(self._first) + len(self._repeated) >= self._most_waiting:
+            self._drop_oldest()
+        record.waits_since = self._clock.now()
+        (self._repeated if record.count_written else self._first).append(record)
+        self._metrics.write_waits(_KIND, 1)
+        self._has_work.set()
+        self.idle.clear()
+
+    def _drop_oldest(self) -> None:
+        record = (self._repeated or self._first).popleft()
+        record.waits_since = None
+        self._metrics.write_waits(_KIND, -1)
+        if not record.count_written and self._known.get(record.event_key) is record:
+            # The next one like it is the first again.
+            del self._known[record.event_key]
+        self._drop()
+
+    def _drop(self, count: int = 1) -> None:
+        self.dropped += count
+        self._metrics.write_dropped(_KIND, count)
 
     def _forget(self, record: _Record) -> None:
         del self._known[record.event_key]
@@ -211,21 +238,44 @@ class EventRecorder:
 
     async def _send_all(self) -> None:
         while True:
-            record = await self._line.get()
+            await self._has_work.wait()
+            if not self._in_a_hurry:
+                await self._traffic.quiet(PATIENCE_S)
+            record = self._take()
+            if record is None:
+                continue
             try:
-                if not self._in_a_hurry:
-                    await self._traffic.quiet(PATIENCE_S)
-                record.waiting = False
                 await self._send(record)
             except asyncio.CancelledError:
-                self.dropped += 1
+                self._drop()
                 raise
             except Exception:
                 # Whatever it is, the other Events are not to suffer.
-                self.dropped += 1
+                self._drop()
                 _LOG.exception("an Event for %s is dropped", record.event_key[4].name)
             finally:
-                self._line.task_done()
+                self._under_way -= 1
+                self._update_idle()
+
+    def _take(self) -> _Record | None:
+        """The one to send now, which is then under way."""
+        line = self._first or self._repeated
+        if not line:
+            return None
+        record = line.popleft()
+        self._under_way += 1
+        self._update_idle()
+        self._metrics.write_waits(_KIND, -1)
+        if record.waits_since is not None:
+            self._metrics.write_waited(_KIND, max(0.0, self._clock.now() - record.waits_since))
+        record.waits_since = None
+        return record
+
+    def _update_idle(self) -> None:
+        if not self._first and not self._repeated:
+            self._has_work.clear()
+            if not self._under_way:
+                self.idle.set()
 
     async def _send(self, record: _Record) -> None:
         """However it ends, it ends here."""
@@ -246,7 +296,7 @@ class EventRecorder:
                 problem = str(error)
                 break
             await sleep(self._clock, _PAUSE_S * (1.0 + self._rng.random()))
-        self.dropped += 1
+        self._drop()
         _LOG.warning("an Event for %s is dropped: %s", record.event_key[4].name, problem)
 
     async def _write(self, record: _Record, count: int) -> None:

@@ -11,14 +11,13 @@ import asyncio
 import socket
 import ssl
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from typing import Any
 from urllib.parse import urlsplit
 
 import httptools
 
 from mooring.errors import Unanswered
-from mooring.live.rate_limit import Priority
+from mooring.live.line import Line, Priority
 
 CONNECT_TIMEOUT_S = 10.0
 
@@ -61,9 +60,8 @@ class Lane:
         self._open: set[_Connection] = set()
         #: Connections that are open or about to be.
         self._places_taken = 0
-        #: (priority, number in line, given a connection, or None for the right to open one).
-        self._line: list[tuple[Priority, int, asyncio.Future[_Connection | None]]] = []
-        self._arrivals = 0
+        #: Each is given a connection, or None for the right to open one.
+        self._line: Line[_Connection | None] = Line()
         self._closed = False
 
     async def send(
@@ -91,9 +89,7 @@ class Lane:
         if self._places_taken < MOST_CONNECTIONS:
             self._places_taken += 1
             return await self._connect()
-        turn: asyncio.Future[_Connection | None] = asyncio.get_running_loop().create_future()
-        self._arrivals += 1
-        heappush(self._line, (priority, self._arrivals, turn))
+        turn = self._line.join(priority)
         try:
             connection = await turn
         except asyncio.CancelledError:
@@ -128,12 +124,11 @@ class Lane:
 
     def _hand_on(self, given: _Connection | None) -> bool:
         """Whether somebody was waiting for it."""
-        while self._line:
-            _, _, turn = heappop(self._line)
-            if not turn.done():
-                turn.set_result(given)
-                return True
-        return False
+        turn = self._line.next()
+        if turn is None:
+            return False
+        turn.set_result(given)
+        return True
 
     async def _connect(self) -> _Connection:
         """In a place that was taken for it; the place is left if this fails."""

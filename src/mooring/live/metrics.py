@@ -17,7 +17,9 @@ from prometheus_client.metrics_core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from mooring.framework.metrics import Metrics
+from mooring.live import write_metrics
 from mooring.live.accumulators import Counter, Gauge, Histogram, exponential
+from mooring.live.write_metrics import WriteMetrics
 from mooring.queue import metrics as queue_metrics
 from mooring.queue.metrics import QueueMetrics
 from mooring.queue.scheduling_queue import QueueCounts
@@ -42,7 +44,7 @@ class CacheSizes:
     assumed_pods: int
 
 
-class LiveMetrics(Metrics, QueueMetrics):
+class LiveMetrics(Metrics, QueueMetrics, WriteMetrics):
     """What the framework, the queue and the driver report, kept for `/metrics`."""
 
     def __init__(self, timer: Callable[[], float] = time.perf_counter) -> None:
@@ -159,10 +161,29 @@ class LiveMetrics(Metrics, QueueMetrics):
                 "name",
             )
         )
-        self._dropped_events = self._kept(
+        self._writes_waiting = self._kept(
+            Gauge("mooring_writes_waiting", "Writes that wait to be sent, by kind.", "kind")
+        )
+        self._write_wait_s = self._kept(
+            Histogram(
+                "mooring_write_wait_seconds",
+                "How long writes waited before they were sent, by kind.",
+                exponential(0.001, 2, 18),
+                "kind",
+            )
+        )
+        self._superseded = self._kept(
             Counter(
-                "mooring_dropped_events_total",
-                "Events that were not written: too many waited, or the API server took none.",
+                "mooring_writes_superseded_total",
+                "Writes that were not sent, as a newer one, a bind or the end of the pod came first.",
+                "kind",
+            )
+        )
+        self._dropped = self._kept(
+            Counter(
+                "mooring_writes_dropped_total",
+                "Writes that were not made: too many waited, or the API server did not take them.",
+                "kind",
             )
         )
         self._crashes = self._kept(
@@ -176,7 +197,8 @@ class LiveMetrics(Metrics, QueueMetrics):
                 "mooring_config_reloads_total", "Attempts to reload the configuration.", "result"
             )
         )
-        self._dropped = 0
+        for kind in write_metrics.KINDS.values():
+            self._writes_waiting.set(0, kind)
         for queue in ("active", "backoff", "unschedulable", "gated"):
             self._pending.set(0, queue)
 
@@ -235,6 +257,21 @@ class LiveMetrics(Metrics, QueueMetrics):
     def pre_enqueue_plugin_duration(self, plugin: str, status: str, seconds: float) -> None:
         self._plugin_s.observe(seconds, plugin, "PreEnqueue", status)
 
+    # live.write_metrics.WriteMetrics
+
+    def write_waits(self, kind: str, change: int) -> None:
+        self._writes_waiting.add(change, kind)
+
+    def write_waited(self, kind: str, seconds: float) -> None:
+        self._write_wait_s.observe(seconds, kind)
+
+    def write_superseded(self, kind: str) -> None:
+        self._superseded.add(1, kind)
+
+    def write_dropped(self, kind: str, count: int = 1) -> None:
+        if count:
+            self._dropped.add(count, kind)
+
     # What the driver reports
 
     def event_handled(self, event: str, seconds: float) -> None:
@@ -265,10 +302,6 @@ class LiveMetrics(Metrics, QueueMetrics):
 
     def leading(self, lease: str, leads: bool) -> None:
         self._leader.set(int(leads), lease)
-
-    def dropped_events(self, total: int) -> None:
-        self._dropped_events.add(max(0, total - self._dropped))
-        self._dropped = max(total, self._dropped)
 
     def task_failed(self) -> None:
         self._crashes.add(1)

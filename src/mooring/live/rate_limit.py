@@ -1,30 +1,20 @@
 """How many requests a second mooring makes at most: `clientConnection.qps` and `burst`.
 
-A bucket of `burst` tokens that `qps` tokens a second flow into; a request takes one, or waits in line. Among
-those that wait, binds go before all else and Events after it; equals go in the order they came.
+A bucket of `burst` tokens that `qps` tokens a second flow into; a request takes one, or waits in a `Line`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from enum import IntEnum
-from heapq import heappop, heappush
 
 from mooring.config.types import ClientConnectionConfiguration
 from mooring.framework.clock import Clock, Timer
+from mooring.live.line import Line, Priority
 
 #: Sums of small shares fall short of a whole token by a hair.
 _WHOLE = 1.0 - 1e-6
 #: No alarm is set earlier than a clock can tell.
 _GRAIN_S = 0.0005
-
-
-class Priority(IntEnum):
-    """Whose turn it is; the lower goes first."""
-
-    BIND = 0
-    NORMAL = 1
-    EVENT = 2
 
 
 class RateLimiter:
@@ -37,9 +27,8 @@ class RateLimiter:
         self._clock = clock
         self._tokens = float(self._burst)
         self._counted_at = clock.now()
-        #: (priority, number in line, woken once a token has been taken for it).
-        self._line: list[tuple[Priority, int, asyncio.Future[None]]] = []
-        self._arrivals = 0
+        #: Each is resolved once a token has been taken for it.
+        self._line: Line[None] = Line()
         self._timer: Timer | None = None
 
     async def take(self, priority: Priority = Priority.NORMAL) -> None:
@@ -48,27 +37,27 @@ class RateLimiter:
         if not self._line and self._tokens >= _WHOLE:
             self._tokens -= 1.0
             return
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._arrivals += 1
-        heappush(self._line, (priority, self._arrivals, turn))
+        turn = self._line.join(priority)
         self._serve()
         try:
             await turn
         except asyncio.CancelledError:
             if not turn.cancelled():
-                # Called up and called off at once: the next one may have the token.
-                self._tokens += 1.0
-                self._serve()
+                # The request got a token and was cancelled at once.
+                self.give_back()
             raise
 
+    def give_back(self) -> None:
+        """A request that took a token is not made: the next one may have it."""
+        self._tokens = min(float(self._burst), self._tokens + 1.0)
+        self._serve()
+
     def _serve(self) -> None:
-        """Call up all that there are tokens for, and set the alarm for the next token."""
+        """Give tokens to those that wait, and set a timer for the next token."""
         self._refill()
-        while self._line and (self._line[0][2].done() or self._tokens >= _WHOLE):
-            _, _, turn = heappop(self._line)
-            if not turn.done():
-                self._tokens -= 1.0
-                turn.set_result(None)
+        while self._tokens >= _WHOLE and (turn := self._line.next()) is not None:
+            self._tokens -= 1.0
+            turn.set_result(None)
         if self._line and self._timer is None:
             missing_s = (1.0 - self._tokens) / self._qps
             self._timer = self._clock.call_later(max(missing_s, _GRAIN_S), self._alarm)

@@ -142,6 +142,7 @@ class Runner:
                 self._config.client_connection,
                 self._clock,
                 may_write=self._may_write,
+                metrics=self._metrics,
             )
         )
         self._session = session
@@ -168,7 +169,7 @@ class Runner:
         _LOG.info(
             "scheduling", extra={"profiles": [p.scheduler_name for p in self._config.profiles]}
         )
-        await self._look_after(session)
+        await self._look_after()
 
     async def _reach(self, connection: Connection) -> None:
         """Return once the API server answers; until then, say so."""
@@ -213,11 +214,10 @@ class Runner:
             lease = election.elector.lease
             session.record_election(lease, told, self._config.profiles[0].scheduler_name)
 
-    async def _look_after(self, session: Session) -> None:
+    async def _look_after(self) -> None:
         """What is looked at every few seconds while pods are scheduled."""
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
-            self._metrics.dropped_events(session.dropped_events)
             election = self._election
             if election is not None and election.failure is not None:
                 self._end(Outcome.LEASE_LOST)
@@ -233,13 +233,18 @@ class Runner:
             driver.stop()
             drain_s = self._options.drain_s if outcome is Outcome.STOPPED else 0.0
             left = await driver.drain(drain_s)
-            if left:
-                _LOG.warning("%d bindings were still under way and were given up", left)
+            if left.bindings:
+                _LOG.warning("%d bindings were under way and were given up", left.bindings)
+            if left.others:
+                _LOG.warning("%d preemptions were under way and were given up", left.others)
         if session is not None:
             if outcome is Outcome.STOPPED:
                 self._tell_of_election(session, "stopped leading")
-            await session.stop(flush_s=_FLUSH_S if outcome is Outcome.STOPPED else 0.0)
-            self._metrics.dropped_events(session.dropped_events)
+            dropped = await session.stop(flush_s=_FLUSH_S if outcome is Outcome.STOPPED else 0.0)
+            if any(dropped):
+                _LOG.warning(
+                    "%d status patches and %d Events were not written and are dropped", *dropped
+                )
         if self._election is not None:
             deadline_s = self._config.leader_election.renew_deadline.seconds
             await asyncio.to_thread(self._election.stop, deadline_s + 1.0)

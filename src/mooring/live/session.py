@@ -8,6 +8,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from mooring.config.types import ClientConnectionConfiguration
 from mooring.framework.clock import Clock
@@ -19,8 +20,11 @@ from mooring.live.leader_election import Lease
 from mooring.live.outage import Outage
 from mooring.live.rate_limit import limiter_of
 from mooring.live.reflector import Reflector, Watcher
-from mooring.live.resources import ApiResource
+from mooring.live.write_metrics import WriteMetrics
 from mooring.live.writer import LiveWriter
+from mooring.objects.kinds import Kind
+from mooring.objects.meta import KubeObject
+from mooring.objects.pod import Pod
 
 _LOG = logging.getLogger(__name__)
 
@@ -35,6 +39,13 @@ def connector(kubeconfig: Path | None, context: str | None) -> Callable[[], Awai
         return await connect(kubeconfig, context)
 
     return make
+
+
+class Unwritten(NamedTuple):
+    """How many writes were dropped at the end."""
+
+    status_patches: int
+    events: int
 
 
 class Session:
@@ -55,34 +66,30 @@ class Session:
         self._client = client
         self._clock = clock
         self._random = rng
-        self._reflectors: dict[ApiResource, Reflector] = {}
+        self._reflectors: dict[Kind, Reflector] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-
-    @property
-    def dropped_events(self) -> int:
-        return self._recorder.dropped
 
     def watch(
         self,
-        resources: Iterable[ApiResource],
+        kinds: Iterable[Kind],
         watcher: Watcher,
         on_failure: Callable[[str], None],
     ) -> None:
         """Watch these kinds too; those that are watched already go on as they are."""
         if not self._tasks:
             self._run(self._recorder.run(), "writing Events", on_failure)
-        for resource in resources:
-            if resource in self._reflectors:
+        for kind in kinds:
+            if kind in self._reflectors:
                 continue
-            reflector = self._reflectors[resource] = Reflector(
+            reflector = self._reflectors[kind] = Reflector(
                 self._client,
-                resource,
-                watcher,
+                kind,
+                _WithWriter(watcher, self.writer),
                 clock=self._clock,
                 rng=self._random,
                 outage=self._outage,
             )
-            self._run(reflector.run(), f"watch {resource.plural}", on_failure)
+            self._run(reflector.run(), f"watch {kind.plural}", on_failure)
 
     def record_election(self, lease: Lease, what: str, controller: str) -> None:
         self._recorder.record_election(lease, what, controller)
@@ -92,14 +99,15 @@ class Session:
         for reflector in list(self._reflectors.values()):
             await reflector.synced.wait()
 
-    async def stop(self, *, flush_s: float = 0.0) -> None:
+    async def stop(self, *, flush_s: float = 0.0) -> Unwritten:
         """End all watches, after writing the Events that wait for so long at most."""
-        if self._tasks and (left := await self._recorder.flush(flush_s)):
-            _LOG.warning("%d Events were not written", left)
+        events = await self._recorder.flush(flush_s) if self._tasks else 0
+        status_patches = await self.writer.close()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        return Unwritten(status_patches, events)
 
     def _run(self, work: Awaitable[None], name: str, on_failure: Callable[[str], None]) -> None:
         """A watch goes on whatever happens; if one ends all the same, what is known goes stale."""
@@ -116,6 +124,21 @@ class Session:
         task.add_done_callback(ended)
 
 
+class _WithWriter:
+    """Passes on what happens, and tells the writer of pods that are gone."""
+
+    def __init__(self, watcher: Watcher, writer: LiveWriter) -> None:
+        self._writer = writer
+        self.added = watcher.added
+        self.updated = watcher.updated
+        self._deleted = watcher.deleted
+
+    def deleted(self, obj: KubeObject) -> None:
+        if isinstance(obj, Pod):
+            self._writer.pod_gone(obj.uid)
+        self._deleted(obj)
+
+
 @asynccontextmanager
 async def open_session(
     connection: Connection,
@@ -123,6 +146,7 @@ async def open_session(
     clock: Clock,
     *,
     may_write: Callable[[], bool] = always,
+    metrics: WriteMetrics | None = None,
 ) -> AsyncIterator[Session]:
     """Two clients, each with the limits of the configuration: one for Events, one for all else."""
     rng = random.Random()
@@ -131,8 +155,10 @@ async def open_session(
         ApiClient(connection, limiter_of(settings, clock), clock=clock) as event_client,
     ):
         traffic = BindTraffic(clock)
-        recorder = EventRecorder(event_client, traffic, clock=clock, rng=rng)
-        writer = LiveWriter(client, recorder, traffic, clock=clock, rng=rng, may_write=may_write)
+        recorder = EventRecorder(event_client, traffic, clock=clock, rng=rng, metrics=metrics)
+        writer = LiveWriter(
+            client, recorder, traffic, clock=clock, rng=rng, may_write=may_write, metrics=metrics
+        )
         outage = Outage(connection.server, clock)
         session = Session(client, writer, recorder, clock, rng, outage)
         try:

@@ -1,7 +1,8 @@
 """The scheduler's writes, made to a real API server.
 
 A bind is the one write that must not be made twice nor be believed undone when it was done: an answer that
-was lost is asked for until there is one, and meanwhile the pod keeps its place.
+was lost is asked for until there is one, and meanwhile the pod keeps its place. What is said about a pod's
+status is written by `StatusPatches`.
 """
 
 from __future__ import annotations
@@ -12,13 +13,11 @@ import logging
 import random
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from mooring.errors import (
-    ApiError,
     Conflict,
     Forbidden,
     NotFound,
@@ -30,22 +29,21 @@ from mooring.errors import (
 from mooring.framework.api import Event, PodStatusPatch
 from mooring.framework.clock import Clock, sleep
 from mooring.live.bind_traffic import BindTraffic
-from mooring.live.client import JSON, MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiClient, always
+from mooring.live.client import JSON, MERGE_PATCH, ApiClient, always
 from mooring.live.decoding import decode_object
 from mooring.live.event_recorder import EventRecorder
-from mooring.live.rate_limit import Priority
-from mooring.live.resources import CLAIMS, PODS, VOLUMES, ApiResource
+from mooring.live.line import Priority
+from mooring.live.resources import PODS
+from mooring.live.status_patches import StatusPatches
+from mooring.live.write_metrics import KINDS, WriteMetrics
+from mooring.objects.kinds import KIND_OF, Kind
 from mooring.objects.meta import KubeObject
-from mooring.objects.pod import Pod, PodCondition
-from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
+from mooring.objects.pod import Pod
+from mooring.objects.storage import PersistentVolume
 
 _LOG = logging.getLogger(__name__)
 
-#: The pauses between the four tries of a status patch, and how much longer they are by chance.
-_PATCH_PAUSES_S = (0.01, 0.05, 0.25)
-_PATCH_JITTER = 0.1
-#: What is worth another try, beside conflicts and a server that cannot be reached.
-_TRANSIENT = frozenset((500, 503))
+K = TypeVar("K", bound=KubeObject)
 
 #: The pauses between two looks at whether a bind was made: the first, and the longest.
 _FIRST_LOOK_S = 0.1
@@ -69,6 +67,7 @@ class LiveWriter:
         clock: Clock,
         rng: random.Random,
         may_write: Callable[[], bool] = always,
+        metrics: WriteMetrics | None = None,
     ) -> None:
         self._client = client
         self._recorder = recorder
@@ -76,28 +75,50 @@ class LiveWriter:
         self._clock = clock
         self._rng = rng
         self._may_write = may_write
-        #: The last status patch under way for each pod, by UID; done when it has ended.
-        self._patches: dict[str, asyncio.Future[None]] = {}
+        self._metrics = metrics or WriteMetrics()
+        self._patches = StatusPatches(
+            client, clock=clock, rng=rng, may_write=may_write, metrics=metrics
+        )
+        #: UID → the deletion of a pod, until the API server shows that it is gone.
+        self._deleting: dict[str, asyncio.Future[None]] = {}
+        #: UID → whether the pod is gone, for each pod whose bind waits or is under way.
+        self._binding: dict[str, bool] = {}
+
+    def pod_gone(self, uid: str) -> None:
+        """The API server has shown that the pod is gone, and nothing more is written to it."""
+        self._patches.forget(uid)
+        self._deleting.pop(uid, None)
+        if uid in self._binding:
+            self._binding[uid] = True
+
+    async def close(self) -> int:
+        """Write no more to any pod's status; how many patches are dropped."""
+        return await self._patches.close()
 
     # Binding
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         """Raises Conflict if the pod has another node, NotFound if it is gone."""
-        if pod.uid in self._patches:
-            # Or a bound pod might be told that it fits nowhere.
-            await asyncio.wait((self._patches[pod.uid],))
-        with self._traffic:
-            try:
-                await self._post_binding(pod, node_name)
-            except Unanswered as error:
-                if not error.maybe_done:
-                    raise
+        self._binding[pod.uid] = False
+        try:
+            await self._patches.settle(pod.uid)
+            with self._traffic:
+                await self._bind(pod, node_name)
+        finally:
+            del self._binding[pod.uid]
+
+    async def _bind(self, pod: Pod, node_name: str) -> None:
+        try:
+            await self._post_binding(pod, node_name)
+        except Unanswered as error:
+            if not error.maybe_done:
+                raise
+            await self._settle(pod, node_name)
+        except ServerUnavailable as error:
+            if error.status == _GATEWAY_TIMEOUT:
                 await self._settle(pod, node_name)
-            except ServerUnavailable as error:
-                if error.status == _GATEWAY_TIMEOUT:
-                    await self._settle(pod, node_name)
-                elif not await self._was_bound(pod, node_name):
-                    raise
+            elif not await self._was_bound(pod, node_name):
+                raise
 
     async def _post_binding(self, pod: Pod, node_name: str) -> None:
         meta = pod.metadata
@@ -108,7 +129,13 @@ class LiveWriter:
             "target": {"kind": "Node", "name": node_name},
         }
         path = f"{_path(PODS, pod)}/binding"
-        await self._send("POST", path, binding, priority=Priority.BIND)
+
+        def may_bind() -> bool:
+            if self._binding.get(meta.uid):
+                raise NotFound(f'pods "{meta.name}" not found: it is gone', status=404)
+            return self._may_write()
+
+        await self._send("POST", path, binding, priority=Priority.BIND, may_send=may_bind)
 
     async def _settle(self, pod: Pod, node_name: str) -> None:
         """Whether the pod was bound is not known: find out, and bind it if it was not.
@@ -153,88 +180,52 @@ class LiveWriter:
     # Other writes
 
     async def patch_pod_status(self, pod: Pod, patch: PodStatusPatch) -> None:
-        """Patches of one pod arrive in the order in which they were made.
-
-        Else the nomination that an attempt takes back might undo that of the attempt after it.
-        """
-        before = self._patches.get(pod.uid)
-        ended = self._patches[pod.uid] = asyncio.get_running_loop().create_future()
-        try:
-            if before is not None:
-                await asyncio.wait((before,))
-            await self._patch_status(pod, patch)
-        finally:
-            ended.set_result(None)
-            if self._patches[pod.uid] is ended:
-                del self._patches[pod.uid]
-
-    async def _patch_status(self, pod: Pod, patch: PodStatusPatch) -> None:
-        status: dict[str, Any] = {}
-        if patch.condition is not None:
-            status["conditions"] = [self._condition(pod, patch.condition)]
-        if patch.nominated_node_name is not None:
-            status["nominatedNodeName"] = patch.nominated_node_name or None
-        # With its UID, so that a pod that has come under the same name is left alone.
-        document = {"metadata": {"uid": pod.uid}, "status": status}
-        path = f"{_path(PODS, pod)}/status"
-        for pause_s in _PATCH_PAUSES_S:
-            try:
-                await self._send("PATCH", path, document, STRATEGIC_MERGE_PATCH)
-                return
-            except (Conflict, ServerUnavailable) as error:
-                if not _worth_another_try(error):
-                    raise
-            await sleep(self._clock, pause_s * (1.0 + _PATCH_JITTER * self._rng.random()))
-        await self._send("PATCH", path, document, STRATEGIC_MERGE_PATCH)
-
-    def _condition(self, pod: Pod, condition: PodCondition) -> dict[str, Any]:
-        """Fields that are not named stay as they are, so the time is named only when it changes."""
-        document: dict[str, Any] = {
-            "type": condition.type,
-            "status": condition.status,
-            "reason": condition.reason,
-            "message": condition.message,
-        }
-        if condition.observed_generation:
-            document["observedGeneration"] = condition.observed_generation
-        known = pod.condition(condition.type)
-        if known is None or known.status != condition.status:
-            document["lastTransitionTime"] = _timestamp(self._clock.now())
-        return document
+        """Return when it is written, or when something newer has taken its place."""
+        await self._patches.patch(pod, patch)
 
     async def delete_pod(self, pod: Pod) -> None:
-        """Raises NotFound if it is gone, also if another pod has come under its name."""
+        """Raises NotFound if it is gone, also if another pod has come under its name.
+
+        A pod that is being deleted is not deleted again: whoever asks gets the first one's answer.
+        """
+        deletion = self._deleting.get(pod.uid)
+        if deletion is None:
+            deletion = self._deleting[pod.uid] = asyncio.ensure_future(self._delete(pod))
+            deletion.add_done_callback(lambda done: self._deleted(pod.uid, done))
+        await asyncio.shield(deletion)
+
+    def _deleted(self, uid: str, deletion: asyncio.Future[None]) -> None:
+        """One that failed may be tried again; one that succeeded is remembered until it shows."""
+        if deletion.cancelled() or deletion.exception() is not None:
+            self._deleting.pop(uid, None)
+
+    async def _delete(self, pod: Pod) -> None:
         options = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "preconditions": {"uid": pod.uid},
         }
         try:
-            await self._send("DELETE", _path(PODS, pod), options)
+            await self._send("DELETE", _path(PODS, pod), options, priority=Priority.EVICTION)
         except Conflict as error:
             raise NotFound(str(error), status=error.status, reason=error.reason) from error
 
-    async def update_volume(self, volume: PersistentVolume) -> PersistentVolume:
-        """Writes the claim it is for and its annotations: nothing else of a volume is ours to change."""
-        changes = _annotated(volume)
-        if volume.spec.claim_ref is not None:
-            changes["spec"] = {"claimRef": volume.spec.claim_ref}
-        stored = await self._merge(VOLUMES, volume, changes)
-        assert isinstance(stored, PersistentVolume)
-        return stored
+    async def update_object(self, obj: K) -> K:
+        """Writes the annotations, and the claim of a volume: nothing else is ours to change.
 
-    async def update_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """Writes its annotations: nothing else of a claim is ours to change."""
-        stored = await self._merge(CLAIMS, claim, _annotated(claim))
-        assert isinstance(stored, PersistentVolumeClaim)
+        A patch and not an update, because our objects have only the fields that mooring reads.
+        """
+        changes = _annotated(obj)
+        if isinstance(obj, PersistentVolume) and obj.spec.claim_ref is not None:
+            changes["spec"] = {"claimRef": obj.spec.claim_ref}
+        kind = KIND_OF[type(obj)]
+        # A bind waits for it.
+        text = await self._send(
+            "PATCH", _path(kind, obj), changes, MERGE_PATCH, priority=Priority.BIND
+        )
+        stored = decode_object(text, kind)
+        assert isinstance(stored, type(obj))
         return stored
-
-    async def _merge(
-        self, resource: ApiResource, obj: KubeObject, changes: Mapping[str, Any]
-    ) -> KubeObject:
-        """A patch and not an update: our objects have only the fields that mooring reads."""
-        text = await self._send("PATCH", _path(resource, obj), changes, MERGE_PATCH)
-        return decode_object(text, resource)
 
     def record_event(self, event: Event) -> None:
         self._recorder.record(event)
@@ -246,24 +237,39 @@ class LiveWriter:
         document: Mapping[str, Any],
         content_type: str = JSON,
         *,
-        priority: Priority = Priority.NORMAL,
+        priority: Priority,
+        may_send: Callable[[], bool] | None = None,
     ) -> bytes:
-        return await self._client.request(
-            method,
-            path,
-            body=msgspec.json.encode(document),
-            content_type=content_type,
-            priority=priority,
-            may_send=self._may_write,
-        )
+        kind, asked_at = KINDS[priority], self._clock.now()
+        waits = True
+
+        def waits_no_more() -> None:
+            nonlocal waits
+            if waits:
+                waits = False
+                self._metrics.write_waits(kind, -1)
+                self._metrics.write_waited(kind, max(0.0, self._clock.now() - asked_at))
+
+        def may_send_now() -> bool:
+            waits_no_more()
+            return (may_send or self._may_write)()
+
+        self._metrics.write_waits(kind, 1)
+        try:
+            return await self._client.request(
+                method,
+                path,
+                body=msgspec.json.encode(document),
+                content_type=content_type,
+                priority=priority,
+                may_send=may_send_now,
+            )
+        finally:
+            waits_no_more()
 
 
-def _path(resource: ApiResource, obj: KubeObject) -> str:
-    return resource.path_of(obj.namespace, obj.name)
-
-
-def _worth_another_try(error: ApiError) -> bool:
-    return isinstance(error, Conflict | Unanswered) or error.status in _TRANSIENT
+def _path(kind: Kind, obj: KubeObject) -> str:
+    return kind.path_of(obj.namespace, obj.name)
 
 
 def _annotated(obj: KubeObject) -> dict[str, Any]:
@@ -276,7 +282,3 @@ def _annotated(obj: KubeObject) -> dict[str, Any]:
             "annotations": meta.annotations,
         }
     }
-
-
-def _timestamp(now_s: float) -> str:
-    return datetime.fromtimestamp(now_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -28,6 +28,8 @@ _PRE_FILTER = "PreFilterNodePorts"
 
 class NodePorts:
     name = "NodePorts"
+    #: See `framework.usage_columns`.
+    reads_usage_columns = True
 
     def pre_filter(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> Status:
         if not pod.host_ports:

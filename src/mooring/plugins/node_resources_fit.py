@@ -84,6 +84,8 @@ class _Demands:
 
 class NodeResourcesFit:
     name = "NodeResourcesFit"
+    #: See `framework.usage_columns`.
+    reads_usage_columns = True
 
     def __init__(self, args: NodeResourcesFitArgs | None, handle: Handle) -> None:
         args = args or NodeResourcesFitArgs()

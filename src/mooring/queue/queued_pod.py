@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from mooring.framework.events import ClusterEvent
@@ -37,8 +36,8 @@ class QueuedPodInfo:
     #: Whether its last move was for having waited too long, and when that last happened.
     was_flushed: bool = False
     flush_timestamp: float | None = None
-    #: Equal for pods that get equal verdicts and scores; None if that cannot be told.
-    signature: Hashable | None = None
+    #: Equal for pods that are alike to every plugin; None if that cannot be told.
+    pod_class: int | None = None
 
     @property
     def key(self) -> str:

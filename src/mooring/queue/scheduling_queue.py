@@ -21,6 +21,8 @@ The life of a pod in the queue; ▣ is PreEnqueue, from which a pod goes to unsc
          │ unschedulable │◀────────────────────────────────────────────────────┘
          └───────────────┘
 
+Pods that are alike wait together, and one of them is tried for all: see `representatives`.
+
 A pod that is to be tried again goes to backoff while its backoff lasts, and to active if that is
 over, if the event is one that a pending plugin waits for, or if it is activated. Pods are known by
 `namespace/name` while they wait, and by UID in flight and when nominated, as in the reference.
@@ -34,7 +36,7 @@ was a PreEnqueue, or tried again, if it was a hint. Only a QueueSort is trusted 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from mooring.framework.clock import Clock
@@ -52,6 +54,7 @@ from mooring.queue.in_flight import InFlight
 from mooring.queue.metrics import BACKOFF_COMPLETE, SCHEDULE_ATTEMPT_FAILURE, QueueMetrics
 from mooring.queue.places import POD_ADDED, POD_UPDATED, Places
 from mooring.queue.queued_pod import QueuedPodInfo
+from mooring.queue.representatives import Representatives
 from mooring.queue.unschedulable_pods import Rejection
 
 _LOG = logging.getLogger(__name__)
@@ -81,7 +84,7 @@ class SchedulingQueue:
         pre_enqueue: PreEnqueueByProfile | None = None,
         hints: HintsByProfile | None = None,
         nominator: Nominator | None = None,
-        sign: Callable[[Pod], Hashable | None] | None = None,
+        class_of: Callable[[Pod], int | None] | None = None,
         initial_backoff_s: float = 1,
         max_backoff_s: float = 10,
         max_in_unschedulable_s: float = 300,
@@ -94,8 +97,9 @@ class SchedulingQueue:
 
         nominator
             Taken over: from now on it finds the pods it names in this queue.
-        sign
-            Gives a pod its signature.
+        class_of
+            Gives a pod the number of its class: one pod of a class is tried for all that wait after the
+            same rejection. None for a pod that speaks for itself alone; without the function, all do.
         pop_from_backoff
             The gate SchedulerPopFromBackoffQ.
         report
@@ -108,7 +112,7 @@ class SchedulingQueue:
         self.nominator = nominator if nominator is not None else Nominator()
         self.nominator.queued_pod = self._queued_pod
         self._clock = clock
-        self._sign = sign
+        self._class_of = class_of
         self._max_in_unschedulable_s = max_in_unschedulable_s
         self._metrics = metrics
         self._report = report
@@ -130,6 +134,9 @@ class SchedulingQueue:
             metrics=metrics,
             pop_from_backoff=pop_from_backoff,
         )
+        self._representatives = Representatives(self._places, self._count_rejectors)
+        #: Classes with waiting pods that another one was tried for, and rejected; for whoever tells them.
+        self.spoken_for = self._representatives.spoken_for
         self._closed = False
         self._scheduling_cycle = 0
 
@@ -186,6 +193,12 @@ class SchedulingQueue:
         """Gated ones among them."""
         return list(self._places.unschedulable)
 
+    def waiting_alike(self, pod_class: int) -> list[QueuedPodInfo]:
+        """The unschedulable pods of a class, in order of arrival; gated ones are not among them."""
+        return self._places.unschedulable.where(
+            lambda rejection: rejection.pod_class == pod_class and not rejection.gated
+        )
+
     def in_flight_pods(self) -> list[Pod]:
         """Those that were popped and are not done, as they were then."""
         return self._in_flight.pods()
@@ -224,6 +237,8 @@ class SchedulingQueue:
             places.backoff.reorder(queued)
         elif (queued := places.unschedulable.get(new.key)) is not None:
             self._replace(queued, old, new)
+            # Its class may be another one now.
+            places.unschedulable.refile(queued)
             self._requeue_updated(queued, events, old, new)
         else:
             places.to_active(self._entry(new), POD_UPDATED)
@@ -234,6 +249,8 @@ class SchedulingQueue:
         self.nominator.delete(pod)
         places = self._places
         if places.active.remove(pod.key) or places.backoff.remove(pod.key):
+            self._representatives.gone(pod.key)
+            self._tell_ready()
             return
         queued = places.unschedulable.remove(pod.key)
         if queued is not None:
@@ -247,6 +264,7 @@ class SchedulingQueue:
 
         When no pod is active, it is the first one in backoff, unless errors put it there.
         """
+        self._representatives.go_on()
         while (queued := self._places.pop()) is not None:
             if self._to_in_flight(queued):
                 return queued
@@ -262,10 +280,13 @@ class SchedulingQueue:
         """The pod's attempt is over, as far as the queue is concerned."""
         self._in_flight.done(uid)
 
-    def add_unschedulable_if_not_present(self, queued: QueuedPodInfo) -> bool:
+    def add_unschedulable_if_not_present(
+        self, queued: QueuedPodInfo, *, for_all_alike: bool = False
+    ) -> bool:
         """A popped pod comes back after a failed attempt, with the plugins that rejected it.
 
         It is done in any case. False, reported, if a pod of its name is waiting already.
+        `for_all_alike` says that every pod of its class would have been rejected just the same.
         """
         try:
             if queued.key in self._places:
@@ -274,6 +295,8 @@ class SchedulingQueue:
             self._note_failure(queued)
             strategy = self._strategy_for_in_flight(queued)
             self._places.requeue(queued, strategy, SCHEDULE_ATTEMPT_FAILURE)
+            if strategy == Strategy.SKIP and for_all_alike:
+                self._representatives.rejected(queued)
             return True
         finally:
             self.done(queued.uid)
@@ -314,10 +337,18 @@ class SchedulingQueue:
                 event, profile=rejection.profile, rejectors=rejection.rejectors
             )
 
-        candidates = self._places.unschedulable.where(matters)
+        unschedulable = self._places.unschedulable
+        alike: list[Rejection] = []
+        others: list[Rejection] = []
+        for rejection in unschedulable.files():
+            if matters(rejection):
+                (alike if _is_alike(rejection) else others).append(rejection)
+        self._wake(alike, event, old, new, pre_check)
+        candidates: Iterable[QueuedPodInfo] = unschedulable.in_files(others)
         if pre_check is not None:
             candidates = [queued for queued in candidates if pre_check(queued.pod)]
         self._move(candidates, event, old, new)
+        self._in_flight.record([event], old, new)
         self._tell_ready()
 
     def flush_backoff_completed(self) -> None:
@@ -333,16 +364,25 @@ class SchedulingQueue:
         if self._closed:
             return
         now = self._clock.now()
-        leftover = [
-            queued
-            for queued in self._places.unschedulable
-            if now - _last_tried(queued) > self._max_in_unschedulable_s
-        ]
-        for queued in leftover:
-            queued.was_flushed = True
-            queued.flush_timestamp = now
-        if leftover:
+        unschedulable = self._places.unschedulable
+        alike, leftover = [], []
+        for rejection in unschedulable.files():
+            waited = [
+                queued
+                for queued in unschedulable.in_files((rejection,))
+                if now - _last_tried(queued) > self._max_in_unschedulable_s
+            ]
+            for queued in waited:
+                queued.was_flushed = True
+                queued.flush_timestamp = now
+            if waited and _is_alike(rejection):
+                alike.append(rejection)
+            else:
+                leftover += waited
+        if alike or leftover:
+            self._wake(alike, UNSCHEDULABLE_TIMEOUT, None, None)
             self._move(leftover, UNSCHEDULABLE_TIMEOUT, None, None)
+            self._in_flight.record([UNSCHEDULABLE_TIMEOUT], None, None)
         self._tell_ready()
 
     def is_pod_worth_requeuing(
@@ -362,16 +402,10 @@ class SchedulingQueue:
         return None if queued is None else queued.pod
 
     def _entry(self, pod: Pod) -> QueuedPodInfo:
-        return QueuedPodInfo(pod, self._clock.now(), signature=self._signature(pod))
+        return QueuedPodInfo(pod, self._clock.now(), pod_class=self._pod_class(pod))
 
-    def _signature(self, pod: Pod) -> Hashable | None:
-        if self._sign is None:
-            return None
-        try:
-            return self._sign(pod)
-        except Exception as error:
-            self._report(f"pod {pod.key} could not be signed: {error!r}")
-            return None
+    def _pod_class(self, pod: Pod) -> int | None:
+        return self._class_of(pod) if self._class_of is not None else None
 
     def _tell_ready(self) -> None:
         """Only once a whole operation is over, so that the first of all it moved is popped."""
@@ -381,7 +415,10 @@ class SchedulingQueue:
 
     def _replace(self, queued: QueuedPodInfo, old: Pod, new: Pod) -> None:
         queued.pod = new
-        queued.signature = self._signature(new)
+        pod_class = self._pod_class(new)
+        if pod_class != queued.pod_class:
+            queued.pod_class = pod_class
+            self._representatives.gone(queued.key)
         self.nominator.update(old, new)
 
     def _requeue_updated(
@@ -406,6 +443,7 @@ class SchedulingQueue:
             )
             return False
         self._in_flight.add(queued.pod)
+        self._representatives.popped(queued)
         self._scheduling_cycle += 1
         self._count_rejectors(queued, -1)
         return True
@@ -448,7 +486,30 @@ class SchedulingQueue:
                 continue
             unschedulable.remove(queued.key)
             self._places.requeue(queued, strategy, event.label)
-        self._in_flight.record([event], old, new)
+
+    def _wake(
+        self,
+        files: Iterable[Rejection],
+        event: ClusterEvent,
+        old: KubeObject | None,
+        new: KubeObject | None,
+        pre_check: Callable[[Pod], bool] | None = None,
+    ) -> None:
+        """As `_move`, for pods that are alike: what holds for the first of a file holds for all."""
+        for file in files:
+            if self._representatives.is_awake(file):
+                continue
+            first = self._places.unschedulable.first_in(file, pre_check)
+            if first is None:
+                continue
+            strategy = self._hints.is_pod_worth_requeuing(first, event, old, new)
+            if strategy != Strategy.SKIP:
+                self._representatives.wake(file, first, strategy, event.label)
+
+
+def _is_alike(rejection: Rejection) -> bool:
+    """Whether one pod of the file may be tried for all."""
+    return rejection.pod_class is not None and not rejection.gated
 
 
 def _may_open(queued: QueuedPodInfo, event: ClusterEvent) -> bool:

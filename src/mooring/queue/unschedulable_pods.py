@@ -1,16 +1,18 @@
 """Pods that were rejected and wait for something to happen, gated ones among them.
 
-They are filed by what rejected them, because that decides which events matter to them: with ten
-thousand pods that need more cpu, the arrival of a pod elsewhere is dismissed once and not ten
-thousand times.
+They are filed by what rejected them and by their class, because these decide which events matter to
+them: with ten thousand pods that need more cpu, the arrival of a pod elsewhere is dismissed once and
+not ten thousand times.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from mooring.errors import InvariantError
+from mooring.objects.pod import Pod
 from mooring.queue.queued_pod import QueuedPodInfo
 
 
@@ -20,6 +22,8 @@ class Rejection(NamedTuple):
     profile: str
     rejectors: frozenset[str]
     gated: bool
+    #: None for pods that may not be taken for alike.
+    pod_class: int | None = None
 
 
 class UnschedulablePods:
@@ -29,8 +33,10 @@ class UnschedulablePods:
         #: key → (where the pod is filed, its number in order of arrival).
         self._filed: dict[str, tuple[Rejection, int]] = {}
         #: What rejected them → key → pod. No empty values.
-        self._files: dict[Rejection, dict[str, QueuedPodInfo]] = {}
+        self._files: dict[Rejection, OrderedDict[str, QueuedPodInfo]] = {}
+        #: The numbers of the next pod that comes last, and of the next that is put first.
         self._next_number = 0
+        self._first_number = -1
 
     def __len__(self) -> int:
         return len(self._filed)
@@ -52,14 +58,37 @@ class UnschedulablePods:
 
     def where(self, matters: Callable[[Rejection], bool]) -> list[QueuedPodInfo]:
         """The pods whose rejection matters, in order of arrival."""
+        return self.in_files(file for file in self._files if matters(file))
+
+    def files(self) -> list[Rejection]:
+        return list(self._files)
+
+    def in_files(self, files: Iterable[Rejection]) -> list[QueuedPodInfo]:
+        """The pods of these files, in order of arrival."""
         found = [
             (self._filed[key][1], queued)
-            for rejection, pods in self._files.items()
-            if matters(rejection)
-            for key, queued in pods.items()
+            for rejection in files
+            for key, queued in self._files.get(rejection, {}).items()
         ]
         found.sort(key=lambda numbered: numbered[0])
         return [queued for _, queued in found]
+
+    @property
+    def next_number(self) -> int:
+        """The number of the pod that comes next; those that are in here have lower ones."""
+        return self._next_number
+
+    def first_in(
+        self, file: Rejection, fits: Callable[[Pod], bool] | None = None
+    ) -> QueuedPodInfo | None:
+        """The first pod of a file, or the first that fits."""
+        pods = self._files.get(file) or OrderedDict()
+        return next((q for q in pods.values() if fits is None or fits(q.pod)), None)
+
+    def first_before(self, file: Rejection, number: int) -> QueuedPodInfo | None:
+        """The first pod of a file, if it came before the one with this number."""
+        first = self.first_in(file)
+        return first if first is not None and self._filed[first.key][1] < number else None
 
     def put(self, queued: QueuedPodInfo) -> bool:
         """Add it, or file it afresh if a pod of its name is in here; whether there was none."""
@@ -72,8 +101,20 @@ class UnschedulablePods:
             number = filed[1]
             self.remove(key)
         self._filed[key] = (rejection, number)
-        self._files.setdefault(rejection, {})[key] = queued
+        self._files.setdefault(rejection, OrderedDict())[key] = queued
         return filed is None
+
+    def refile(self, queued: QueuedPodInfo) -> None:
+        """What a pod in here is filed by may have changed; its place is kept if it has not."""
+        if self._filed[queued.key][0] != _rejection(queued):
+            self.put(queued)
+
+    def put_first(self, queued: QueuedPodInfo) -> None:
+        """Put a pod that is in here before all others of its file."""
+        rejection, _ = self._filed[queued.key]
+        self._files[rejection].move_to_end(queued.key, last=False)
+        self._filed[queued.key] = (rejection, self._first_number)
+        self._first_number -= 1
 
     def remove(self, key: str) -> QueuedPodInfo | None:
         filed = self._filed.pop(key, None)
@@ -99,4 +140,6 @@ class UnschedulablePods:
 
 
 def _rejection(queued: QueuedPodInfo) -> Rejection:
-    return Rejection(queued.pod.scheduler_name, frozenset(queued.rejectors), queued.gated)
+    return Rejection(
+        queued.pod.scheduler_name, frozenset(queued.rejectors), queued.gated, queued.pod_class
+    )

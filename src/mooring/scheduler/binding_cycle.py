@@ -46,6 +46,13 @@ class Attempt:
 
 async def binding_cycle(scheduler: Scheduler, attempt: Attempt) -> None:
     """Bind the pod, or undo everything and hand it to the failure handler."""
+    try:
+        await _bind_or_undo(scheduler, attempt)
+    finally:
+        scheduler.binding.discard(attempt.assumed.uid)
+
+
+async def _bind_or_undo(scheduler: Scheduler, attempt: Attempt) -> None:
     status = await _bind(scheduler, attempt)
     if not status.ok:
         fail_binding(scheduler, attempt, status)

@@ -47,7 +47,12 @@ def handle_failure(
             scheduler.queue.done(pod.uid)
             return
         queued.pod = pod = known
-        scheduler.queue.add_unschedulable_if_not_present(queued)
+        fits_nowhere = isinstance(status.error, FitError)
+        nominated = nominating is None or bool(nominating.node_name)
+        if nominated:
+            # What it waits for is its own affair.
+            queued.pod_class = None
+        scheduler.queue.add_unschedulable_if_not_present(queued, for_all_alike=fits_nowhere)
     else:
         scheduler.queue.done(pod.uid)
     scheduler.nominator.add(pod, nominating)
@@ -72,9 +77,10 @@ def handle_failure(
         message=message,
         observed_generation=pod.metadata.generation,
     )
-    patch = status_patch(pod, condition, nominating)
-    if patch is not None:
-        scheduler.spawn(scheduler.patch_status(pod, patch))
+    if known is not None:
+        # A pod that is gone has no status to write to.
+        scheduler.tell_condition(pod, condition, nominating)
+        scheduler.shared_conditions.rejected(queued, condition)
 
 
 def status_patch(

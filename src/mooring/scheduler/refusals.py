@@ -1,41 +1,60 @@
-"""Refusals: a pod that fits nowhere is not looked at again for its twin while nothing changes.
+"""Refusals: what was found out about a pod that fits nowhere is kept for the pods of its class.
 
-A backlog is mostly made of twins, and they are tried one after another in one and the same cluster. What
-was found out for the first of them, PostFilter's answer included, is then true of all the others. One
-change of any node, placed pod or listed object, and everything is found out afresh.
+A backlog is mostly made of pods that are alike, and they are tried one after another in a cluster that
+changes little. A refusal holds as long as nothing changes. Where every node was refused by plugins that look
+at nothing but the node and its pods, it outlasts changes of other nodes: only the nodes that changed are
+judged again, and only PostFilter is asked again. Anything else, and the pod is evaluated in full.
 
 Plugins that do not say what they depend on may look at anything, a clock or a web service among it: in a
-profile that has one at the points concerned, nothing is remembered.
+profile that has one at the points concerned, nothing is kept.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from mooring.cluster.cache import Cluster
+from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
+from mooring.framework import filtering
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.filtering import NOT_ASKED, PASSED, FilterMatrix
+from mooring.framework.interface import Depends, PreFilterResult
+from mooring.framework.plugin_calls import Calls, PluginFailure
 from mooring.framework.runtime import Framework
-from mooring.framework.status import Status
+from mooring.framework.status import Code, Status
 from mooring.objects.pod import Pod
+from mooring.objects.pod_class import PodClasses
+from mooring.scheduler.diagnosis import Diagnosis
 
 if TYPE_CHECKING:
     from mooring.scheduler.scheduling_cycle import Decision
 
-#: How many makes of pods are remembered; the one that was refused first is forgotten first.
-MOST_REFUSALS = 256
+#: How many classes of pods are remembered; the one that was refused first is forgotten first.
+MOST_REFUSALS = 1024
+
+#: With more changed rows than this, evaluating all of them at once costs less.
+_MOST_ROWS = 16
+#: A matrix in which a larger share of the rows was judged again one by one is made again.
+_LARGEST_SHARE = 0.25
 
 _POINTS = (Point.PRE_FILTER, Point.FILTER, Point.POST_FILTER)
 
 #: Positions in the logs of changes and the generation of the listed objects.
-_World = tuple[int, int, int]
-_Make = tuple[str, str, frozenset[tuple[str, str]]]
+_Moment = tuple[int, int, int]
 
 
 @dataclass(slots=True)
 class _Refusal:
     decision: Decision
-    world: _World
+    #: What the PreFilter plugins left for the Filter plugins.
+    state: CycleState
+    moment: _Moment
+    #: The Filter plugins that a changed node is to be judged by; None if all nodes are to be.
+    row_filters: list[Calls] | None
     #: What the attempt came to once PostFilter had had its say; None as long as it has not.
     conclusion: Status | None = None
 
@@ -43,44 +62,51 @@ class _Refusal:
 class Refusals:
     """Those of one profile."""
 
-    def __init__(self, framework: Framework, cluster: Cluster) -> None:
+    def __init__(self, framework: Framework, cluster: Cluster, classes: PodClasses) -> None:
         self._framework = framework
         self._cluster = cluster
-        self._refusals: dict[_Make, _Refusal] = {}
-        self._may_remember = all(
+        self._classes = classes
+        self._refusals: dict[int, _Refusal] = {}
+        self.may_remember = all(
             call.depends_on is not None for point in _POINTS for call in framework.points[point]
         )
 
-    def recall(self, pod: Pod) -> tuple[Decision, Status | None] | None:
-        """What was decided about a twin of this pod, and what came of it, if it still holds."""
-        known = self._refusals.get(_make(pod))
-        if (
-            known is None
-            or known.world != self._world()
-            or self._framework.nominator.has_any
-            or not _are_twins(known.decision.pod, pod)
-        ):
+    def recall(
+        self, state: CycleState, pod: Pod, snapshot: Snapshot
+    ) -> tuple[Decision, Status | None] | None:
+        """What holds of a pod of this class that fits nowhere, and what came of it if that is known."""
+        if not self._refusals or self._framework.nominator.has_any:
             return None
+        pod_class = self._classes.of(pod)
+        known = self._refusals.get(pod_class) if pod_class is not None else None
+        if known is None:
+            return None
+        if known.moment != self._moment() and not self._still_holds(known, pod, snapshot):
+            del self._refusals[pod_class]  # type: ignore[arg-type]
+            return None
+        state.adopt(known.state)
         return known.decision, known.conclusion
 
-    def keep(self, decision: Decision) -> None:
+    def keep(self, decision: Decision, state: CycleState) -> None:
         """A decision by which a pod fits nowhere."""
-        pod = decision.pod
-        if not self._may_remember or self._framework.nominator.has_any or not _is_ordinary(pod):
+        pod_class = self._classes.of(decision.pod)
+        if not self.may_remember or self._framework.nominator.has_any or pod_class is None:
             return
-        make = _make(pod)
-        self._refusals.pop(make, None)
+        self._refusals.pop(pod_class, None)
         if len(self._refusals) >= MOST_REFUSALS:
             del self._refusals[next(iter(self._refusals))]
-        self._refusals[make] = _Refusal(decision, self._world())
+        self._refusals[pod_class] = _Refusal(
+            decision, state, self._moment(), self._row_filters(decision)
+        )
 
     def conclude(self, decision: Decision, conclusion: Status) -> None:
-        """PostFilter did not help: what the pod is told is what its twins are to be told."""
-        known = self._refusals.get(_make(decision.pod))
-        if known is not None and known.decision is decision:
+        """PostFilter did not help: what this pod is told is what the pods of its class are told."""
+        pod_class = self._classes.of(decision.pod)
+        known = self._refusals.get(pod_class) if pod_class is not None else None
+        if known is not None and known.decision.diagnosis is decision.diagnosis:
             known.conclusion = conclusion
 
-    def _world(self) -> _World:
+    def _moment(self) -> _Moment:
         cluster = self._cluster
         return (
             cluster.node_changes.position,
@@ -88,28 +114,103 @@ class Refusals:
             cluster.listers.generation,
         )
 
+    # Refusals by rows
 
-def _make(pod: Pod) -> _Make:
-    owner = pod.metadata.controller
-    return pod.namespace, owner.uid if owner is not None else "", pod.label_items
-
-
-def _are_twins(one: Pod, other: Pod) -> bool:
-    """Whether nothing that a plugin may look at tells two pods of one make apart."""
-    return (
-        _is_ordinary(other)
-        and one.spec == other.spec
-        and one.metadata.annotations == other.metadata.annotations
-    )
-
-
-def _is_ordinary(pod: Pod) -> bool:
-    """Without a node that is held for it, and without claims: some are found by the pod's own name."""
-    return not (
-        pod.nominated_node_name
-        or pod.spec.resource_claims
-        or any(
-            volume.persistent_volume_claim is not None or volume.ephemeral is not None
-            for volume in pod.spec.volumes
+    def _row_filters(self, decision: Decision) -> list[Calls] | None:
+        """The plugins before the first one that looks beyond a node, if they refused every node."""
+        matrix = decision.diagnosis.matrix
+        if matrix is None or decision.pre_filter.node_names is not None:
+            return None
+        first: list[Calls] = []
+        for call in self._framework.points[Point.FILTER]:
+            assert call.depends_on is not None
+            if call.depends_on(decision.pod) not in (Depends.NODE, Depends.USAGE):
+                break
+            first.append(call)
+        names = {call.name for call in first}
+        refusing = np.unique(matrix.refused_by[matrix.refused_by != NOT_ASKED]).tolist()
+        by_rows = all(
+            index != PASSED and index < len(matrix.plugins) and matrix.plugins[index] in names
+            for index in refusing
         )
+        return first if by_rows else None
+
+    def _still_holds(self, known: _Refusal, pod: Pod, snapshot: Snapshot) -> bool:
+        """Judge the nodes that changed; whether they still refuse the pod, as all others do."""
+        matrix = known.decision.diagnosis.matrix
+        if known.row_filters is None or matrix is None:
+            return False
+        rows = self._changed_rows(known, matrix, snapshot)
+        if rows is None:
+            return False
+        try:
+            if self._ends_in_pre_filter(known.state, pod, snapshot):
+                return False
+            statuses = {
+                row: filtering.filter_node(
+                    known.row_filters, known.state, pod, snapshot.at(row), snapshot
+                )
+                for row in rows
+            }
+        except PluginFailure:
+            return False
+        if any(status.ok for status in statuses.values()):
+            return False
+        changed = {row: s for row, s in statuses.items() if s != matrix.status(row)}
+        if changed:
+            known.decision = _with_refusals(known.decision, matrix, changed)
+        known.moment = self._moment()
+        known.conclusion = None
+        return True
+
+    def _changed_rows(
+        self, known: _Refusal, matrix: FilterMatrix, snapshot: Snapshot
+    ) -> list[int] | None:
+        """None if too much has changed to tell."""
+        node_position, usage_position, _ = known.moment
+        nodes = self._cluster.node_changes.since(node_position)
+        usage = self._cluster.usage_changes.since(usage_position)
+        if nodes is None or usage is None:
+            return None
+        rows = list(dict.fromkeys((*nodes, *usage)))
+        size = len(matrix.refused_by)
+        judged = len(matrix.with_nominated) + len(rows)
+        if len(rows) > _MOST_ROWS or judged > max(_MOST_ROWS, size * _LARGEST_SHARE):
+            return None
+        columns = snapshot.columns
+        same = columns.size == size and all(
+            columns.alive[row] and matrix.refused_by[row] != NOT_ASKED for row in rows
+        )
+        return rows if same else None
+
+    def _ends_in_pre_filter(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> bool:
+        """Whether a PreFilter that looks beyond the nodes has something to say now."""
+        tried = CycleState()
+        tried.adopt(state)
+        for call in self._framework.points[Point.PRE_FILTER]:
+            assert call.depends_on is not None
+            if call.depends_on(pod) in (Depends.NODE, Depends.USAGE):
+                continue
+            result = self._framework.pre_filter(call, tried, pod, snapshot)
+            if isinstance(result, PreFilterResult) or result.code not in (Code.SUCCESS, Code.SKIP):
+                return True
+        return False
+
+
+def _with_refusals(
+    decision: Decision, matrix: FilterMatrix, statuses: dict[int, Status]
+) -> Decision:
+    """A copy in which some rows are refused for other reasons: who holds the decision keeps it."""
+    changed = FilterMatrix(
+        matrix.snapshot,
+        matrix.plugins,
+        matrix.verdicts,
+        matrix.refused_by.copy(),
+        dict(matrix.with_nominated),
     )
+    for row, status in statuses.items():
+        changed.refuse(row, status)
+    diagnosis = Diagnosis(matrix.snapshot, changed, decision.diagnosis.absent)
+    for status, _ in changed.refusals():
+        diagnosis.blame(status)
+    return replace(decision, diagnosis=diagnosis)

@@ -20,7 +20,14 @@ from mooring.config.extenders import with_ignored_resources
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.config.gates import DEFAULT_GATES, FeatureGates
 from mooring.config.types import KubeSchedulerConfiguration, SchedulerProfile
-from mooring.errors import ApiError, ConfigError, ExtenderError, InvariantError, PluginError
+from mooring.errors import (
+    ApiError,
+    ConfigError,
+    ExtenderError,
+    InvariantError,
+    NotFound,
+    PluginError,
+)
 from mooring.framework.api import ApiWriter, Event, PodStatusPatch
 from mooring.framework.build import build_frameworks
 from mooring.framework.clock import Clock
@@ -37,7 +44,8 @@ from mooring.framework.registry import Registry
 from mooring.framework.runtime import Framework
 from mooring.framework.status import Code, Status, failure
 from mooring.framework.waiting_pods import WaitingPods
-from mooring.objects.pod import Pod
+from mooring.objects.pod import Pod, PodCondition
+from mooring.objects.pod_class import PodClasses
 from mooring.queue.metrics import QueueMetrics
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.queue.scheduling_queue import SchedulingQueue
@@ -60,6 +68,7 @@ from mooring.scheduler.scheduling_cycle import (
     NoNodesError,
     SearchStart,
 )
+from mooring.scheduler.shared_conditions import SharedConditions
 
 #: One attempt in ten has its plugins timed one by one.
 _SAMPLED_SHARE = 0.1
@@ -74,11 +83,17 @@ class Surroundings:
     spawn: Spawn
     registry: Registry
     metrics: Metrics
+    #: Where status patches are made; None: where everything else is.
+    spawn_patch: Spawn | None = None
     tie_break: TieBreak = first_by_name
     #: What the queue reports to; None if nobody listens.
     queue_metrics: QueueMetrics | None = None
     #: Whether work done for a pod is kept for its twins; the choices are the same either way.
     keep_rankings: bool = True
+    #: Whether one pod is tried for all that are alike; the placements are the same either way.
+    one_for_all: bool = True
+    #: How often the pods that another one is tried for are told why they wait; 0: with each attempt.
+    repeat_conditions_after_s: float = 0.0
     seed: int = 0
     #: Those that the configuration was loaded with.
     gates: FeatureGates = DEFAULT_GATES
@@ -105,6 +120,9 @@ class Scheduler:
         self.metrics = around.metrics
         self.writer = around.writer
         self.spawn = around.spawn
+        self.spawn_patch = around.spawn_patch or around.spawn
+        #: The UIDs of the pods whose binding cycle has begun and not ended.
+        self.binding: set[str] = set()
         self.cluster = Cluster()
         #: Every pod as the API server last showed it, by `namespace/name`.
         self.observed_pods: dict[str, Pod] = {}
@@ -115,11 +133,13 @@ class Scheduler:
         self.frameworks = build_frameworks(
             config, around.registry, self._make_handle, around.metrics
         )
+        self._classes = PodClasses()
         self._start = SearchStart()
         self.searches = {
             profile.scheduler_name: self._make_search(profile) for profile in config.profiles
         }
         self.queue = self._make_queue()
+        self.shared_conditions = SharedConditions(self, around.repeat_conditions_after_s)
         self._sampling = random.Random(around.seed)
 
     # The scheduling cycle
@@ -129,6 +149,11 @@ class Scheduler:
         queued = self.queue.pop()
         if queued is None:
             return False
+        self.try_pod(queued)
+        return True
+
+    def try_pod(self, queued: QueuedPodInfo) -> None:
+        """Make an attempt at a pod that was popped."""
         pod = queued.pod
         framework = self.frameworks.get(pod.scheduler_name)
         if framework is None:
@@ -138,7 +163,6 @@ class Scheduler:
             self.queue.done(pod.uid)
         else:
             self._attempt(framework, queued)
-        return True
 
     def _to_be_skipped(self, framework: Framework, pod: Pod) -> bool:
         if pod.terminating:
@@ -174,6 +198,7 @@ class Scheduler:
         if state.pods_to_activate:
             self.queue.activate(state.pods_to_activate)
             state.pods_to_activate.clear()
+        self.binding.add(attempt.assumed.uid)
         self.spawn(binding_cycle(self, attempt))
 
     def _find_node(
@@ -266,10 +291,20 @@ class Scheduler:
         self.writer.record_event(scheduled_event(profile, attempt.assumed))
         self.metrics.attempt("scheduled", profile, self.metrics.timer() - attempt.started)
 
+    def tell_condition(
+        self, pod: Pod, condition: PodCondition, nominating: NominatingInfo = None
+    ) -> None:
+        """Write why a pod waits into its status, unless it already says so."""
+        patch = failures.status_patch(pod, condition, nominating)
+        if patch is not None:
+            self.spawn_patch(self.patch_status(pod, patch))
+
     async def patch_status(self, pod: Pod, patch: PodStatusPatch) -> None:
         """A failure is only logged: the next attempt writes again."""
         try:
             await self.writer.patch_pod_status(pod, patch)
+        except NotFound as error:
+            self.log.debug("patching the status of %s, which is gone: %s", pod.key, error)
         except ApiError as error:
             self.log.warning("patching the status of %s: %s", pod.key, error)
 
@@ -306,7 +341,7 @@ class Scheduler:
         return NodeSearch(
             tie_break,
             Rankings(framework, self.cluster, tie_break.keys) if keeps else None,
-            Refusals(framework, self.cluster) if keeps else None,
+            Refusals(framework, self.cluster, self._classes) if keeps else None,
             percentage,
             self._start,
             self.extenders,
@@ -324,6 +359,15 @@ class Scheduler:
 
     def _activate(self, pods: Mapping[str, Pod]) -> None:
         self.queue.activate(pods)
+
+    def _class_of(self, pod: Pod) -> int | None:
+        """The class of a pod that may be tried for others; None if it speaks for itself alone."""
+        search = self.searches.get(pod.scheduler_name)
+        if search is None or search.refusals is None or not search.refusals.may_remember:
+            return None
+        if self.nominator.nominated_node(pod.uid) is not None:
+            return None
+        return self._classes.of(pod)
 
     def _make_queue(self) -> SchedulingQueue:
         """One queue for all profiles, sorted as the first one says."""
@@ -348,6 +392,7 @@ class Scheduler:
                 for name, framework in self.frameworks.items()
             },
             nominator=self.nominator,
+            class_of=self._class_of if self.around.one_for_all else None,
             initial_backoff_s=self.config.pod_initial_backoff_seconds,
             max_backoff_s=self.config.pod_max_backoff_seconds,
             metrics=self.around.queue_metrics,

@@ -116,7 +116,7 @@ class NodeSearch:
         """Raises NoNodesError, or PluginFailure or ExtenderError if one of those fails."""
         if not len(snapshot):
             raise NoNodesError
-        kept = self._from_refusal(pod) or self._from_ranking(state, pod, snapshot)
+        kept = self._from_refusal(state, pod, snapshot) or self._from_ranking(state, pod, snapshot)
         if kept is not None:
             return kept
         decision = self.find_nodes_that_fit(framework, state, pod, snapshot)
@@ -124,7 +124,7 @@ class NodeSearch:
         decision.feasible_count = len(feasible)
         if not len(feasible):
             if self.refusals is not None:
-                self.refusals.keep(decision)
+                self.refusals.keep(decision, state)
             return decision
         if len(feasible) == 1:
             decision.winners = feasible
@@ -135,9 +135,11 @@ class NodeSearch:
         decision.node_name = snapshot.columns.names[row]
         return decision
 
-    def _from_refusal(self, pod: Pod) -> Decision | None:
-        """The decision about a twin that fits nowhere, if nothing has changed since."""
-        known = self.refusals.recall(pod) if self.refusals is not None else None
+    def _from_refusal(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> Decision | None:
+        """The decision about a pod of the same class that fits nowhere, if it still holds."""
+        if self.refusals is None:
+            return None
+        known = self.refusals.recall(state, pod, snapshot)
         return replace(known[0], pod=pod, conclusion=known[1]) if known is not None else None
 
     def _from_ranking(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> Decision | None:

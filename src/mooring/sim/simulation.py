@@ -58,6 +58,8 @@ class SimOptions:
     tries_leftover: bool = True
     #: How to reach the configuration's extenders; None asks them over HTTP.
     transport: Transport | None = None
+    #: Whether one pod is tried for all that are alike; the placements are the same either way.
+    one_for_all: bool = True
     #: Puts something between the scheduler and the API, so that writes can be late or fail.
     writer: Callable[[SimApi], ApiWriter] | None = None
 
@@ -90,6 +92,7 @@ class Simulation:
                     registry=options.registry or default_registry(),
                     metrics=Metrics(),
                     tie_break=tie_break,
+                    one_for_all=options.one_for_all,
                     seed=options.seed or 0,
                     on_decision=self._decided,
                     on_ready=self._wake,

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.args import DefaultPreemptionArgs
-from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.errors import MooringError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.plugin_calls import PluginFailure
@@ -120,11 +119,7 @@ class DryRun:
 
     def _state_for_one_node(self) -> CycleState:
         """Only plugins that hear of pods coming and going keep what is true of one node alone."""
-        told = any(
-            call.add_pod is not None and call.name not in self.state.skip_filter
-            for call in self.framework.points[Point.PRE_FILTER]
-        )
-        return self.state.clone() if told else self.state
+        return self.state.clone() if self.framework.hears_of_pods(self.state) else self.state
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,8 @@ class Evictions:
         self._handle = handle
         self._plugin = plugin
         self._under_way: dict[str, _Eviction] = {}
+        #: UID of a victim → whether it could be evicted, once that is known.
+        self._victims: dict[str, asyncio.Future[bool]] = {}
 
     def start(self, preemptor: Pod, node_name: str, victims: Sequence[Pod]) -> None:
         """Return at once; nothing is done about victims that are on their way out already."""
@@ -126,6 +128,23 @@ class Evictions:
         return cleared
 
     async def _evict(self, eviction: _Eviction, victim: Pod) -> bool:
+        """A pod that two preemptors need gone is evicted once."""
+        if self._is_gone(victim):
+            return True
+        by_another = self._victims.get(victim.uid)
+        if by_another is not None:
+            return await asyncio.shield(by_another)
+        evicted = self._victims[victim.uid] = asyncio.get_running_loop().create_future()
+        try:
+            succeeded = await self._evict_first(eviction, victim)
+            evicted.set_result(succeeded)
+            return succeeded
+        finally:
+            del self._victims[victim.uid]
+            if not evicted.done():
+                evicted.set_result(False)
+
+    async def _evict_first(self, eviction: _Eviction, victim: Pod) -> bool:
         note = _NOTE.format(eviction.preemptor.uid, eviction.node_name)
         if self._stop_in_memory(victim):
             note += _IN_MEMORY
@@ -167,7 +186,11 @@ class Evictions:
         )
         if not _says(victim, condition):
             await self._handle.writer.patch_pod_status(victim, PodStatusPatch(condition))
-        await self._handle.writer.delete_pod(victim)
+        if not self._is_gone(victim):
+            await self._handle.writer.delete_pod(victim)
+
+    def _is_gone(self, victim: Pod) -> bool:
+        return victim.uid not in self._handle.cluster.pods
 
 
 def _dropped(eviction: _Eviction) -> bool:

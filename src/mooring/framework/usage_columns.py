@@ -1,0 +1,44 @@
+"""Filters that see the pods of a node only through the columns of requests and pod counts.
+
+Such a filter cannot tell a node from a row in which these columns were changed. So what it would say of nodes
+with pods added or taken away can be asked for many nodes at once. A plugin says so of itself with
+`reads_usage_columns = True`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+
+from mooring.cluster.columns import Columns
+from mooring.framework.interface import Depends
+from mooring.framework.plugin_calls import Calls
+from mooring.objects.pod import Pod
+
+
+def ignores_pods(call: Calls, pod: Pod) -> bool:
+    """Whether a filter looks at nodes alone, all rows at once."""
+    return (
+        call.filter_rows is not None
+        and call.depends_on is not None
+        and call.depends_on(pod) in (Depends.NODE, Depends.NODES)
+    )
+
+
+def reads_usage_columns(call: Calls) -> bool:
+    return call.filter_rows is not None and getattr(call.plugin, "reads_usage_columns", False)
+
+
+def changeable(columns: Columns) -> Columns:
+    """The same columns, with requests and pod counts of their own."""
+    other = copy.copy(columns)
+    other.requested = columns.requested.copy()
+    other.pod_count = columns.pod_count.copy()
+    return other
+
+
+def add_pods(columns: Columns, pods_by_row: Mapping[int, Sequence[Pod]]) -> None:
+    for row, pods in pods_by_row.items():
+        columns.pod_count[row] += len(pods)
+        for name, index in columns.resources.items():
+            columns.requested[index, row] += sum(pod.held.get(name, 0) for pod in pods)

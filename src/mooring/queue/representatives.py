@@ -1,0 +1,126 @@
+"""One pod is tried for all that are alike.
+
+Pods of one class that wait after the same rejection get the same answer from the same cluster. So when an
+event may help them, only the first of them is tried, as their representative; the others stay where they
+are until it is known what comes of it:
+
+    an event may help ──▶ the first pod becomes active or backs off; the file is woken
+    it is rejected    ──▶ the others would be, too: they wait on, after the same rejection as the first
+    anything else     ──▶ it is placed, gone, or failed without a rejection: the next pod is tried
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mooring.queue.hints import Strategy
+from mooring.queue.places import Places
+from mooring.queue.queued_pod import QueuedPodInfo
+from mooring.queue.unschedulable_pods import Rejection
+
+
+@dataclass(slots=True)
+class _Woken:
+    """A file of unschedulable pods whose representative is to be tried, or being tried."""
+
+    representative: QueuedPodInfo
+    strategy: Strategy
+    #: What woke it, as metrics call it.
+    label: str
+    #: The pods that were in the file when it was woken have lower numbers: each is tried once.
+    before: int
+
+
+class Representatives:
+    """The files that are woken."""
+
+    def __init__(self, places: Places, on_rejectors: Callable[[QueuedPodInfo, int], None]) -> None:
+        """`on_rejectors` is told of each pod before (-1) and after (1) what rejected it changes."""
+        self._places = places
+        self._on_rejectors = on_rejectors
+        #: Class → file → its representative.
+        self._woken: dict[int, dict[Rejection, _Woken]] = {}
+        #: `namespace/name` of a representative that waits → its file.
+        self._waiting: dict[str, Rejection] = {}
+        #: The files whose representative was popped.
+        self._tried: list[Rejection] = []
+        #: The classes that a rejected pod spoke for.
+        self.spoken_for: set[int] = set()
+
+    def wake(self, file: Rejection, first: QueuedPodInfo, strategy: Strategy, label: str) -> None:
+        """Try this pod of the file, unless one is to be tried already."""
+        if not self.is_awake(file):
+            number = self._places.unschedulable.next_number
+            self._try(file, first, _Woken(first, strategy, label, number))
+
+    def is_awake(self, file: Rejection) -> bool:
+        woken = self._woken.get(_class_of(file))
+        return woken is not None and file in woken
+
+    def popped(self, queued: QueuedPodInfo) -> None:
+        """A pod is in flight: whether it speaks for others is known when the next one is popped."""
+        file = self._waiting.pop(queued.key, None)
+        if file is not None:
+            self._tried.append(file)
+
+    def gone(self, key: str) -> None:
+        """A waiting pod is gone, or is no longer what it was."""
+        file = self._waiting.pop(key, None)
+        if file is not None:
+            self._try_next(file)
+
+    def rejected(self, queued: QueuedPodInfo) -> None:
+        """A pod was rejected and waits: every woken pod of its class would be rejected as well."""
+        if queued.pod_class is None:
+            return
+        for file, woken in self._woken.pop(queued.pod_class, {}).items():
+            self._waiting.pop(woken.representative.key, None)
+            self._file_as(queued, file)
+            self.spoken_for.add(queued.pod_class)
+        self._places.unschedulable.put_first(queued)
+
+    def go_on(self) -> None:
+        """Before a pod is popped: where a representative was not rejected, the next one follows."""
+        while self._tried:
+            file = self._tried.pop()
+            if self.is_awake(file):
+                self._try_next(file)
+
+    def _try_next(self, file: Rejection) -> None:
+        woken = self._woken[_class_of(file)].pop(file)
+        if not self._woken[_class_of(file)]:
+            del self._woken[_class_of(file)]
+        first = self._places.unschedulable.first_before(file, woken.before)
+        if first is not None:
+            self._try(file, first, woken)
+
+    def _try(self, file: Rejection, first: QueuedPodInfo, woken: _Woken) -> None:
+        unschedulable = self._places.unschedulable
+        candidate: QueuedPodInfo | None = first
+        while candidate is not None:
+            unschedulable.remove(candidate.key)
+            self._places.requeue(candidate, woken.strategy, woken.label)
+            if not candidate.gated:
+                woken.representative = candidate
+                self._woken.setdefault(_class_of(file), {})[file] = woken
+                self._waiting[candidate.key] = file
+                return
+            # PreEnqueue holds this one back; it speaks for itself alone.
+            candidate = unschedulable.first_before(file, woken.before)
+
+    def _file_as(self, rejected: QueuedPodInfo, file: Rejection) -> None:
+        """File pods under what rejected one of them, if that is not what rejected them before."""
+        if file.rejectors == rejected.rejectors:
+            return
+        for queued in self._places.unschedulable.in_files((file,)):
+            self._on_rejectors(queued, -1)
+            queued.unschedulable_plugins = set(rejected.unschedulable_plugins)
+            queued.pending_plugins = set(rejected.pending_plugins)
+            self._on_rejectors(queued, 1)
+            self._places.unschedulable.put(queued)
+
+
+def _class_of(file: Rejection) -> int:
+    assert file.pod_class is not None, "only pods with a class are filed as alike"
+    return file.pod_class
