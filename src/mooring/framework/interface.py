@@ -193,6 +193,17 @@ class PostFilterPlugin(Protocol):
 
 
 @runtime_checkable
+class PostFilterRepeatsPlugin(Protocol):
+    def post_filter_repeats(self, pod: Pod) -> bool:
+        """Whether `post_filter` does nothing for a pod like this one, and says what it said before.
+
+        Asked after an attempt that came to nothing, and again before the next one, if all nodes refuse
+        the pod as they did then. Without this method `post_filter` is asked each time.
+        """
+        ...
+
+
+@runtime_checkable
 class PreScorePlugin(Protocol):
     def pre_score(
         self, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows

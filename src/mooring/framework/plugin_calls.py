@@ -71,6 +71,7 @@ class Calls:
         self.filter = _method(plugin, "filter")
         self.filter_rows = _method(plugin, "filter_rows")
         self.post_filter = _method(plugin, "post_filter")
+        self.post_filter_repeats = _method(plugin, "post_filter_repeats")
         self.pre_score = _method(plugin, "pre_score")
         self.score = _method(plugin, "score")
         self.score_rows = _method(plugin, "score_rows")

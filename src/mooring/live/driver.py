@@ -38,7 +38,7 @@ from mooring.webhook import HttpTransport
 _LOG = logging.getLogger(__name__)
 
 #: How often pods that another one is tried for are told why they wait.
-_REPEAT_CONDITIONS_S = 10.0
+_REPEAT_CONDITIONS_S = 20.0
 
 #: How long pods are placed before watches and bindings get their turn.
 _TURN_S = 0.002

@@ -45,7 +45,7 @@ _TRANSIENT = frozenset((401, 500, 503))
 _MOST_RETRIES = 10
 
 #: How long a condition waits that differs from the last one in its message alone.
-REPEAT_AFTER_S = 10.0
+REPEAT_AFTER_S = 20.0
 
 #: How many patches of one kind are under way at most.
 _MOST_UNDER_WAY = 16

@@ -90,6 +90,10 @@ class DynamicResources:
             return None, NO_STATE
         return None, STILL_NOT_SCHEDULABLE if asked.resources else NOTHING_TO_DEALLOCATE
 
+    def post_filter_repeats(self, pod: Pod) -> bool:
+        """A pod without claims has none to deallocate."""
+        return not pod.spec.resource_claims
+
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         return 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mooring.framework.events import ClusterEvent
+from mooring.framework.status import Status
 from mooring.objects.pod import Pod
 
 
@@ -36,6 +37,8 @@ class QueuedPodInfo:
     #: Whether its last move was for having waited too long, and when that last happened.
     was_flushed: bool = False
     flush_timestamp: float | None = None
+    #: What its last attempt came to, if it was told so.
+    told: Status | None = None
     #: Equal for pods that are alike to every plugin; None if that cannot be told.
     pod_class: int | None = None
 

@@ -11,10 +11,10 @@ are until it is known what comes of it:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from mooring.queue.hints import Strategy
+from mooring.queue.metrics import QueueMetrics
 from mooring.queue.places import Places
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.queue.unschedulable_pods import Rejection
@@ -35,10 +35,9 @@ class _Woken:
 class Representatives:
     """The files that are woken."""
 
-    def __init__(self, places: Places, on_rejectors: Callable[[QueuedPodInfo, int], None]) -> None:
-        """`on_rejectors` is told of each pod before (-1) and after (1) what rejected it changes."""
+    def __init__(self, places: Places, metrics: QueueMetrics) -> None:
         self._places = places
-        self._on_rejectors = on_rejectors
+        self._metrics = metrics
         #: Class → file → its representative.
         self._woken: dict[int, dict[Rejection, _Woken]] = {}
         #: `namespace/name` of a representative that waits → its file.
@@ -113,12 +112,11 @@ class Representatives:
         """File pods under what rejected one of them, if that is not what rejected them before."""
         if file.rejectors == rejected.rejectors:
             return
-        for queued in self._places.unschedulable.in_files((file,)):
-            self._on_rejectors(queued, -1)
-            queued.unschedulable_plugins = set(rejected.unschedulable_plugins)
-            queued.pending_plugins = set(rejected.pending_plugins)
-            self._on_rejectors(queued, 1)
-            self._places.unschedulable.put(queued)
+        count = self._places.unschedulable.refile_all(file, rejected)
+        for plugin in file.rejectors:
+            self._metrics.unschedulable_pods(plugin, file.profile, -count)
+        for plugin in rejected.rejectors:
+            self._metrics.unschedulable_pods(plugin, file.profile, count)
 
 
 def _class_of(file: Rejection) -> int:

@@ -134,7 +134,7 @@ class SchedulingQueue:
             metrics=metrics,
             pop_from_backoff=pop_from_backoff,
         )
-        self._representatives = Representatives(self._places, self._count_rejectors)
+        self._representatives = Representatives(self._places, metrics)
         #: Classes with waiting pods that another one was tried for, and rejected; for whoever tells them.
         self.spoken_for = self._representatives.spoken_for
         self._closed = False

@@ -109,6 +109,20 @@ class UnschedulablePods:
         if self._filed[queued.key][0] != _rejection(queued):
             self.put(queued)
 
+    def refile_all(self, file: Rejection, like: QueuedPodInfo) -> int:
+        """File all pods of a file under what rejected another pod of their class; how many they are."""
+        pods = self._files.pop(file, None)
+        if pods is None:
+            return 0
+        rejection = _rejection(like)
+        into = self._files.setdefault(rejection, OrderedDict())
+        for key, queued in pods.items():
+            queued.unschedulable_plugins = set(like.unschedulable_plugins)
+            queued.pending_plugins = set(like.pending_plugins)
+            self._filed[key] = (rejection, self._filed[key][1])
+            into[key] = queued
+        return len(pods)
+
     def put_first(self, queued: QueuedPodInfo) -> None:
         """Put a pod that is in here before all others of its file."""
         rejection, _ = self._filed[queued.key]

@@ -60,16 +60,19 @@ def handle_failure(
         # Every Bind plugin skipped the pod: there is nothing that it could be told.
         return
     message = status.message
-    scheduler.writer.record_event(
-        Event(
-            regarding=pod,
-            type="Warning",
-            reason="FailedScheduling",
-            action="Scheduling",
-            note=cut_note(message),
-            reporting_controller=framework.profile_name,
+    if status is not queued.told:
+        # A refusal that still holds is not told again.
+        queued.told = status
+        scheduler.writer.record_event(
+            Event(
+                regarding=pod,
+                type="Warning",
+                reason="FailedScheduling",
+                action="Scheduling",
+                note=cut_note(message),
+                reporting_controller=framework.profile_name,
+            )
         )
-    )
     condition = PodCondition(
         type=POD_SCHEDULED,
         status="False",

@@ -57,6 +57,8 @@ class _Refusal:
     row_filters: list[Calls] | None
     #: What the attempt came to once PostFilter had had its say; None as long as it has not.
     conclusion: Status | None = None
+    #: Whether PostFilter said then that it would say the same again.
+    repeats: bool = False
 
 
 class Refusals:
@@ -105,6 +107,7 @@ class Refusals:
         known = self._refusals.get(pod_class) if pod_class is not None else None
         if known is not None and known.decision.diagnosis is decision.diagnosis:
             known.conclusion = conclusion
+            known.repeats = self._post_filters_repeat(decision.pod)
 
     def _moment(self) -> _Moment:
         cluster = self._cluster
@@ -159,9 +162,19 @@ class Refusals:
         changed = {row: s for row, s in statuses.items() if s != matrix.status(row)}
         if changed:
             known.decision = _with_refusals(known.decision, matrix, changed)
-        known.moment = self._moment()
-        known.conclusion = None
+        moment = self._moment()
+        # The listed objects, budgets for one, may matter to PostFilter.
+        same_objects = moment[2] == known.moment[2]
+        known.moment = moment
+        if changed or not (known.repeats and same_objects and self._post_filters_repeat(pod)):
+            known.conclusion = None
         return True
+
+    def _post_filters_repeat(self, pod: Pod) -> bool:
+        return all(
+            call.post_filter_repeats is not None and call.post_filter_repeats(pod)
+            for call in self._framework.points[Point.POST_FILTER]
+        )
 
     def _changed_rows(
         self, known: _Refusal, matrix: FilterMatrix, snapshot: Snapshot

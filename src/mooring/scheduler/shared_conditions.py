@@ -32,7 +32,7 @@ class SharedConditions:
         self._repeat_after_s = repeat_after_s
         #: Class → what its pods are to be told.
         self._news: dict[int, PodCondition] = {}
-        #: Class → when its pods were last told something.
+        #: Class → when its pods were last told something, or when there was first something to tell.
         self._told_at: dict[int, float] = {}
         #: The pods that are to be told next, `namespace/name` → condition.
         self._next: dict[str, PodCondition] = {}
@@ -52,7 +52,8 @@ class SharedConditions:
         """Called every second: tell some of those that it is time for."""
         now = self._scheduler.around.clock.now()
         for pod_class in list(self._news):
-            if now - self._told_at.get(pod_class, 0.0) >= self._repeat_after_s:
+            # What is new changes for a while: it is told when that is over.
+            if now - self._told_at.setdefault(pod_class, now) >= self._repeat_after_s:
                 self._tell_class(pod_class)
         self._tell(_AT_A_TIME)
         if len(self._told_at) > _MOST_CLASSES:

@@ -122,6 +122,13 @@ class DefaultPreemption:
             status = Status(status.code, (PREFIX.format(status.message),))
         return result, status
 
+    def post_filter_repeats(self, pod: Pod) -> bool:
+        """Where no pod is less important, nothing can be preempted, and each node says so."""
+        if pod.spec.preemption_policy == "Never":
+            return True
+        snapshot = self._handle.cluster.snapshot()
+        return not self._lower_priorities.than(pod.priority, snapshot.columns).any_in(snapshot)
+
     def pre_enqueue(self, pod: Pod) -> Status:
         return WAITING if self._evictions.holds_back(pod) else SUCCESS
 
