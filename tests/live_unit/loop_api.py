@@ -12,6 +12,7 @@ from mooring.live.driver import Driver, DriverParts
 from mooring.live.metrics import LiveMetrics
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
+from mooring.scheduler.choosing import SeededSpread, TieBreak
 from mooring.sim.api import SimApi
 from tests.engine import registry_with
 
@@ -26,6 +27,7 @@ class Cluster:
         writer: Callable[[SimApi], ApiWriter] = lambda api: api,
         plugins: dict[str, type] | None = None,
         may_write: Callable[[], bool] = lambda: True,
+        tie_break: TieBreak | None = None,
     ) -> None:
         self.api = SimApi(asyncio.get_running_loop(), WallClock())
         self.metrics = LiveMetrics()
@@ -37,6 +39,7 @@ class Cluster:
             may_write=may_write,
             on_fatal=self.fatal.append,
             make_registry=lambda: registry_with(plugins),
+            tie_break=tie_break or SeededSpread(0),
         )
         self.driver = Driver(config or default_config(), parts)
         self.api.watch(self.driver)

@@ -32,10 +32,10 @@ async def test_the_more_important_goes_first_and_equals_in_order():
 async def test_a_stream_of_binds_does_not_starve_an_event():
     line: Line[None] = Line()
     event = line.join(Priority.EVENT)
-    for _ in range(16):
+    for _ in range(50):
         line.join(Priority.BIND)
 
-    taken = [line.next() for _ in range(16)]
+    taken = [line.next() for _ in range(50)]
 
     assert event in taken
 

@@ -24,7 +24,7 @@ from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.scheduler.choosing import first_by_name
-from mooring.scheduler.scheduling_cycle import Decision, NodeSearch
+from mooring.scheduler.scheduling_cycle import Decision, NodeSearch, SearchStart
 from mooring.sim.simulation import SimOptions, Simulation
 from mooring.sim.story import no_profile
 
@@ -236,10 +236,18 @@ class World:
         return search.schedule_pod(framework, state, _unnominated(pod), self.snapshot()), state
 
     def _search(self, framework: Framework) -> NodeSearch:
-        """Over every node and in full: what was kept of other attempts knows the outcome only."""
+        """Over every node and in full: what was kept of other attempts knows the outcome only.
+
+        It starts where the next attempt starts, and does not move that place.
+        """
         search = self.scheduler.searches[framework.profile_name]
         return replace(
-            search, rankings=None, refusals=None, percentage_of_nodes=0, tie_break=first_by_name
+            search,
+            rankings=None,
+            refusals=None,
+            percentage_of_nodes=0,
+            tie_break=first_by_name,
+            start=SearchStart(search.start.position),
         )
 
 

@@ -537,7 +537,7 @@ class _Ranking:
         ok = bool(self._node_ok[row])
         node = snapshot.at(row) if ok else None
         if node is not None:
-            ok = self._passes_usage(pod, node)
+            ok = self._passes_usage(pod, node, snapshot)
         if not ok:
             if was_ok:
                 self._ok[row] = False
@@ -548,42 +548,54 @@ class _Ranking:
             return
         assert node is not None
         if was_ok:
-            self._score_one(pod, node, row)
+            self._score_one(pod, node, row, snapshot)
         else:
             # Nothing was kept for the row while it was not ok.
             self._redo(pod, snapshot, np.array([row], np.intp), Depends.NODE)
 
-    def _passes_usage(self, pod: Pod, node: NodeInfo) -> bool:
+    def _passes_usage(self, pod: Pod, node: NodeInfo, snapshot: Snapshot) -> bool:
         for call in self._usage_filters:
-            assert call.filter is not None
-            try:
-                status: Status = call.filter(self._state, pod, node) or SUCCESS
-            except Exception as error:
-                raise call.failed(filtering.DOING, error) from error
+            if call.filter is None:
+                status = filtering.filter_node((call,), self._state, pod, node, snapshot)
+            else:
+                try:
+                    status = call.filter(self._state, pod, node) or SUCCESS
+                except Exception as error:
+                    raise call.failed(filtering.DOING, error) from error
             if not status.ok:
                 return False
         return True
 
-    def _score_one(self, pod: Pod, node: NodeInfo, row: int) -> None:
+    def _score_one(self, pod: Pod, node: NodeInfo, row: int, snapshot: Snapshot) -> None:
         total = int(self._total[row])
+        moves_others = False
         for kept in self._kept:
             if kept.depends != Depends.USAGE:
                 continue
-            assert kept.call.score is not None
-            try:
-                score: int = kept.call.score(self._state, pod, node)
-            except Exception as error:
-                raise kept.call.failed(scoring.SCORING, error) from error
+            score = self._score_of(kept.call, pod, node, row, snapshot)
             before = int(kept.normalized[row])
             kept.raw[row] = score
             if kept.normalized is not kept.raw:
-                # Of such a plugin one new score may move all the others.
-                self._normalize_all(pod)
-                return
+                # One new score of a plugin that normalises may move all the others.
+                moves_others = True
+                continue
             scoring.check_score(kept.call.name, score)
             total += (score - before) * kept.weight
+        if moves_others:
+            self._normalize_all(pod)
+            return
         self._total[row] = total
         self._key[row] = (total << _RANK_BITS) + int(self._tie_keys[row])
+
+    def _score_of(self, call: Calls, pod: Pod, node: NodeInfo, row: int, snapshot: Snapshot) -> int:
+        if call.score is None:
+            only = np.array([row], np.intp)
+            return int(scoring.raw_scores(call, self._state, pod, snapshot, only)[0])
+        try:
+            score: int = call.score(self._state, pod, node)
+        except Exception as error:
+            raise call.failed(scoring.SCORING, error) from error
+        return score
 
     def _after_loss(self, pod: Pod) -> None:
         """Normalise again if the row that went was an extreme."""

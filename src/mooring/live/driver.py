@@ -20,7 +20,6 @@ from mooring.framework.api import ApiWriter
 from mooring.framework.clock import Clock
 from mooring.framework.events import Resource
 from mooring.framework.registry import Registry
-from mooring.framework.runtime import Framework
 from mooring.live.live_scheduler import LiveScheduler
 from mooring.live.metrics import CacheSizes, LiveMetrics
 from mooring.objects.meta import KubeObject
@@ -246,20 +245,16 @@ class Driver:
         return error
 
     def _ended(
-        self,
-        task: asyncio.Task[None],
-        owner: LiveScheduler,
-        attempting: tuple[Framework, QueuedPodInfo] | None,
+        self, task: asyncio.Task[None], owner: LiveScheduler, attempting: QueuedPodInfo | None
     ) -> None:
         self.tasks.discard(task)
         error = self._note_failure(task)
-        if attempting is None:
+        if isinstance(error, InvariantError):
+            self.parts.on_fatal(f"mooring's books do not add up: {error}")
+        if attempting is None or owner is self.scheduler:
             return
-        pod = attempting[1].pod
-        if isinstance(error, Exception) and owner.cluster.is_assumed(pod):
-            owner.recover(*attempting, error)
-        if owner is not self.scheduler and not owner.cluster.is_assumed(pod):
-            self._take_back(pod.uid)
+        if not owner.cluster.is_assumed(attempting.pod):
+            self._take_back(attempting.uid)
 
     def _take_back(self, uid: str) -> None:
         """A binding of an earlier configuration failed: its pod is for this scheduler to place."""
@@ -290,6 +285,7 @@ class Driver:
             keep_rankings=parts.keep_rankings,
             repeat_conditions_after_s=_REPEAT_CONDITIONS_S,
             seed=parts.seed,
+            on_crash=lambda _: parts.metrics.task_failed(),
             on_ready=self._wake,
             transport=transport,
             aside=asyncio.to_thread,

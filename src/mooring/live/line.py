@@ -1,7 +1,7 @@
 """Requests that wait for their turn: the important ones first, and none of them for ever.
 
 Binds go before evictions, evictions before nominations, nominations before conditions, conditions before
-Events. Requests of one priority go in the order in which they came. One turn in sixteen goes to the request
+Events. Requests of one priority go in the order in which they came. One turn in fifty goes to the request
 that has waited longest, whatever its priority, so that a stream of binds cannot starve the others.
 """
 
@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 #: One turn in so many goes to the request that has waited longest.
-_SHARED_TURN = 16
+_SHARED_TURN = 50
 
 
 class Priority(IntEnum):

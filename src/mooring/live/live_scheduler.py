@@ -9,10 +9,10 @@ from mooring.config.types import KubeSchedulerConfiguration
 from mooring.errors import InvariantError
 from mooring.framework.interface import CLEAR_NOMINATION, NominatingInfo
 from mooring.framework.runtime import Framework
-from mooring.framework.status import Status, failure
+from mooring.framework.status import Status
 from mooring.live.metrics import LiveMetrics
 from mooring.queue.queued_pod import QueuedPodInfo
-from mooring.scheduler.binding_cycle import ASSIGNED_POD_DELETE, Attempt
+from mooring.scheduler.binding_cycle import Attempt
 from mooring.scheduler.scheduler import Scheduler, Surroundings
 
 
@@ -29,7 +29,7 @@ class LiveScheduler(Scheduler):
         self._live_metrics = metrics
         self._on_fatal = on_fatal
         #: The attempt that is being made, for whoever is spawned by it.
-        self.attempting: tuple[Framework, QueuedPodInfo] | None = None
+        self.attempting: QueuedPodInfo | None = None
         super().__init__(config, around)
 
     def record_scheduled(self, attempt: Attempt) -> None:
@@ -53,27 +53,11 @@ class LiveScheduler(Scheduler):
         if self.log.isEnabledFor(level):
             self.log.log(level, "pod %s is not scheduled: %s", queued.key, status.message)
 
-    def _attempt(self, framework: Framework, queued: QueuedPodInfo) -> None:
-        self.attempting = framework, queued
+    def try_pod(self, queued: QueuedPodInfo) -> None:
+        self.attempting = queued
         try:
-            super()._attempt(framework, queued)
+            super().try_pod(queued)
         except InvariantError as error:
             self._on_fatal(f"mooring's books do not add up: {error}")
-        except Exception as error:
-            self.log.exception("scheduling %s ended unexpectedly", queued.key)
-            self._live_metrics.task_failed()
-            self.recover(framework, queued, error)
         finally:
             self.attempting = None
-
-    def recover(self, framework: Framework, queued: QueuedPodInfo, error: Exception) -> None:
-        """Undo what an attempt left behind that ended unexpectedly, and try the pod again."""
-        try:
-            assumed = self.cluster.pods.get(queued.uid)
-            if assumed is not None and self.cluster.is_assumed(assumed):
-                self.cluster.forget_pod(assumed)
-                self.queue.move_all(ASSIGNED_POD_DELETE, assumed, None)
-            self.handle_failure(framework, queued, failure(error), self.metrics.timer())
-        except Exception as again:
-            self.log.exception("pod %s could not be put back", queued.key)
-            self._on_fatal(f"pod {queued.key} is lost to the queue: {again!r}")

@@ -7,6 +7,9 @@ are until it is known what comes of it:
     an event may help ──▶ the first pod becomes active or backs off; the file is woken
     it is rejected    ──▶ the others would be, too: they wait on, after the same rejection as the first
     anything else     ──▶ it is placed, gone, or failed without a rejection: the next pod is tried
+
+The pods of a file take turns: one that was rejected goes to its end. So the one that is tried next has most
+likely waited out its backoff, and is not overtaken by pods that have just come.
 """
 
 from __future__ import annotations
@@ -77,7 +80,6 @@ class Representatives:
             self._waiting.pop(woken.representative.key, None)
             self._file_as(queued, file)
             self.spoken_for.add(queued.pod_class)
-        self._places.unschedulable.put_first(queued)
 
     def go_on(self) -> None:
         """Before a pod is popped: where a representative was not rejected, the next one follows."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mooring.cluster.cache import CacheError
-from mooring.errors import ApiError
+from mooring.errors import ApiError, InvariantError
 from mooring.framework.api import Event, PodStatusPatch
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, Resource
@@ -48,14 +48,18 @@ async def binding_cycle(scheduler: Scheduler, attempt: Attempt) -> None:
     """Bind the pod, or undo everything and hand it to the failure handler."""
     try:
         await _bind_or_undo(scheduler, attempt)
-    finally:
-        scheduler.binding.discard(attempt.assumed.uid)
+    except InvariantError:
+        raise
+    except Exception as error:
+        scheduler.recover(attempt.framework, attempt.queued, error)
 
 
 async def _bind_or_undo(scheduler: Scheduler, attempt: Attempt) -> None:
     status = await _bind(scheduler, attempt)
     if not status.ok:
         fail_binding(scheduler, attempt, status)
+    scheduler.binding.pop(attempt.assumed.uid, None)
+    if not status.ok:
         return
     framework, pod, node_name = attempt.framework, attempt.assumed, attempt.node_name
     scheduler.record_scheduled(attempt)

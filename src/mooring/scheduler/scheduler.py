@@ -50,7 +50,13 @@ from mooring.queue.metrics import QueueMetrics
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.queue.scheduling_queue import SchedulingQueue
 from mooring.scheduler import failure as failures
-from mooring.scheduler.binding_cycle import Attempt, binding_cycle, refusal, scheduled_event
+from mooring.scheduler.binding_cycle import (
+    ASSIGNED_POD_DELETE,
+    Attempt,
+    binding_cycle,
+    refusal,
+    scheduled_event,
+)
 from mooring.scheduler.choosing import TieBreak, first_by_name
 from mooring.scheduler.diagnosis import FitError
 from mooring.scheduler.extenders import (
@@ -99,6 +105,8 @@ class Surroundings:
     gates: FeatureGates = DEFAULT_GATES
     #: Told of every attempt's decision before anything is done about it.
     on_decision: Callable[[Decision], None] | None = None
+    #: Told of an attempt that ended by an unexpected exception; its pod is tried again.
+    on_crash: Callable[[str], None] | None = None
     #: Called when there is something for `schedule_one` to do.
     on_ready: Callable[[], None] | None = None
     #: How to reach extenders; without any, none is needed.
@@ -121,8 +129,8 @@ class Scheduler:
         self.writer = around.writer
         self.spawn = around.spawn
         self.spawn_patch = around.spawn_patch or around.spawn
-        #: The UIDs of the pods whose binding cycle has begun and not ended.
-        self.binding: set[str] = set()
+        #: The attempts that have assumed their pod and not ended yet, by UID of the pod.
+        self.binding: dict[str, Attempt] = {}
         self.cluster = Cluster()
         #: Every pod as the API server last showed it, by `namespace/name`.
         self.observed_pods: dict[str, Pod] = {}
@@ -162,7 +170,12 @@ class Scheduler:
         elif self._to_be_skipped(framework, pod):
             self.queue.done(pod.uid)
         else:
-            self._attempt(framework, queued)
+            try:
+                self._attempt(framework, queued)
+            except InvariantError:
+                raise
+            except Exception as error:
+                self.recover(framework, queued, error)
 
     def _to_be_skipped(self, framework: Framework, pod: Pod) -> bool:
         if pod.terminating:
@@ -198,7 +211,6 @@ class Scheduler:
         if state.pods_to_activate:
             self.queue.activate(state.pods_to_activate)
             state.pods_to_activate.clear()
-        self.binding.add(attempt.assumed.uid)
         self.spawn(binding_cycle(self, attempt))
 
     def _find_node(
@@ -263,9 +275,11 @@ class Scheduler:
             self.handle_failure(framework, queued, failure(error), started)
             return None
         self.nominator.delete(assumed)
-        return Attempt(framework, state, queued, assumed, started)
+        attempt = self.binding[assumed.uid] = Attempt(framework, state, queued, assumed, started)
+        return attempt
 
     def _fail_reserved(self, attempt: Attempt, status: Status) -> None:
+        self.binding.pop(attempt.assumed.uid, None)
         attempt.framework.run_unreserve(attempt.state, attempt.assumed, attempt.node_name)
         try:
             self.cluster.forget_pod(attempt.assumed)
@@ -275,6 +289,26 @@ class Scheduler:
         self.handle_failure(attempt.framework, attempt.queued, said, attempt.started)
 
     # What both cycles use
+
+    def recover(self, framework: Framework, queued: QueuedPodInfo, error: Exception) -> None:
+        """Undo what an attempt left behind that ended unexpectedly, and try the pod again.
+
+        Raises InvariantError if that fails, too.
+        """
+        self.log.error("scheduling %s ended unexpectedly", queued.key, exc_info=error)
+        if self.around.on_crash is not None:
+            self.around.on_crash(f"scheduling {queued.key} ended unexpectedly: {error!r}")
+        try:
+            attempt = self.binding.pop(queued.uid, None)
+            if attempt is not None:
+                framework.run_unreserve(attempt.state, attempt.assumed, attempt.node_name)
+                if self.cluster.is_assumed(attempt.assumed):
+                    self.cluster.forget_pod(attempt.assumed)
+                    self.queue.move_all(ASSIGNED_POD_DELETE, attempt.assumed, None)
+            self.handle_failure(framework, queued, failure(error), self.metrics.timer())
+        except Exception as again:
+            self.log.exception("pod %s could not be put back", queued.key)
+            raise InvariantError(f"pod {queued.key} is lost to the queue: {again!r}") from again
 
     def handle_failure(
         self,

@@ -95,6 +95,7 @@ class Simulation:
                     one_for_all=options.one_for_all,
                     seed=options.seed or 0,
                     on_decision=self._decided,
+                    on_crash=self.errors.append,
                     on_ready=self._wake,
                     transport=options.transport or self._http,
                     # An extender that binds cannot reach the API of a simulation.
