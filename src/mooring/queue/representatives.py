@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mooring.errors import InvariantError
 from mooring.queue.hints import Strategy
 from mooring.queue.metrics import QueueMetrics
 from mooring.queue.places import Places
@@ -57,8 +58,16 @@ class Representatives:
             self._try(file, first, _Woken(first, strategy, label, number))
 
     def is_awake(self, file: Rejection) -> bool:
-        woken = self._woken.get(_class_of(file))
-        return woken is not None and file in woken
+        """Whether a pod is to be tried for the file, or is being tried."""
+        woken = self._woken.get(_class_of(file), {}).get(file)
+        if woken is None:
+            return False
+        key = woken.representative.key
+        if file in self._tried or key in self._places.active or key in self._places.backoff:
+            return True
+        # PreEnqueue has held it back on its way from backoff.
+        self._sleep(file)
+        return False
 
     def popped(self, queued: QueuedPodInfo) -> None:
         """A pod is in flight: whether it speaks for others is known when the next one is popped."""
@@ -85,16 +94,29 @@ class Representatives:
         """Before a pod is popped: where a representative was not rejected, the next one follows."""
         while self._tried:
             file = self._tried.pop()
-            if self.is_awake(file):
+            if file in self._woken.get(_class_of(file), {}):
                 self._try_next(file)
 
     def _try_next(self, file: Rejection) -> None:
-        woken = self._woken[_class_of(file)].pop(file)
-        if not self._woken[_class_of(file)]:
-            del self._woken[_class_of(file)]
+        woken = self._sleep(file)
         first = self._places.unschedulable.first_before(file, woken.before)
         if first is not None:
             self._try(file, first, woken)
+
+    def validate(self) -> None:
+        """Raise InvariantError unless each representative that waits is one of a woken file."""
+        for key, file in self._waiting.items():
+            woken = self._woken.get(_class_of(file), {}).get(file)
+            if woken is None or woken.representative.key != key:
+                raise InvariantError(f"{key} is the representative of a file that is not woken")
+
+    def _sleep(self, file: Rejection) -> _Woken:
+        of_class = self._woken[_class_of(file)]
+        woken = of_class.pop(file)
+        if not of_class:
+            del self._woken[_class_of(file)]
+        self._waiting.pop(woken.representative.key, None)
+        return woken
 
     def _try(self, file: Rejection, first: QueuedPodInfo, woken: _Woken) -> None:
         unschedulable = self._places.unschedulable

@@ -213,6 +213,7 @@ class SchedulingQueue:
         A UID may be both waiting and in flight: `pop` finds that out and drops the duplicate.
         """
         self._places.validate()
+        self._representatives.validate()
         self._in_flight.validate()
         self.nominator.validate()
 

@@ -119,6 +119,8 @@ class UnschedulablePods:
             queued.pending_plugins = set(like.pending_plugins)
             self._filed[key] = (rejection, self._filed[key][1])
             into[key] = queued
+        # The one that was just tried comes last.
+        into.move_to_end(like.key)
         return len(pods)
 
     def remove(self, key: str) -> QueuedPodInfo | None:

@@ -60,8 +60,8 @@ def handle_failure(
         # Every Bind plugin skipped the pod: there is nothing that it could be told.
         return
     message = status.message
-    if status is not queued.told:
-        # A refusal that still holds is not told again.
+    if status is not queued.told or not scheduler.around.repeat_conditions_after_s:
+        # A refusal that still holds is told again only where that costs nothing, as in a simulation.
         queued.told = status
         scheduler.writer.record_event(
             Event(

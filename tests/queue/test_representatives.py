@@ -1,0 +1,154 @@
+"""Pods that are alike: one is tried for all of them, and they take turns."""
+
+from __future__ import annotations
+
+import pytest
+
+from mooring.framework.status import SUCCESS, unresolvable
+from tests.makers import make_pod
+from tests.queue.world import FIT, NODE_ADD, NODE_LABEL, World
+
+
+def alike(**options) -> World:
+    return World(class_of=lambda pod: 7 if pod.labels.get("app") else None, **options)
+
+
+def waiting(world: World, *names: str, app: str = "web") -> None:
+    """These pods were tried and rejected, one after another, and their backoff is over."""
+    for name in names:
+        world.add(name, labels={"app": app} if app else {})
+        reject(world, world.queue.pop())
+    world.clock.advance(60)
+
+
+def reject(world: World, queued, *plugins: str) -> None:
+    queued.unschedulable_plugins = set(plugins or (FIT,))
+    world.queue.add_unschedulable_if_not_present(queued, for_all_alike=True)
+    world.queue.validate()
+
+
+def tried(world: World) -> list[str]:
+    return [queued.pod.name for queued in world.queue.active_pods()]
+
+
+def test_an_event_wakes_one_of_them():
+    world = alike()
+    waiting(world, "a", "b", "c")
+
+    world.queue.move_all(NODE_ADD)
+    world.queue.move_all(NODE_ADD)
+
+    assert tried(world) == ["a"]
+    assert world.queue.counts().unschedulable == 2
+
+
+def test_when_it_is_rejected_the_others_wait_on():
+    world = alike()
+    waiting(world, "a", "b", "c")
+    world.queue.move_all(NODE_ADD)
+
+    reject(world, world.queue.pop())
+
+    assert world.queue.pop() is None
+    assert world.queue.spoken_for == {7}
+
+
+def test_when_it_is_placed_the_next_follows_and_each_is_tried_once():
+    world = alike()
+    waiting(world, "a", "b", "c")
+    world.queue.move_all(NODE_ADD)
+
+    names = []
+    while (queued := world.queue.pop()) is not None:
+        names.append(queued.pod.name)
+        world.queue.done(queued.uid)
+        world.queue.validate()
+
+    assert names == ["a", "b", "c"]
+
+
+def test_pods_that_fail_without_a_rejection_for_all_are_each_tried_once():
+    """Permit refused them: that says nothing of the others, and must not go round in a circle."""
+    world = alike()
+    waiting(world, "a", "b", "c")
+    world.queue.move_all(NODE_ADD)
+
+    names = []
+    while (queued := world.queue.pop()) is not None:
+        names.append(queued.pod.name)
+        queued.unschedulable_plugins = {FIT}
+        world.queue.add_unschedulable_if_not_present(queued)
+
+    assert names == ["a", "b", "c"]
+
+
+def test_they_take_turns():
+    world = alike()
+    waiting(world, "a", "b", "c")
+    names = []
+    for _ in range(4):
+        world.queue.move_all(NODE_ADD)
+        queued = world.queue.pop()
+        names.append(queued.pod.name)
+        reject(world, queued)
+        world.clock.advance(60)
+
+    assert names == ["a", "b", "c", "a"]
+
+
+def test_the_others_wait_for_what_the_one_that_was_tried_waits_for():
+    world = alike(hints=((NODE_ADD, FIT, None), (NODE_LABEL, "Other", None)))
+    waiting(world, "a", "b")
+    world.queue.move_all(NODE_ADD)
+    reject(world, world.queue.pop(), "Other")
+    world.clock.advance(60)
+
+    world.queue.move_all(NODE_ADD)
+    assert tried(world) == []
+    world.queue.move_all(NODE_LABEL)
+    assert tried(world) == ["b"]
+    assert world.metrics.unschedulable[(FIT, "default-scheduler")] == 0
+
+
+@pytest.mark.parametrize("leaves", ["deleted", "changed"])
+def test_another_takes_the_place_of_a_representative_that_is_gone(leaves):
+    world = alike()
+    waiting(world, "a", "b")
+    world.queue.move_all(NODE_ADD)
+    pod = make_pod("a", labels={"app": "web"})
+
+    if leaves == "deleted":
+        world.queue.delete(pod)
+        expected = ["b"]
+    else:
+        # It is not like the others any more, and is tried for itself.
+        world.queue.update(pod, make_pod("a"))
+        expected = ["a", "b"]
+
+    assert sorted(tried(world)) == expected
+    world.queue.validate()
+
+
+def test_one_that_is_held_back_speaks_for_nobody():
+    def pre_enqueue(pod):
+        return unresolvable("not yet") if pod.name == held else SUCCESS
+
+    held = ""
+    world = alike(pre_enqueue=[("Gate", pre_enqueue)])
+    waiting(world, "a", "b")
+    held = "a"
+
+    world.queue.move_all(NODE_ADD)
+
+    assert tried(world) == ["b"]
+    assert world.where("a") == "gated"
+    world.queue.validate()
+
+
+def test_pods_without_a_class_are_tried_one_by_one():
+    world = alike()
+    waiting(world, "a", "b", app="")
+
+    world.queue.move_all(NODE_ADD)
+
+    assert tried(world) == ["a", "b"]
