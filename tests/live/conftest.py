@@ -60,8 +60,13 @@ StartMooring = Callable[..., Mooring]
 
 @pytest.fixture
 def start_mooring(
-    cluster: Cluster, tmp_path: Path, request: pytest.FixtureRequest
+    cluster: Cluster, proxy: Proxy, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[StartMooring]:
+    """Every instance ends before the proxy does.
+
+    Otherwise one that connects again while the proxy ends leaves a half-open connection behind, which a
+    later test is blamed for.
+    """
     instances: list[Mooring] = []
 
     def start(

@@ -178,6 +178,15 @@ async def test_a_turn_is_used_for_what_is_to_be_said_when_it_comes():
     assert desk.api.messages() == ["new"]
 
 
+async def test_a_patch_does_not_wait_for_the_answer_to_another_pods():
+    desk = Desk()
+    for name in ("a", "b", "c"):
+        desk.say("why", of=pod(name))
+        await desk.turns()
+
+    assert [name for name, _, _ in desk.api.under_way] == ["a", "b", "c"]
+
+
 async def test_nominations_and_evictions_ask_for_their_turn_before_conditions():
     desk = Desk(Api(turns=0))
     target = PodCondition(type=DISRUPTION_TARGET, status="True", reason="PreemptionByScheduler")

@@ -115,7 +115,9 @@ class StatusPatches:
         self._under_way: dict[str, _Waiting] = {}
         #: UID → when a condition was last written, and what it said beside its message.
         self._written: dict[str, tuple[float, tuple[str, str, str]]] = {}
+        #: Kind → how many workers there are, and how many of them look for something to send.
         self._workers = dict.fromkeys(self._ready, 0)
+        self._looking = dict.fromkeys(self._ready, 0)
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
@@ -253,8 +255,12 @@ class StatusPatches:
     # Sending
 
     def _send_more(self, kind: Priority) -> None:
-        while self._workers[kind] < min(_MOST_UNDER_WAY, len(self._ready[kind])):
+        """Start workers, so that nothing waits for one that waits for an answer."""
+        while (
+            self._looking[kind] < len(self._ready[kind]) and self._workers[kind] < _MOST_UNDER_WAY
+        ):
             self._workers[kind] += 1
+            self._looking[kind] += 1
             task = asyncio.get_running_loop().create_task(self._work(kind))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -262,15 +268,24 @@ class StatusPatches:
     async def _work(self, kind: Priority) -> None:
         """Send one after another, and choose each only when its turn has come."""
         try:
-            while self._ready[kind]:
-                await self._client.turn(kind)
-                waiting = self._take(kind)
-                if waiting is None:
-                    self._client.give_turn_back()
-                    return
+            while (waiting := await self._next(kind)) is not None:
                 await self._send(waiting)
+                self._looking[kind] += 1
         finally:
             self._workers[kind] -= 1
+
+    async def _next(self, kind: Priority) -> _Waiting | None:
+        """What to send when the turn has come; None if there is nothing."""
+        try:
+            if not self._ready[kind]:
+                return None
+            await self._client.turn(kind)
+            waiting = self._take(kind)
+            if waiting is None:
+                self._client.give_turn_back()
+            return waiting
+        finally:
+            self._looking[kind] -= 1
 
     def _take(self, kind: Priority) -> _Waiting | None:
         """The oldest patch whose pod has none under way."""
