@@ -105,7 +105,7 @@ class LiveWriter:
             with self._traffic:
                 await self._bind(pod, node_name)
         finally:
-            del self._binding[pod.uid]
+            self._binding.pop(pod.uid, None)
 
     async def _bind(self, pod: Pod, node_name: str) -> None:
         try:

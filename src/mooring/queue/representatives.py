@@ -8,8 +8,8 @@ are until it is known what comes of it:
     it is rejected    ──▶ the others would be, too: they wait on, after the same rejection as the first
     anything else     ──▶ it is placed, gone, or failed without a rejection: the next pod is tried
 
-The pods of a file take turns: one that was rejected goes to its end. So the one that is tried next has most
-likely waited out its backoff, and is not overtaken by pods that have just come.
+Pods that another one was tried for back off as that one does, as if they had been tried themselves: while
+that lasts, pods that have just come go before them. The one that was rejected stays the first of its file.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from mooring.queue.metrics import QueueMetrics
 from mooring.queue.places import Places
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.queue.unschedulable_pods import Rejection
+
+#: For how many classes it is remembered when they were last rejected.
+_MOST_REJECTIONS = 16_384
 
 
 @dataclass(slots=True)
@@ -50,6 +53,8 @@ class Representatives:
         self._tried: list[Rejection] = []
         #: The classes that a rejected pod spoke for.
         self.spoken_for: set[int] = set()
+        #: Class → when a pod that spoke for others was last rejected, and how often it had been.
+        self._rejections: dict[int, tuple[float, int]] = {}
 
     def wake(self, file: Rejection, first: QueuedPodInfo, strategy: Strategy, label: str) -> None:
         """Try this pod of the file, unless one is to be tried already."""
@@ -85,10 +90,17 @@ class Representatives:
         """A pod was rejected and waits: every woken pod of its class would be rejected as well."""
         if queued.pod_class is None:
             return
-        for file, woken in self._woken.pop(queued.pod_class, {}).items():
+        woken_files = self._woken.pop(queued.pod_class, {})
+        for file, woken in woken_files.items():
             self._waiting.pop(woken.representative.key, None)
             self._file_as(queued, file)
+        if woken_files:
+            self._tried = [file for file in self._tried if file not in woken_files]
             self.spoken_for.add(queued.pod_class)
+            if len(self._rejections) >= _MOST_REJECTIONS:
+                self._rejections.clear()
+            self._rejections[queued.pod_class] = queued.timestamp, queued.unschedulable_count
+            self._places.unschedulable.put_first(queued)
 
     def go_on(self) -> None:
         """Before a pod is popped: where a representative was not rejected, the next one follows."""
@@ -123,6 +135,7 @@ class Representatives:
         candidate: QueuedPodInfo | None = first
         while candidate is not None:
             unschedulable.remove(candidate.key)
+            self._back_off_as_others(candidate)
             self._places.requeue(candidate, woken.strategy, woken.label)
             if not candidate.gated:
                 woken.representative = candidate
@@ -131,6 +144,15 @@ class Representatives:
                 return
             # PreEnqueue holds this one back; it speaks for itself alone.
             candidate = unschedulable.first_before(file, woken.before)
+
+    def _back_off_as_others(self, queued: QueuedPodInfo) -> None:
+        """Count the attempts that another pod made for this one while it waited."""
+        assert queued.pod_class is not None
+        at, count = self._rejections.get(queued.pod_class, (0.0, 0))
+        if queued.timestamp < at:
+            queued.timestamp = at
+            queued.unschedulable_count = max(queued.unschedulable_count, count)
+            queued.backoff_expiration = None
 
     def _file_as(self, rejected: QueuedPodInfo, file: Rejection) -> None:
         """File pods under what rejected one of them, if that is not what rejected them before."""

@@ -34,7 +34,9 @@ class UnschedulablePods:
         self._filed: dict[str, tuple[Rejection, int]] = {}
         #: What rejected them → key → pod. No empty values.
         self._files: dict[Rejection, OrderedDict[str, QueuedPodInfo]] = {}
+        #: The numbers of the next pod that comes last, and of the next that is put first.
         self._next_number = 0
+        self._first_number = -1
 
     def __len__(self) -> int:
         return len(self._filed)
@@ -119,9 +121,14 @@ class UnschedulablePods:
             queued.pending_plugins = set(like.pending_plugins)
             self._filed[key] = (rejection, self._filed[key][1])
             into[key] = queued
-        # The one that was just tried comes last.
-        into.move_to_end(like.key)
         return len(pods)
+
+    def put_first(self, queued: QueuedPodInfo) -> None:
+        """Put a pod that is in here before all others of its file."""
+        rejection, _ = self._filed[queued.key]
+        self._files[rejection].move_to_end(queued.key, last=False)
+        self._filed[queued.key] = (rejection, self._first_number)
+        self._first_number -= 1
 
     def remove(self, key: str) -> QueuedPodInfo | None:
         filed = self._filed.pop(key, None)
