@@ -106,6 +106,8 @@ class Refusals:
         pod_class = self._classes.of(decision.pod)
         known = self._refusals.get(pod_class) if pod_class is not None else None
         if known is not None and known.decision.diagnosis is decision.diagnosis:
+            # It may be a copy, and knows what PostFilter has found out since.
+            known.decision = decision
             known.conclusion = conclusion
             known.repeats = self._post_filters_repeat(decision.pod)
 
