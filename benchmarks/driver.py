@@ -12,10 +12,10 @@ from collections.abc import Coroutine, Iterable
 from typing import Any
 
 from mooring.config import default_config
-from mooring.framework.metrics import Metrics
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.plugins.registry import default_registry
+from mooring.runtime.metrics import Metrics
 from mooring.scheduler.event_handlers import EventHandlers
 from mooring.scheduler.scheduler import Scheduler, Surroundings
 from mooring.sim.api import SimApi

@@ -25,16 +25,16 @@ from benchmarks import listing, machine, suite
 from benchmarks.manifests import Template
 from mooring.config import default_config
 from mooring.framework.clock import Timer
-from mooring.framework.metrics import Metrics
+from mooring.framework.silent_writer import SilentWriter
 from mooring.objects.decoding import decode_json
 from mooring.objects.manifests import read_manifests
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.twins import Twins
 from mooring.plugins.registry import default_registry
+from mooring.runtime.metrics import Metrics
 from mooring.scheduler.event_handlers import EventHandlers
 from mooring.scheduler.scheduler import Scheduler, Surroundings
-from mooring.sim.silence import SilentWriter
 
 FILE = "memory.json"
 

@@ -26,8 +26,7 @@ from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.framework.clock import Timer
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.interface import PluginFactory, PostFilterResult
-from mooring.framework.metrics import Metrics
-from mooring.framework.registry import Registry
+from mooring.framework.silent_writer import SilentWriter
 from mooring.framework.status import Status
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.node import Node, NodeStatus
@@ -45,9 +44,10 @@ from mooring.objects.quantity import parse_quantity
 from mooring.objects.selectors import LabelSelector
 from mooring.plugins import registry as plugin_registry
 from mooring.plugins.default_preemption import DefaultPreemption, PreemptionDetail
+from mooring.runtime.metrics import Metrics
+from mooring.runtime.registry import Registry
 from mooring.scheduler.scheduler import Scheduler, Surroundings
 from mooring.scheduler.scheduling_cycle import Decision
-from mooring.sim.silence import SilentWriter
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _CPU_PER_NODE_MILLI = 8000

@@ -7,14 +7,14 @@ from typing import Any
 
 from mooring.config import KubeSchedulerConfiguration, default_config
 from mooring.framework.interface import PluginFactory
-from mooring.framework.metrics import Metrics
-from mooring.framework.registry import Registry
+from mooring.framework.silent_writer import SilentWriter
 from mooring.objects.meta import KubeObject
 from mooring.plugins.registry import BUILT_IN, SEATS
+from mooring.runtime.metrics import Metrics
+from mooring.runtime.registry import Registry
 from mooring.scheduler.choosing import TieBreak, first_by_name
 from mooring.scheduler.event_handlers import EventHandlers
 from mooring.scheduler.scheduler import Scheduler, Surroundings
-from mooring.sim.silence import SilentWriter
 from tests.clock import FakeClock
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mooring.explain.library import Cluster as Cluster
+    from mooring.library import Cluster as Cluster
 
 __version__ = "0.1.0"
 
 #: Public names → the module they live in. They are imported when they are used: NumPy takes longer to load
 #: than `mooring --help` takes to print.
-_PUBLIC = {"Cluster": "mooring.explain.library"}
+_PUBLIC = {"Cluster": "mooring.library"}
 
 
 def __getattr__(name: str) -> Any:

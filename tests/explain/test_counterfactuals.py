@@ -25,7 +25,7 @@ from mooring.explain.changes import (
     with_request,
 )
 from mooring.explain.counterfactuals import Counterfactuals
-from mooring.explain.library import Cluster
+from mooring.library import Cluster
 from mooring.objects.meta import KubeObject
 from tests.makers import (
     HOSTNAME,

@@ -6,7 +6,7 @@ import pytest
 
 from mooring.config import load_config
 from mooring.explain.explanation import CannotAnswer, Explanation, inquire
-from mooring.explain.library import Cluster
+from mooring.library import Cluster
 from mooring.objects.meta import KubeObject
 from mooring.sim.simulation import SimOptions
 from tests.engine import registry_with

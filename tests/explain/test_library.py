@@ -16,7 +16,7 @@ import pytest
 import mooring
 from mooring.errors import ConfigError, InputError
 from mooring.explain.explanation import CannotAnswer
-from mooring.explain.library import Cluster
+from mooring.library import Cluster
 from tests.cli.clusters import NODES, pod
 from tests.makers import make_node, make_pod
 

@@ -14,19 +14,19 @@ from mooring.errors import ApiError, NotFound
 from mooring.framework.api import Event, PodStatusPatch
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.interface import PluginFactory, PostFilterResult
-from mooring.framework.metrics import Metrics
-from mooring.framework.registry import Registry
-from mooring.framework.runtime import Framework
+from mooring.framework.silent_writer import SilentWriter
 from mooring.framework.status import Status
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.plugins import registry as built_in
 from mooring.plugins.default_preemption import DefaultPreemption, PreemptionDetail
+from mooring.runtime.framework import Framework
+from mooring.runtime.metrics import Metrics
+from mooring.runtime.registry import Registry
 from mooring.scheduler.event_handlers import EventHandlers
 from mooring.scheduler.scheduler import Scheduler, Surroundings
 from mooring.scheduler.scheduling_cycle import Decision
-from mooring.sim.silence import SilentWriter
 from tests.clock import FakeClock
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from mooring.cluster.node_info import NodeInfo
 from mooring.config.args import DefaultPreemptionArgs
-from mooring.framework.plugin_calls import PluginFailure
 from mooring.framework.status import Code, Status
 from mooring.objects.kinds import PodDisruptionBudget
 from mooring.objects.pod import Pod
@@ -22,6 +21,7 @@ from mooring.objects.taints import Toleration
 from mooring.plugins.default_preemption import DefaultPreemption
 from mooring.plugins.default_preemption.lower_priority import LowerPriorities
 from mooring.plugins.default_preemption.many_nodes import ManyNodes
+from mooring.runtime.plugin_calls import PluginFailure
 from tests.makers import (
     HOSTNAME,
     ZONE,

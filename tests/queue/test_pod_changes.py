@@ -6,8 +6,8 @@ import pytest
 
 from mooring.framework.events import Action, ClusterEvent, Hint, Resource
 from mooring.framework.interface import Nomination
-from mooring.framework.nominator import Nominator
 from mooring.objects.taints import Toleration
+from mooring.runtime.nominator import Nominator
 from tests.makers import make_pod
 from tests.queue.world import (
     FIT,

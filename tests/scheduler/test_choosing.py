@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from mooring.cluster.cache import Cluster
 from mooring.cluster.snapshot import RANKS
 from mooring.scheduler.choosing import ByName, SeededSpread
-from tests.framework.frameworks import snapshot_of
 from tests.makers import make_node
+from tests.runtime.frameworks import snapshot_of
 
 NAMES = ("b", "a", "d", "c")
 NODES = snapshot_of(*NAMES)

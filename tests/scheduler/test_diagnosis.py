@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.filtering import FilterMatrix
 from mooring.framework.status import (
     Code,
     Status,
@@ -15,9 +14,10 @@ from mooring.framework.status import (
     unresolvable,
     unschedulable,
 )
+from mooring.runtime.filtering import FilterMatrix
 from mooring.scheduler.diagnosis import Diagnosis, FitError, NodeRefusal
-from tests.framework.frameworks import framework_of, make_plugin, snapshot_of
 from tests.makers import make_pod
+from tests.runtime.frameworks import framework_of, make_plugin, snapshot_of
 
 NAMES = [f"n{i:02d}" for i in range(12)]
 NODES = snapshot_of(*NAMES)

@@ -16,13 +16,13 @@ from mooring.cli.main import cli
 from mooring.cluster.cache import Cluster
 from mooring.config import KubeSchedulerConfiguration, load_config
 from mooring.errors import ConfigError, ExtenderError
-from mooring.framework.metrics import Metrics
+from mooring.framework.silent_writer import SilentWriter
 from mooring.framework.status import Code, Status, unresolvable, unschedulable
 from mooring.plugins.registry import default_registry
+from mooring.runtime.metrics import Metrics
 from mooring.scheduler.extenders import Answer, Extenders, bare
 from mooring.scheduler.scheduler import Scheduler, Surroundings
 from mooring.scheduler.scheduling_cycle import Decision
-from mooring.sim.silence import SilentWriter
 from mooring.sim.simulation import SimOptions, Simulation
 from mooring.webhook import HttpTransport
 from tests.clock import FakeClock

@@ -12,8 +12,8 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.interface import Nomination, PostFilterResult, PreFilterResult
 from mooring.framework.status import Status, pending, unschedulable, wait
 from mooring.scheduler.scheduling_cycle import Decision, NodeSearch, SearchStart
-from tests.framework.frameworks import framework_of, make_plugin, snapshot_of
 from tests.makers import make_node, make_node_affinity, make_node_term, make_pod
+from tests.runtime.frameworks import framework_of, make_plugin, snapshot_of
 from tests.scheduler.world import World, config_with
 
 # Which nodes are looked at, and in which order

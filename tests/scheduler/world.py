@@ -8,11 +8,11 @@ from typing import Any
 
 from mooring.config import KubeSchedulerConfiguration, load_config
 from mooring.framework.api import Event, PodStatusPatch
-from mooring.framework.metrics import Metrics
+from mooring.framework.silent_writer import SilentWriter
 from mooring.objects.pod import Pod
+from mooring.runtime.metrics import Metrics
 from mooring.scheduler.event_handlers import EventHandlers
 from mooring.scheduler.scheduler import Scheduler, Surroundings
-from mooring.sim.silence import SilentWriter
 from tests.clock import FakeClock
 from tests.engine import registry_with
 from tests.makers import make_node

@@ -16,8 +16,8 @@ from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.plugins.default_preemption import Candidate, PreemptionDetail
 from mooring.plugins.default_preemption.choice import best
+from mooring.plugins.default_preemption.node_choice import why_that_node
 from mooring.plugins.registry import default_registry
-from mooring.sim.preemption_choice import why_that_node
 from mooring.sim.report import SimulationReport, Usage, simulate_objects
 from mooring.sim.simulation import SimOptions
 from tests.makers import make_node, make_pod

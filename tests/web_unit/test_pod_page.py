@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.explain.explanation import CannotAnswer
-from mooring.explain.library import Cluster
+from mooring.library import Cluster
 from mooring.web.moment import look_at
 from mooring.web.pod_page import pod_data
 from mooring.web.premise import Premise

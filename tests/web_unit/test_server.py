@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from yarl import URL
 
-from mooring.explain.library import Cluster
+from mooring.library import Cluster
 from tests.web_unit.asking import TOKEN, asking
 from tests.web_unit.clusters import BIG, WEB, premise
 from tests.web_unit.test_what_if import MOST_ALLOCATED, POD

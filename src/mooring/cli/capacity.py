@@ -33,8 +33,8 @@ from mooring.explain.capacity import (
     nodes_to_add,
     settle,
 )
-from mooring.explain.collection import seldom_collecting
 from mooring.explain.drain import Survival, nodes_of_zone, without_nodes
+from mooring.garbage import seldom_collecting
 from mooring.objects.kinds import PriorityClass
 from mooring.objects.manifests import Manifests, read_manifests
 from mooring.objects.meta import KubeObject

@@ -21,7 +21,6 @@ from mooring.cli.main import NO
 from mooring.cli.progress import Progress
 from mooring.cli.simulation_tables import rows_option
 from mooring.config import KubeSchedulerConfiguration
-from mooring.explain.collection import seldom_collecting
 from mooring.explain.compare import (
     Comparison,
     Threshold,
@@ -32,6 +31,7 @@ from mooring.explain.compare import (
     values_of,
 )
 from mooring.explain.compare import compare as compare_variants
+from mooring.garbage import seldom_collecting
 
 #: As a `--config`: the configuration that kube-scheduler has without any.
 DEFAULT = "default"

@@ -18,8 +18,8 @@ from mooring.config import (
     write_config,
 )
 from mooring.errors import ConfigError
-from mooring.framework.build import expand
 from mooring.plugins.registry import default_registry
+from mooring.runtime.build import expand
 from mooring.sim.simulation import SimOptions, Simulation
 
 #: In the order in which a pod meets them.

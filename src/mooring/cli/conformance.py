@@ -15,8 +15,8 @@ from mooring.cli import output
 from mooring.cli.main import CANNOT_ANSWER, NO, print_problems
 from mooring.cli.output import counted
 from mooring.cli.progress import Progress
+from mooring.conformance.report import Difference, FileReport, check_file
 from mooring.errors import InputError, MooringError
-from mooring.sim.conformance import Difference, FileReport, check_file
 
 
 @click.command()

@@ -18,7 +18,7 @@ from mooring.config import KubeSchedulerConfiguration, load_config, parse_durati
 from mooring.errors import ConfigError, InputError
 from mooring.objects.manifests import Manifests, read_manifests
 from mooring.objects.meta import KubeObject
-from mooring.sim.plugin_folder import find_plugins_beside
+from mooring.runtime.plugin_folder import find_plugins_beside
 
 STDIN = "-"
 

@@ -17,9 +17,9 @@ from mooring.cli.plots import Line, Panel, plot
 from mooring.cli.progress import Progress
 from mooring.cli.simulation_tables import when
 from mooring.errors import InputError
-from mooring.explain.collection import seldom_collecting
 from mooring.explain.over_time import ReplayReport, Sample
 from mooring.explain.over_time import replay as replay_trace
+from mooring.garbage import seldom_collecting
 from mooring.objects.meta import encode_hook
 from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.simulation import SimOptions

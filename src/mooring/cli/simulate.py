@@ -22,7 +22,7 @@ from mooring.cli.inputs import (
 from mooring.cli.main import NO
 from mooring.cli.progress import Progress
 from mooring.cli.simulation_tables import rows_option, write_tables
-from mooring.explain.collection import seldom_collecting
+from mooring.garbage import seldom_collecting
 from mooring.objects.manifests import Manifests
 from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.report import SimulationReport, simulate_objects

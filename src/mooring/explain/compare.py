@@ -18,9 +18,9 @@ from mooring.config.types import KubeSchedulerConfiguration
 from mooring.errors import ConfigError
 from mooring.explain.measures import Measures, measure, shapes_of
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.scoring import ScoreMatrix
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
+from mooring.runtime.scoring import ScoreMatrix
 from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.report import Pending, SimulationReport, build_report
 from mooring.sim.simulation import SimOptions, Simulation

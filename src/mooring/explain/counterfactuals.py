@@ -42,7 +42,6 @@ from mooring.explain.frames import Frame, make_frame
 from mooring.explain.matrix import UNASKED, Matrix
 from mooring.explain.world import World
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.plugin_calls import PluginFailure
 from mooring.framework.status import Code
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod, PodAffinity, PodAffinityTerm
@@ -58,6 +57,7 @@ from mooring.objects.taints import tolerated
 from mooring.plugins.default_preemption.budgets import BudgetBook
 from mooring.plugins.default_preemption.candidates import Candidate, DryRun
 from mooring.plugins.default_preemption.choice import best
+from mooring.runtime.plugin_calls import PluginFailure
 
 DEFAULT_BUDGET_S = 2.0
 

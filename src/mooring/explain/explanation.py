@@ -16,11 +16,11 @@ from typing import Any
 
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.errors import MooringError
-from mooring.explain.collection import seldom_collecting
 from mooring.explain.frames import Frame
 from mooring.explain.matrix import Matrix, NodeView
 from mooring.explain.story import Step, gate_step, steps_of
 from mooring.explain.world import Look, World
+from mooring.garbage import seldom_collecting
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod

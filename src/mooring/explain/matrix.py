@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster.columns import Ints
-from mooring.explain.collection import seldom_collecting
 from mooring.explain.frames import Frame, make_frame
-from mooring.framework.filtering import NOT_ASKED, FilterMatrix
-from mooring.framework.scoring import ScoreMatrix
 from mooring.framework.status import SUCCESS, Status
+from mooring.garbage import seldom_collecting
+from mooring.runtime.filtering import NOT_ASKED, FilterMatrix
+from mooring.runtime.scoring import ScoreMatrix
 from mooring.scheduler.diagnosis import Diagnosis
 from mooring.scheduler.extenders import EXTENDER
 from mooring.scheduler.scheduling_cycle import Decision

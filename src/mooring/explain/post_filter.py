@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.metrics import Metrics
-from mooring.framework.plugin_calls import Calls
-from mooring.framework.runtime import Framework
 from mooring.plugins.default_preemption import DefaultPreemption, PreemptionDetail
 from mooring.plugins.dynamic_resources import DynamicResources
+from mooring.runtime.framework import Framework
+from mooring.runtime.metrics import Metrics
+from mooring.runtime.plugin_calls import Calls
 from mooring.scheduler.scheduling_cycle import Decision
 
 

@@ -17,12 +17,12 @@ from mooring.explain.changes import AddNodes, Change
 from mooring.explain.matrix import Matrix, matrix_of
 from mooring.explain.post_filter import PostFiltering, ask_post_filter
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.plugin_calls import PluginFailure
-from mooring.framework.runtime import Framework
 from mooring.framework.status import Status
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.runtime.framework import Framework
+from mooring.runtime.plugin_calls import PluginFailure
 from mooring.scheduler.choosing import first_by_name
 from mooring.scheduler.scheduling_cycle import Decision, NodeSearch, SearchStart
 from mooring.sim.simulation import SimOptions, Simulation

@@ -1,1 +1,1 @@
-"""The contract between the scheduler and its plugins, and the runtime that keeps it."""
+"""The contract between the scheduler and its plugins: what authors of plugins import."""

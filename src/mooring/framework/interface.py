@@ -43,7 +43,7 @@ MAX_SCORE = 100
 class Depends(IntEnum):
     """What a plugin's answers about a pod depend on, beside the pod.
 
-    The narrower, the longer they can be kept (`framework.ranking`, `scheduler.refusals`). A plugin that
+    The narrower, the longer they can be kept (`runtime.ranking`, `scheduler.refusals`). A plugin that
     says nothing may look at anything, also outside of the cluster, and is asked each time: always right,
     only slower.
     """

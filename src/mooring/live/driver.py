@@ -19,7 +19,6 @@ from mooring.errors import InvariantError
 from mooring.framework.api import ApiWriter
 from mooring.framework.clock import Clock
 from mooring.framework.events import Resource
-from mooring.framework.registry import Registry
 from mooring.live.live_scheduler import LiveScheduler
 from mooring.live.metrics import CacheSizes, LiveMetrics
 from mooring.objects.meta import KubeObject
@@ -27,6 +26,7 @@ from mooring.objects.pod import Pod
 from mooring.plugins.registry import default_registry
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.queue.scheduling_queue import FLUSH_BACKOFF_EVERY_S, FLUSH_UNSCHEDULABLE_EVERY_S
+from mooring.runtime.registry import Registry
 from mooring.scheduler.binding_cycle import ASSIGNED_POD_DELETE
 from mooring.scheduler.choosing import SeededSpread, TieBreak
 from mooring.scheduler.event_handlers import EventHandlers

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from mooring.config.types import KubeSchedulerConfiguration
 from mooring.errors import InvariantError
 from mooring.framework.interface import CLEAR_NOMINATION, NominatingInfo
-from mooring.framework.runtime import Framework
 from mooring.framework.status import Status
 from mooring.live.metrics import LiveMetrics
 from mooring.queue.queued_pod import QueuedPodInfo
+from mooring.runtime.framework import Framework
 from mooring.scheduler.binding_cycle import Attempt
 from mooring.scheduler.scheduler import Scheduler, Surroundings
 

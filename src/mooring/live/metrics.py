@@ -16,13 +16,13 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from mooring.framework.metrics import Metrics
 from mooring.live import write_metrics
 from mooring.live.accumulators import Counter, Gauge, Histogram, exponential
 from mooring.live.write_metrics import WriteMetrics
 from mooring.queue import metrics as queue_metrics
 from mooring.queue.metrics import QueueMetrics
 from mooring.queue.scheduling_queue import QueueCounts
+from mooring.runtime.metrics import Metrics
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -206,7 +206,7 @@ class LiveMetrics(Metrics, QueueMetrics, WriteMetrics):
         """May be called from any thread."""
         return generate_latest(self.registry)
 
-    # framework.metrics.Metrics
+    # runtime.metrics.Metrics
 
     def plugin_duration(self, plugin: str, point: str, status: str, seconds: float) -> None:
         self._plugin_s.observe(seconds, plugin, point, status)

@@ -19,6 +19,7 @@ from types import ModuleType
 
 from mooring.config import KubeSchedulerConfiguration, default_config, load_config
 from mooring.errors import ConfigError
+from mooring.runtime.plugin_folder import find_plugins_beside
 
 _LOG = logging.getLogger(__name__)
 
@@ -42,10 +43,7 @@ class ConfigSource:
         """Raises ConfigError, each line with the file that it is about."""
         if self.path is None:
             return self.override(default_config())
-        folder = str(self.path.resolve().parent)
-        # Behind everything else, so that no file there is taken for a module of another name.
-        if folder not in sys.path:
-            sys.path.append(folder)
+        find_plugins_beside(self.path)
         try:
             text = self.path.read_bytes()
         except OSError as error:

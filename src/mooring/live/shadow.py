@@ -21,10 +21,10 @@ import numpy as np
 from mooring.errors import ApiError, ExtenderError
 from mooring.framework.api import Event, PodStatusPatch
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.plugin_calls import PluginFailure
 from mooring.live.driver import Driver
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
+from mooring.runtime.plugin_calls import PluginFailure
 from mooring.scheduler.scheduling_cycle import Decision, NoNodesError
 
 #: How many of the best nodes are named.

@@ -28,7 +28,7 @@ _PRE_FILTER = "PreFilterNodePorts"
 
 class NodePorts:
     name = "NodePorts"
-    #: See `framework.usage_columns`.
+    #: See `runtime.usage_columns`.
     reads_usage_columns = True
 
     def pre_filter(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> Status:

@@ -84,7 +84,7 @@ class _Demands:
 
 class NodeResourcesFit:
     name = "NodeResourcesFit"
-    #: See `framework.usage_columns`.
+    #: See `runtime.usage_columns`.
     reads_usage_columns = True
 
     def __init__(self, args: NodeResourcesFitArgs | None, handle: Handle) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mooring.framework.interface import PluginFactory
-from mooring.framework.registry import Registry
 from mooring.plugins.default_binder import DefaultBinder
 from mooring.plugins.default_preemption import DefaultPreemption
 from mooring.plugins.dynamic_resources import DynamicResources
@@ -24,6 +23,7 @@ from mooring.plugins.taint_toleration import TaintToleration
 from mooring.plugins.volume_binding import VolumeBinding
 from mooring.plugins.volume_restrictions import VolumeRestrictions
 from mooring.plugins.volume_zone import VolumeZone
+from mooring.runtime.registry import Registry
 
 BUILT_IN: dict[str, PluginFactory] = {
     "DefaultBinder": DefaultBinder,

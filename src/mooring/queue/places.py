@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from mooring.errors import InvariantError
 from mooring.framework.clock import Clock
 from mooring.framework.events import FORCE_ACTIVATE, Action, ClusterEvent, Resource
-from mooring.framework.nominator import Nominator
 from mooring.objects.pod import Pod
 from mooring.queue.backoff import BackoffQueue
 from mooring.queue.gates import Gates
@@ -21,6 +20,7 @@ from mooring.queue.hints import Strategy
 from mooring.queue.metrics import ACTIVE, BACKOFF, POP_FROM_BACKOFF_Q, UNSCHEDULABLE, QueueMetrics
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.queue.unschedulable_pods import UnschedulablePods
+from mooring.runtime.nominator import Nominator
 
 #: Why a pod comes into the queue that was not there; labels of `queue_incoming_pods_total`.
 POD_ADDED = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.ADD).label

@@ -42,7 +42,6 @@ from typing import NamedTuple
 from mooring.framework.clock import Clock
 from mooring.framework.events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ClusterEvent
 from mooring.framework.interface import QueueSortPlugin
-from mooring.framework.nominator import Nominator
 from mooring.framework.object_changes import pod_change_events
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
@@ -56,6 +55,7 @@ from mooring.queue.places import POD_ADDED, POD_UPDATED, Places
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.queue.representatives import Representatives
 from mooring.queue.unschedulable_pods import Rejection
+from mooring.runtime.nominator import Nominator
 
 _LOG = logging.getLogger(__name__)
 

@@ -16,10 +16,10 @@ from mooring.errors import ApiError, InvariantError
 from mooring.framework.api import Event, PodStatusPatch
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, Resource
-from mooring.framework.runtime import Framework
 from mooring.framework.status import Code, Status, failure
 from mooring.objects.pod import Pod
 from mooring.queue.queued_pod import QueuedPodInfo
+from mooring.runtime.framework import Framework
 from mooring.scheduler.diagnosis import NodeRefusal
 
 if TYPE_CHECKING:

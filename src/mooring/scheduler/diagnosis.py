@@ -11,8 +11,8 @@ import numpy as np
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.errors import MooringError
-from mooring.framework.filtering import NOT_ASKED, FilterMatrix
 from mooring.framework.status import Code, Status
+from mooring.runtime.filtering import NOT_ASKED, FilterMatrix
 
 #: Of a node that was not looked at, where nobody said why.
 _UNKNOWN = Status(Code.UNRESOLVABLE)

@@ -30,10 +30,10 @@ from mooring.config.types import ExtenderTLSConfig, KubeSchedulerConfiguration
 from mooring.errors import ConfigError, ExtenderError
 from mooring.framework.events import DEFAULT_EVENTS, EventWithHint
 from mooring.framework.interface import MAX_SCORE, Victims
-from mooring.framework.scoring import PluginScores, ScoreMatrix
 from mooring.framework.status import SUCCESS, Status, failure, unresolvable, unschedulable
 from mooring.objects.pod import Container, Pod
 from mooring.objects.quantity import wrap_int64
+from mooring.runtime.scoring import PluginScores, ScoreMatrix
 from mooring.scheduler import extender_documents as documents
 
 #: The name under which extenders are blamed for a pod that fits nowhere, and hear of events.

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from mooring.framework.api import Event, PodStatusPatch
 from mooring.framework.interface import CLEAR_NOMINATION, NominatingInfo
-from mooring.framework.runtime import Framework
 from mooring.framework.status import Code, Status
 from mooring.objects.pod import Pod, PodCondition
 from mooring.queue.queued_pod import QueuedPodInfo
+from mooring.runtime.framework import Framework
 from mooring.scheduler.diagnosis import FitError, NodeRefusal
 
 if TYPE_CHECKING:

@@ -19,15 +19,15 @@ import numpy as np
 from mooring.cluster.cache import Cluster
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
-from mooring.framework import filtering
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.filtering import NOT_ASKED, PASSED, FilterMatrix
 from mooring.framework.interface import Depends, PreFilterResult
-from mooring.framework.plugin_calls import Calls, PluginFailure
-from mooring.framework.runtime import Framework
 from mooring.framework.status import Code, Status
 from mooring.objects.pod import Pod
 from mooring.objects.pod_class import PodClasses
+from mooring.runtime import filtering
+from mooring.runtime.filtering import NOT_ASKED, PASSED, FilterMatrix
+from mooring.runtime.framework import Framework
+from mooring.runtime.plugin_calls import Calls, PluginFailure
 from mooring.scheduler.diagnosis import Diagnosis
 
 if TYPE_CHECKING:

@@ -29,26 +29,26 @@ from mooring.errors import (
     PluginError,
 )
 from mooring.framework.api import ApiWriter, Event, PodStatusPatch
-from mooring.framework.build import build_frameworks
 from mooring.framework.clock import Clock
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import EventWithHint
-from mooring.framework.handle import PluginHandle, Spawn
 from mooring.framework.interface import CLEAR_NOMINATION, NominatingInfo, QueueSortPlugin
-from mooring.framework.metrics import Metrics
-from mooring.framework.nominator import Nominator
-from mooring.framework.plugin_calls import PluginFailure
-from mooring.framework.pods_in_pre_bind import PodsInPreBind
-from mooring.framework.ranking import Rankings
-from mooring.framework.registry import Registry
-from mooring.framework.runtime import Framework
 from mooring.framework.status import Code, Status, failure
-from mooring.framework.waiting_pods import WaitingPods
 from mooring.objects.pod import Pod, PodCondition
 from mooring.objects.pod_class import PodClasses
 from mooring.queue.metrics import QueueMetrics
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.queue.scheduling_queue import SchedulingQueue
+from mooring.runtime.build import build_frameworks
+from mooring.runtime.framework import Framework
+from mooring.runtime.handle import PluginHandle, Spawn
+from mooring.runtime.metrics import Metrics
+from mooring.runtime.nominator import Nominator
+from mooring.runtime.plugin_calls import PluginFailure
+from mooring.runtime.pods_in_pre_bind import PodsInPreBind
+from mooring.runtime.ranking import Rankings
+from mooring.runtime.registry import Registry
+from mooring.runtime.waiting_pods import WaitingPods
 from mooring.scheduler import failure as failures
 from mooring.scheduler.binding_cycle import (
     ASSIGNED_POD_DELETE,

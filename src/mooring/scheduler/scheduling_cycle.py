@@ -20,14 +20,14 @@ from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.errors import ExtenderError, MooringError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.filtering import NOT_ASKED, FilterMatrix
 from mooring.framework.interface import PostFilterResult
-from mooring.framework.plugin_calls import PluginFailure
-from mooring.framework.ranking import Rankings
-from mooring.framework.runtime import Framework, PreFilterOutcome
-from mooring.framework.scoring import ScoreMatrix
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.objects.pod import Pod
+from mooring.runtime.filtering import NOT_ASKED, FilterMatrix
+from mooring.runtime.framework import Framework, PreFilterOutcome
+from mooring.runtime.plugin_calls import PluginFailure
+from mooring.runtime.ranking import Rankings
+from mooring.runtime.scoring import ScoreMatrix
 from mooring.scheduler.choosing import TieBreak
 from mooring.scheduler.diagnosis import Diagnosis
 from mooring.scheduler.extenders import EXTENDER, Extenders, Survivors, bare

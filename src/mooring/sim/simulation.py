@@ -11,12 +11,12 @@ from mooring.config import default_config
 from mooring.config.types import KubeSchedulerConfiguration
 from mooring.errors import InputError
 from mooring.framework.api import ApiWriter
-from mooring.framework.metrics import Metrics
-from mooring.framework.registry import Registry
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.plugins.registry import default_registry
 from mooring.queue.scheduling_queue import FLUSH_BACKOFF_EVERY_S, FLUSH_UNSCHEDULABLE_EVERY_S
+from mooring.runtime.metrics import Metrics
+from mooring.runtime.registry import Registry
 from mooring.scheduler.choosing import SeededSpread, TieBreak, first_by_name
 from mooring.scheduler.event_handlers import EventHandlers
 from mooring.scheduler.extenders import Transport

@@ -21,9 +21,9 @@ from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolumeClaim
 from mooring.plugins.default_preemption import PreemptionDetail
+from mooring.plugins.default_preemption.node_choice import why_that_node
 from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.clock import VirtualClock
-from mooring.sim.preemption_choice import why_that_node
 
 if TYPE_CHECKING:
     from mooring.framework.api import ApiWriter

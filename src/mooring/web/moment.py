@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mooring.explain.collection import seldom_collecting
 from mooring.explain.world import Look, World
+from mooring.garbage import seldom_collecting
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.scheduler.scheduling_cycle import Decision

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mooring.explain.collection import seldom_collecting
 from mooring.explain.counterfactuals import Counterfactuals, find_counterfactuals
 from mooring.explain.explanation import CannotAnswer, Explanation, Inquiry
 from mooring.explain.measures import Measures, Shapes, measure, shapes_of
 from mooring.explain.world import Look, World
+from mooring.garbage import seldom_collecting
 from mooring.objects.pod import Pod
 from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.report import SimulationReport, build_report

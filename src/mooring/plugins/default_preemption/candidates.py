@@ -15,11 +15,11 @@ from mooring.cluster.snapshot import Snapshot
 from mooring.config.args import DefaultPreemptionArgs
 from mooring.errors import MooringError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.plugin_calls import PluginFailure
-from mooring.framework.runtime import Framework
 from mooring.framework.status import Code, Status, failure, unresolvable
 from mooring.objects.pod import Pod
 from mooring.plugins.default_preemption.budgets import Budgets
+from mooring.runtime.framework import Framework
+from mooring.runtime.plugin_calls import PluginFailure
 
 #: Users meet this text in Events and in `kubectl describe`, so it is the reference's, verbatim.
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")

@@ -15,8 +15,8 @@ from typing import Any
 
 from mooring.errors import ApiError, NotFound
 from mooring.framework.api import Event, PodStatusPatch
-from mooring.framework.handle import PluginHandle
 from mooring.objects.pod import Pod, PodCondition
+from mooring.runtime.handle import PluginHandle
 
 _LOG = logging.getLogger(__name__)
 

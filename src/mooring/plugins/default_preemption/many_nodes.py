@@ -24,17 +24,17 @@ from numpy.typing import NDArray
 from mooring.cluster.columns import Columns, Mask
 from mooring.cluster.node_info import NodeInfo
 from mooring.config.extension_points import ExtensionPoint as Point
-from mooring.framework.plugin_calls import Calls
 from mooring.framework.status import Status
-from mooring.framework.usage_columns import (
+from mooring.objects.pod import Pod
+from mooring.plugins.default_preemption.candidates import NO_VICTIMS, DryRun, Outcome, outcome
+from mooring.plugins.default_preemption.lower_priority import LowerPriority
+from mooring.runtime.plugin_calls import Calls
+from mooring.runtime.usage_columns import (
     add_pods,
     changeable,
     ignores_pods,
     reads_usage_columns,
 )
-from mooring.objects.pod import Pod
-from mooring.plugins.default_preemption.candidates import NO_VICTIMS, DryRun, Outcome, outcome
-from mooring.plugins.default_preemption.lower_priority import LowerPriority
 
 _LOG = logging.getLogger(__name__)
 

@@ -14,7 +14,6 @@ from mooring.config.args import DefaultPreemptionArgs
 from mooring.errors import MooringError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
-from mooring.framework.handle import PluginHandle
 from mooring.framework.interface import (
     CLEAR_NOMINATION,
     Depends,
@@ -40,6 +39,7 @@ from mooring.plugins.default_preemption.choice import best
 from mooring.plugins.default_preemption.eviction import Evictions, terminating_by_preemption
 from mooring.plugins.default_preemption.lower_priority import LowerPriorities
 from mooring.plugins.default_preemption.many_nodes import SMALLEST_PART, ManyNodes
+from mooring.runtime.handle import PluginHandle
 
 #: Users meet these texts in Events and in `kubectl describe`, so they are the reference's, verbatim.
 PREFIX = "preemption: {}"

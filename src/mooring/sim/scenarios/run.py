@@ -12,7 +12,7 @@ from mooring.config import KubeSchedulerConfiguration, load_config
 from mooring.errors import ConfigError, InputError, MooringError
 from mooring.objects.manifests import read_manifests
 from mooring.objects.meta import KubeObject
-from mooring.sim.plugin_folder import find_plugins_beside
+from mooring.runtime.plugin_folder import find_plugins_beside
 from mooring.sim.scenarios import fields
 from mooring.sim.scenarios.expectations import Check, Difference
 from mooring.sim.scenarios.pod_conditions import length

@@ -18,10 +18,10 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.plugin_calls import Calls, unexpected
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.framework.verdicts import RowVerdicts
 from mooring.objects.pod import Pod
+from mooring.runtime.plugin_calls import Calls, unexpected
 
 #: In `refused_by`: no plugin refuses the row; or none was asked, since the row is not looked at.
 PASSED = -1

@@ -24,11 +24,8 @@ from mooring.config.types import KubeSchedulerConfiguration
 from mooring.errors import InputError
 from mooring.framework.clock import Timer
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.filtering import NOT_ASKED
 from mooring.framework.interface import Nomination, PostFilterResult
-from mooring.framework.metrics import Metrics
-from mooring.framework.plugin_calls import PluginFailure
-from mooring.framework.runtime import Framework
+from mooring.framework.silent_writer import SilentWriter
 from mooring.framework.status import Code, Status
 from mooring.objects.decoding import decode_object, kind_of
 from mooring.objects.meta import KubeObject
@@ -37,10 +34,13 @@ from mooring.objects.pod import Pod
 from mooring.plugins.default_preemption import PreemptionDetail
 from mooring.plugins.registry import default_registry
 from mooring.plugins.volume_binding import VolumeBinding
+from mooring.runtime.filtering import NOT_ASKED
+from mooring.runtime.framework import Framework
+from mooring.runtime.metrics import Metrics
+from mooring.runtime.plugin_calls import PluginFailure
 from mooring.scheduler.diagnosis import Diagnosis
 from mooring.scheduler.scheduler import Scheduler, Surroundings
 from mooring.scheduler.scheduling_cycle import Decision, NoNodesError
-from mooring.sim.silence import SilentWriter
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 
 from mooring.cluster.columns import Columns
 from mooring.framework.interface import Depends
-from mooring.framework.plugin_calls import Calls
 from mooring.objects.pod import Pod
+from mooring.runtime.plugin_calls import Calls
 
 
 def ignores_pods(call: Calls, pod: Pod) -> bool:

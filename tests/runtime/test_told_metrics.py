@@ -9,11 +9,11 @@ import pytest
 
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.metrics import Metrics
-from mooring.framework.plugin_calls import PluginFailure
 from mooring.framework.status import SUCCESS, Code, Status, unschedulable
-from tests.framework.frameworks import framework_of, make_plugin, snapshot_of
+from mooring.runtime.metrics import Metrics
+from mooring.runtime.plugin_calls import PluginFailure
 from tests.makers import make_pod
+from tests.runtime.frameworks import framework_of, make_plugin, snapshot_of
 
 
 class Notes(Metrics):

@@ -8,8 +8,8 @@ import pytest
 
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.errors import PluginError
-from mooring.framework.registry import ENTRY_POINT_GROUP, Registry, installed_plugins
 from mooring.plugins.node_name import NodeName
+from mooring.runtime.registry import ENTRY_POINT_GROUP, Registry, installed_plugins
 
 NODE_NAME = "mooring.plugins.node_name:NodeName"
 

@@ -12,9 +12,6 @@ from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import DEFAULT_EVENTS, Action, ClusterEvent, EventWithHint, Resource
 from mooring.framework.interface import Nomination, PostFilterResult, PreFilterResult, PreFlight
-from mooring.framework.metrics import Metrics
-from mooring.framework.nominator import Nominator
-from mooring.framework.plugin_calls import PluginFailure
 from mooring.framework.status import (
     SKIP,
     SUCCESS,
@@ -26,9 +23,12 @@ from mooring.framework.status import (
     unschedulable,
     wait,
 )
+from mooring.runtime.metrics import Metrics
+from mooring.runtime.nominator import Nominator
+from mooring.runtime.plugin_calls import PluginFailure
 from tests.clock import FakeClock
-from tests.framework.frameworks import framework_of, make_plugin, snapshot_of
 from tests.makers import make_pod
+from tests.runtime.frameworks import framework_of, make_plugin, snapshot_of
 
 POD = make_pod("p", uid="uid")
 NODES = snapshot_of("a", "b", "c")

@@ -3,8 +3,8 @@ import contextlib
 
 import pytest
 
-from mooring.framework.pods_in_pre_bind import PodsInPreBind
 from mooring.framework.status import SUCCESS, Code, unschedulable
+from mooring.runtime.pods_in_pre_bind import PodsInPreBind
 
 
 class Gate:

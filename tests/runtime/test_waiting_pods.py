@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from mooring.framework.status import SUCCESS, Code, Status
-from mooring.framework.waiting_pods import WaitingPods
+from mooring.runtime.waiting_pods import WaitingPods
 from tests.clock import FakeClock
 from tests.makers import make_pod
 

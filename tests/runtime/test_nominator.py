@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mooring.errors import InvariantError
 from mooring.framework.interface import CLEAR_NOMINATION, Nomination
-from mooring.framework.nominator import Nominator
+from mooring.runtime.nominator import Nominator
 from tests.makers import make_pod
 
 

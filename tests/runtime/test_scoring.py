@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mooring.framework import scoring
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.plugin_calls import PluginFailure
-from tests.framework.frameworks import framework_of, make_plugin, snapshot_of
+from mooring.runtime import scoring
+from mooring.runtime.plugin_calls import PluginFailure
 from tests.makers import make_pod
+from tests.runtime.frameworks import framework_of, make_plugin, snapshot_of
 
 POD = make_pod("p")
 NODES = snapshot_of("a", "b", "c")

@@ -8,11 +8,11 @@ from typing import Any
 from mooring.cluster.cache import Cluster
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint
-from mooring.framework.metrics import Metrics
-from mooring.framework.nominator import Nominator
-from mooring.framework.plugin_calls import Calls, points_of
-from mooring.framework.runtime import Framework
-from mooring.framework.waiting_pods import WaitingPods
+from mooring.runtime.framework import Framework
+from mooring.runtime.metrics import Metrics
+from mooring.runtime.nominator import Nominator
+from mooring.runtime.plugin_calls import Calls, points_of
+from mooring.runtime.waiting_pods import WaitingPods
 from tests.clock import FakeClock
 from tests.makers import make_node
 

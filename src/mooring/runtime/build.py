@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from mooring.config.expansion import ExpandedPlugins, expand_profiles, unknown_plugins
 from mooring.config.types import KubeSchedulerConfiguration, SchedulerProfile
 from mooring.errors import ConfigError, PluginError
-from mooring.framework.handle import PluginHandle
-from mooring.framework.metrics import Metrics
-from mooring.framework.plugin_calls import Calls
-from mooring.framework.registry import Registry
-from mooring.framework.runtime import Framework
+from mooring.runtime.framework import Framework
+from mooring.runtime.handle import PluginHandle
+from mooring.runtime.metrics import Metrics
+from mooring.runtime.plugin_calls import Calls
+from mooring.runtime.registry import Registry
 
 
 def expand(config: KubeSchedulerConfiguration, registry: Registry) -> dict[str, ExpandedPlugins]:

@@ -7,10 +7,10 @@ import pytest
 from mooring.config import load_config
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.errors import ConfigError
-from mooring.framework.build import build_frameworks
-from mooring.framework.metrics import Metrics
-from mooring.framework.nominator import Nominator
-from mooring.framework.waiting_pods import WaitingPods
+from mooring.runtime.build import build_frameworks
+from mooring.runtime.metrics import Metrics
+from mooring.runtime.nominator import Nominator
+from mooring.runtime.waiting_pods import WaitingPods
 from tests.clock import FakeClock
 from tests.engine import registry_with
 

@@ -13,8 +13,8 @@ from typing import Any
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.errors import MooringError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.metrics import Metrics
 from mooring.framework.status import Code, Status, failure
+from mooring.runtime.metrics import Metrics
 
 #: The methods by which a plugin takes part at a point; having any one of them is enough.
 METHODS: dict[Point, tuple[str, ...]] = {

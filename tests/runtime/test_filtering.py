@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.filtering import NOT_ASKED, PASSED
-from mooring.framework.plugin_calls import PluginFailure
 from mooring.framework.status import SUCCESS, Code, pending, unresolvable, unschedulable
 from mooring.framework.verdicts import RowVerdicts, by_mask, by_table
-from tests.framework.frameworks import framework_of, make_plugin, snapshot_of
+from mooring.runtime.filtering import NOT_ASKED, PASSED
+from mooring.runtime.plugin_calls import PluginFailure
 from tests.makers import make_pod
+from tests.runtime.frameworks import framework_of, make_plugin, snapshot_of
 
 POD = make_pod("p")
 NODES = snapshot_of("a", "b", "c", "d")

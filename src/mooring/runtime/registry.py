@@ -14,7 +14,7 @@ from importlib import metadata
 from mooring.config.extension_points import ExtensionPoint
 from mooring.errors import PluginError
 from mooring.framework.interface import Handle, PluginFactory
-from mooring.framework.plugin_calls import describe, points_of
+from mooring.runtime.plugin_calls import describe, points_of
 
 ENTRY_POINT_GROUP = "mooring.plugins"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mooring.sim.conformance import check_file
+from mooring.conformance.report import check_file
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 

@@ -16,9 +16,9 @@ from mooring.cluster.snapshot import Snapshot
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.interface import MAX_SCORE, MIN_SCORE
-from mooring.framework.plugin_calls import Calls, PluginFailure, unexpected
 from mooring.framework.status import SUCCESS, Status
 from mooring.objects.pod import Pod
+from mooring.runtime.plugin_calls import Calls, PluginFailure, unexpected
 
 SCORING = 'running Score plugins: plugin "{name}" failed with'
 _NORMALIZING = 'running Normalize on Score plugins: plugin "{name}" failed with'

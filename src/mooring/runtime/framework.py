@@ -20,30 +20,30 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.errors import MooringError, PluginError
-from mooring.framework import filtering, scoring
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import DEFAULT_EVENTS, Action, ClusterEvent, EventWithHint, Resource
-from mooring.framework.filtering import FilterMatrix
 from mooring.framework.interface import (
     NodeStatuses,
     PostFilterResult,
     PreFilterResult,
     PreFlight,
 )
-from mooring.framework.metrics import Metrics
-from mooring.framework.nominator import Nominator
-from mooring.framework.plugin_calls import Calls, PluginFailure, describe, settle, unexpected
-from mooring.framework.pods_in_pre_bind import PreBindCancelled
-from mooring.framework.scoring import ScoreMatrix
 from mooring.framework.status import SKIP, SUCCESS, Code, Status, failure
-from mooring.framework.usage_columns import (
+from mooring.objects.pod import Pod
+from mooring.runtime import filtering, scoring
+from mooring.runtime.filtering import FilterMatrix
+from mooring.runtime.metrics import Metrics
+from mooring.runtime.nominator import Nominator
+from mooring.runtime.plugin_calls import Calls, PluginFailure, describe, settle, unexpected
+from mooring.runtime.pods_in_pre_bind import PreBindCancelled
+from mooring.runtime.scoring import ScoreMatrix
+from mooring.runtime.usage_columns import (
     add_pods,
     changeable,
     ignores_pods,
     reads_usage_columns,
 )
-from mooring.framework.waiting_pods import LONGEST_WAIT_S, WaitingPods
-from mooring.objects.pod import Pod
+from mooring.runtime.waiting_pods import LONGEST_WAIT_S, WaitingPods
 
 _LOG = logging.getLogger(__name__)
 

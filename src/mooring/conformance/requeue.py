@@ -17,17 +17,17 @@ from typing import Any, cast
 
 from mooring.cluster.cache import CacheError, Cluster
 from mooring.config import default_config
+from mooring.conformance.requeue_api import ReplayApi, decode
 from mooring.errors import InvariantError
-from mooring.framework.metrics import Metrics
 from mooring.objects.pod import Pod
 from mooring.plugins.registry import default_registry
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.queue.scheduling_queue import FLUSH_UNSCHEDULABLE_EVERY_S
+from mooring.runtime.metrics import Metrics
 from mooring.scheduler.event_handlers import EventHandlers
 from mooring.scheduler.failure import POD_SCHEDULED
 from mooring.scheduler.scheduler import Scheduler, Surroundings
 from mooring.sim.clock import VirtualClock, VirtualLoop
-from mooring.sim.replay_api import ReplayApi, decode
 
 #: When the queue starts: at a full second.
 _EPOCH_S = 1_767_225_600.0

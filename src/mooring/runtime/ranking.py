@@ -31,15 +31,15 @@ from mooring.cluster.columns import Ints, Mask, Rows
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import RANKS, Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
-from mooring.framework import filtering, scoring
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.interface import Depends, PreFilterResult
-from mooring.framework.plugin_calls import Calls, PluginFailure
-from mooring.framework.runtime import Framework
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.objects.kinds import DeviceClass
 from mooring.objects.meta import encode_hook
 from mooring.objects.pod import Pod, PodSpec
+from mooring.runtime import filtering, scoring
+from mooring.runtime.framework import Framework
+from mooring.runtime.plugin_calls import Calls, PluginFailure
 
 _LOG = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mooring.sim.golden import Case, decision_case, read_lines, replay
-from mooring.sim.requeue_replay import RequeueCase, replay_requeue, requeue_case
+from mooring.conformance.decisions import Case, decision_case, read_lines, replay
+from mooring.conformance.requeue import RequeueCase, replay_requeue, requeue_case
 
 #: Not for comparing, as the format says: the text of an error is for information.
 _NOT_COMPARED = frozenset(("error",))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from mooring.plugins.default_preemption import Cost, PreemptionDetail, cost_of
+from mooring.plugins.default_preemption.choice import Cost, cost_of
+from mooring.plugins.default_preemption.plugin import PreemptionDetail
 
 #: What it means to be the best by each part of the plugin's cost.
 _REASONS = {

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from mooring.conformance.report import check_case, check_file
+from mooring.conformance.requeue import replay_requeue, requeue_case
 from mooring.errors import InputError
-from mooring.sim.conformance import check_case, check_file
-from mooring.sim.requeue_replay import replay_requeue, requeue_case
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "requeue.jsonl.gz"
 

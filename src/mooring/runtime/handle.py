@@ -11,12 +11,12 @@ from mooring.config.gates import DEFAULT_GATES, FeatureGates
 from mooring.framework.api import ApiWriter
 from mooring.framework.clock import Clock
 from mooring.framework.interface import PreemptionExtender
-from mooring.framework.metrics import Metrics
-from mooring.framework.nominator import Nominator, PodLookup
-from mooring.framework.pods_in_pre_bind import PodInPreBind, PodsInPreBind
-from mooring.framework.runtime import Framework
-from mooring.framework.waiting_pods import WaitingPod, WaitingPods
 from mooring.objects.pod import Pod
+from mooring.runtime.framework import Framework
+from mooring.runtime.metrics import Metrics
+from mooring.runtime.nominator import Nominator, PodLookup
+from mooring.runtime.pods_in_pre_bind import PodInPreBind, PodsInPreBind
+from mooring.runtime.waiting_pods import WaitingPod, WaitingPods
 
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 

@@ -1,0 +1,1 @@
+"""The runtime: plugins built from a configuration, and called point by point."""
