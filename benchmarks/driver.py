@@ -27,7 +27,7 @@ _START_S = 1_767_225_600.0
 class Driver:
     """A scheduler, the API it writes to, and virtual time."""
 
-    def __init__(self, objects: Iterable[KubeObject] = (), *, keep_rankings: bool = True) -> None:
+    def __init__(self, objects: Iterable[KubeObject] = (), *, keep_answers: bool = True) -> None:
         self._loop = VirtualLoop()
         clock = VirtualClock(self._loop, _START_S)
         self.api = SimApi(self._loop, clock)
@@ -40,7 +40,7 @@ class Driver:
                 spawn=self._spawn,
                 registry=default_registry(),
                 metrics=Metrics(),
-                keep_rankings=keep_rankings,
+                keep_answers=keep_answers,
             ),
         )
         self.api.watch(EventHandlers(self.scheduler))

@@ -130,8 +130,8 @@ class _Trial:
         """
         placed = []
         attempts_s: list[float] = []
-        for keep_rankings in (False, True):
-            with self._build(keep_rankings=keep_rankings) as driver:
+        for keep_answers in (False, True):
+            with self._build(keep_answers=keep_answers) as driver:
                 pods = self._arrive(driver, "checked", count)
                 attempts_s.clear()
                 self._workload.drive(driver, pods, attempts_s)
@@ -157,8 +157,8 @@ class _Trial:
             driver.scheduler.cluster.validate()
         return _Repeat(*repeat, yardstick_s=statistics.median(yardsticks_s))
 
-    def _build(self, *, keep_rankings: bool = True) -> Driver:
-        driver = Driver(self._objects, keep_rankings=keep_rankings)
+    def _build(self, *, keep_answers: bool = True) -> Driver:
+        driver = Driver(self._objects, keep_answers=keep_answers)
         driver.create(driving.make_backlog(self._workload.backlog))
         while driver.scheduler.schedule_one():
             pass

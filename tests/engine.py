@@ -35,7 +35,7 @@ class Engine:
         *objects: KubeObject,
         config: KubeSchedulerConfiguration | None = None,
         plugins: Mapping[str, PluginFactory] | None = None,
-        keep_rankings: bool = True,
+        keep_answers: bool = True,
         one_for_all: bool = True,
         tie_break: TieBreak = first_by_name,
     ) -> None:
@@ -50,7 +50,7 @@ class Engine:
                 registry=registry_with(plugins),
                 metrics=Metrics(),
                 tie_break=tie_break,
-                keep_rankings=keep_rankings,
+                keep_answers=keep_answers,
                 one_for_all=one_for_all,
                 on_decision=self.decisions.append,
             ),

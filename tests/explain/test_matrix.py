@@ -24,6 +24,7 @@ from tests.makers import (
     make_pod_affinity,
     make_spread,
 )
+from tests.runtime.frameworks import run_pre_filters
 
 OBJECTS = [
     make_node("a", cpu=4),
@@ -138,7 +139,7 @@ def test_every_verdict_is_that_of_the_engine_node_by_node(seed):
         matrix = world.look(pod).matrix
         framework, state, snapshot = world.framework(pod), CycleState(), world.snapshot()
         assert framework is not None
-        framework.run_pre_filters(state, pod, snapshot)
+        run_pre_filters(framework, state, pod, snapshot)
         for info in snapshot:
             alone = framework.filter_node(state, pod, info, snapshot)
             assert matrix.node(info.name).status == alone

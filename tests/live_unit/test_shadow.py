@@ -28,7 +28,6 @@ class Watched:
             writer=ReadOnlyWriter(),
             metrics=LiveMetrics(),
             make_registry=registry_with,
-            keep_rankings=False,
         )
         self.driver = Driver(default_config(), parts)
         self.told: list[Comparison] = []

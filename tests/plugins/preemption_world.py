@@ -92,7 +92,7 @@ class World:
                 spawn=self.started.append,
                 registry=self._registry(),
                 metrics=Metrics(),
-                keep_rankings=False,
+                keep_answers=False,
             ),
         )
         self.handlers = EventHandlers(self.scheduler)

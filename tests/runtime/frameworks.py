@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mooring.cluster.cache import Cluster
+from mooring.cluster.columns import Mask
+from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint
+from mooring.framework.cycle_state import CycleState
+from mooring.objects.pod import Pod
+from mooring.runtime.evaluation import Evaluation, PreFilterOutcome
+from mooring.runtime.filtering import FilterMatrix
 from mooring.runtime.framework import Framework
 from mooring.runtime.metrics import Metrics
 from mooring.runtime.nominator import Nominator
 from mooring.runtime.plugin_calls import Calls, points_of
+from mooring.runtime.scoring import ScoreMatrix
 from mooring.runtime.waiting_pods import WaitingPods
+from mooring.scheduler.choosing import first_by_name
 from tests.clock import FakeClock
 from tests.makers import make_node
 
@@ -50,6 +61,32 @@ def framework_of(
         nominator=nominator or Nominator(),
         metrics=metrics or Metrics(),
     )
+
+
+def run_pre_filters(
+    framework: Framework, state: CycleState, pod: Pod, snapshot: Snapshot
+) -> PreFilterOutcome:
+    return Evaluation(framework, first_by_name.keys).run_pre_filters(state, pod, snapshot)
+
+
+def run_filters(
+    framework: Framework, state: CycleState, pod: Pod, snapshot: Snapshot, looked_at: Mask
+) -> FilterMatrix:
+    evaluation = Evaluation(framework, first_by_name.keys)
+    return evaluation.run_filters(state, pod, snapshot, looked_at).matrix()
+
+
+def run_scores(
+    framework: Framework,
+    state: CycleState,
+    pod: Pod,
+    snapshot: Snapshot,
+    feasible: NDArray[np.intp],
+    seen_as: Sequence[NodeInfo] | None = None,
+) -> ScoreMatrix:
+    """PreScore and Score."""
+    evaluation = Evaluation(framework, first_by_name.keys)
+    return evaluation.run_scores(state, pod, snapshot, feasible, seen_as).matrix
 
 
 def snapshot_of(*names: str) -> Snapshot:

@@ -11,9 +11,15 @@ from mooring.framework.verdicts import RowVerdicts, by_mask, by_table
 from mooring.runtime.filtering import NOT_ASKED, PASSED
 from mooring.runtime.plugin_calls import PluginFailure
 from tests.makers import make_pod
-from tests.runtime.frameworks import framework_of, make_plugin, snapshot_of
+from tests.runtime.frameworks import (
+    framework_of,
+    make_plugin,
+    run_filters,
+    snapshot_of,
+)
 
 POD = make_pod("p")
+
 NODES = snapshot_of("a", "b", "c", "d")
 EVERY = np.ones(4, np.bool_)
 
@@ -23,7 +29,7 @@ def refuses(name, status, *nodes):
 
 
 def run(*plugins, looked_at=EVERY):
-    return framework_of(*plugins).run_filters(CycleState(), POD, NODES, looked_at)
+    return run_filters(framework_of(*plugins), CycleState(), POD, NODES, looked_at)
 
 
 def test_the_first_plugin_that_refuses_a_node_is_the_one_to_blame():

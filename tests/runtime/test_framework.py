@@ -28,9 +28,17 @@ from mooring.runtime.nominator import Nominator
 from mooring.runtime.plugin_calls import PluginFailure
 from tests.clock import FakeClock
 from tests.makers import make_pod
-from tests.runtime.frameworks import framework_of, make_plugin, snapshot_of
+from tests.runtime.frameworks import (
+    framework_of,
+    make_plugin,
+    run_filters,
+    run_pre_filters,
+    run_scores,
+    snapshot_of,
+)
 
 POD = make_pod("p", uid="uid")
+
 NODES = snapshot_of("a", "b", "c")
 EVERY = NODES.columns.alive[: NODES.columns.size]
 FEASIBLE = np.array([0, 1, 2], np.intp)
@@ -57,11 +65,11 @@ def raises(*_: object) -> None:
 
 
 def pre_filter(framework):
-    return framework.run_pre_filters(CycleState(), POD, NODES).status
+    return run_pre_filters(framework, CycleState(), POD, NODES).status
 
 
 def filter_(framework):
-    return framework.run_filters(CycleState(), POD, NODES, EVERY).status(0)
+    return run_filters(framework, CycleState(), POD, NODES, EVERY).status(0)
 
 
 def filter_one_node(framework):
@@ -73,12 +81,12 @@ def post_filter(framework):
 
 
 def pre_score(framework):
-    framework.run_pre_scores(CycleState(), POD, NODES, FEASIBLE)
+    run_scores(framework, CycleState(), POD, NODES, FEASIBLE)
     return SUCCESS
 
 
 def normalize(framework):
-    framework.run_scores(CycleState(), POD, NODES, FEASIBLE)
+    run_scores(framework, CycleState(), POD, NODES, FEASIBLE)
     return SUCCESS
 
 
@@ -264,8 +272,8 @@ def test_a_plugin_that_skips_in_pre_filter_is_not_asked_again():
     )
     framework, state = framework_of(skips), CycleState()
 
-    assert framework.run_pre_filters(state, POD, NODES).status.ok
-    framework.run_filters(state, POD, NODES, EVERY)
+    assert run_pre_filters(framework, state, POD, NODES).status.ok
+    run_filters(framework, state, POD, NODES, EVERY)
     framework.filter_node(state, POD, NODES.at(0), NODES)
     framework.run_add_pod(state, POD, make_pod("q"), NODES.at(0))
     framework.run_remove_pod(state, POD, make_pod("q"), NODES.at(0))
@@ -309,7 +317,7 @@ def narrowing(name: str, *nodes: str) -> object:
 def test_pre_filter_leaves_the_nodes_on_which_all_plugins_agree(
     plugins, left, narrowed_by, message
 ):
-    result = framework_of(*plugins).run_pre_filters(CycleState(), POD, NODES)
+    result = run_pre_filters(framework_of(*plugins), CycleState(), POD, NODES)
 
     assert result.node_names == left
     assert result.narrowed_by == narrowed_by
@@ -320,7 +328,7 @@ def test_once_no_node_is_left_pre_filter_asks_nobody_else():
     asked = []
     after = make_plugin("After", pre_filter=lambda *_: asked.append("After"))
 
-    framework_of(narrowing("A"), after).run_pre_filters(CycleState(), POD, NODES)
+    run_pre_filters(framework_of(narrowing("A"), after), CycleState(), POD, NODES)
 
     assert asked == []
 
@@ -336,7 +344,7 @@ def test_after_unschedulable_the_other_pre_filters_run_and_the_last_rejection_co
     ]
     state = CycleState()
 
-    result = framework_of(*plugins).run_pre_filters(state, POD, NODES)
+    result = run_pre_filters(framework_of(*plugins), state, POD, NODES)
 
     assert result.status == unschedulable("last").by("Last")
     assert asked == ["Between"]
@@ -353,7 +361,7 @@ def test_after_unresolvable_no_other_pre_filter_runs_and_nobody_narrowed(before)
         make_plugin("After", pre_filter=lambda *_: asked.append("After")),
     ]
 
-    result = framework_of(*plugins).run_pre_filters(CycleState(), POD, NODES)
+    result = run_pre_filters(framework_of(*plugins), CycleState(), POD, NODES)
 
     assert result.status == unresolvable("end").by("Ends")
     assert (result.node_names, result.narrowed_by) == (None, frozenset())
@@ -389,7 +397,7 @@ def test_a_nominated_pod_counts_on_its_node_unless_it_is_less_important(other, r
     framework = framework_of(make_plugin(filter=counts_pods), nominator=nominated(other))
     pod = make_pod("p", uid="uid", priority=5)
 
-    matrix = framework.run_filters(CycleState(), pod, NODES, EVERY)
+    matrix = run_filters(framework, CycleState(), pod, NODES, EVERY)
 
     expected = unschedulable("full").by("X") if refused else SUCCESS
     assert [matrix.status(row) for row in range(3)] == [expected, SUCCESS, SUCCESS]
@@ -406,7 +414,7 @@ def test_a_node_that_passes_with_nominated_pods_must_pass_without_them_too():
 
     framework = framework_of(make_plugin(filter=needs_company), nominator=nominated(make_pod("q")))
 
-    matrix = framework.run_filters(CycleState(), POD, NODES, EVERY)
+    matrix = run_filters(framework, CycleState(), POD, NODES, EVERY)
 
     assert not matrix.feasible.any()
     status = framework.filter_node(CycleState(), POD, NODES.at(0), NODES)
@@ -433,7 +441,7 @@ def test_nominated_pods_are_told_to_pre_filter_plugins_on_a_clone_of_the_state()
     framework, state = framework_of(plugin, nominator=nominator), CycleState()
     state.write("told", Told())
 
-    matrix = framework.run_filters(state, POD, NODES, EVERY)
+    matrix = run_filters(framework, state, POD, NODES, EVERY)
 
     assert matrix.status(0) == unschedulable("q", "r").by("X")
     assert state.read("told", Told).names == []
@@ -444,7 +452,7 @@ def test_a_plugin_that_cannot_take_a_nominated_pod_in_fails_the_attempt():
     framework = framework_of(plugin, nominator=nominated(make_pod("q")))
 
     with pytest.raises(PluginFailure, match=r'running AddPod on PreFilter plugin "X": .*boom'):
-        framework.run_filters(CycleState(), POD, NODES, EVERY)
+        run_filters(framework, CycleState(), POD, NODES, EVERY)
 
 
 def test_a_node_that_is_not_looked_at_is_not_judged_for_its_nominated_pods():
@@ -453,7 +461,7 @@ def test_a_node_that_is_not_looked_at_is_not_judged_for_its_nominated_pods():
     )
     only_a = np.array([True, False, False])
 
-    matrix = framework.run_filters(CycleState(), POD, NODES, only_a)
+    matrix = run_filters(framework, CycleState(), POD, NODES, only_a)
 
     assert matrix.feasible.tolist() == [True, False, False]
     assert list(matrix.refusals()) == []
@@ -521,8 +529,7 @@ def test_a_plugin_that_skips_in_pre_score_does_not_score():
     skips = make_plugin("Skips", pre_score=SKIP, score=raises)
     framework, state = framework_of(skips, make_plugin("Scores", score=3)), CycleState()
 
-    framework.run_pre_scores(state, POD, NODES, FEASIBLE)
-    matrix = framework.run_scores(state, POD, NODES, FEASIBLE)
+    matrix = run_scores(framework, state, POD, NODES, FEASIBLE)
 
     assert matrix.plugins == ["Scores"]
     assert matrix.total.tolist() == [3, 3, 3]

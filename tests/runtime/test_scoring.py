@@ -9,9 +9,15 @@ from mooring.framework.cycle_state import CycleState
 from mooring.runtime import scoring
 from mooring.runtime.plugin_calls import PluginFailure
 from tests.makers import make_pod
-from tests.runtime.frameworks import framework_of, make_plugin, snapshot_of
+from tests.runtime.frameworks import (
+    framework_of,
+    make_plugin,
+    run_scores,
+    snapshot_of,
+)
 
 POD = make_pod("p")
+
 NODES = snapshot_of("a", "b", "c")
 ALL = np.array([0, 1, 2], np.intp)
 
@@ -21,7 +27,7 @@ def scores_by_name(**scores):
 
 
 def run(framework, feasible=ALL, seen_as=None):
-    return framework.run_scores(CycleState(), POD, NODES, feasible, seen_as)
+    return run_scores(framework, CycleState(), POD, NODES, feasible, seen_as)
 
 
 def test_the_total_is_the_sum_of_the_weighed_scores():

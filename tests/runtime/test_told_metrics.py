@@ -13,7 +13,13 @@ from mooring.framework.status import SUCCESS, Code, Status, unschedulable
 from mooring.runtime.metrics import Metrics
 from mooring.runtime.plugin_calls import PluginFailure
 from tests.makers import make_pod
-from tests.runtime.frameworks import framework_of, make_plugin, snapshot_of
+from tests.runtime.frameworks import (
+    framework_of,
+    make_plugin,
+    run_filters,
+    run_pre_filters,
+    snapshot_of,
+)
 
 
 class Notes(Metrics):
@@ -76,7 +82,7 @@ def test_a_point_whose_plugin_raises_is_told_as_an_error():
     looked_at = snapshot.columns.alive[: snapshot.columns.size]
 
     with pytest.raises(PluginFailure):
-        framework.run_filters(CycleState(), POD, snapshot, looked_at)
+        run_filters(framework, CycleState(), POD, snapshot, looked_at)
 
     assert notes.points == [("Filter", "Error")]
 
@@ -99,6 +105,6 @@ def test_calls_of_a_plugin_are_counted_by_point():
     framework = framework_of(make_plugin("X", pre_filter=SUCCESS), metrics=notes)
 
     for _ in range(3):
-        framework.run_pre_filters(CycleState(), POD, snapshot_of("a"))
+        run_pre_filters(framework, CycleState(), POD, snapshot_of("a"))
 
     assert notes.counts["X", "default-scheduler"] == {"PreFilter": 3}

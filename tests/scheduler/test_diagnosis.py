@@ -14,7 +14,8 @@ from mooring.framework.status import (
     unresolvable,
     unschedulable,
 )
-from mooring.runtime.filtering import FilterMatrix
+from mooring.runtime.evaluation import Evaluation, Filtered
+from mooring.scheduler.choosing import first_by_name
 from mooring.scheduler.diagnosis import Diagnosis, FitError, NodeRefusal
 from tests.makers import make_pod
 from tests.runtime.frameworks import framework_of, make_plugin, snapshot_of
@@ -23,11 +24,12 @@ NAMES = [f"n{i:02d}" for i in range(12)]
 NODES = snapshot_of(*NAMES)
 
 
-def matrix_of(verdicts: dict[str, Status], looked_at: list[str] | None = None) -> FilterMatrix:
-    """The matrix of one plugin X that says this of these nodes, and nothing of any other."""
+def filtered_by(verdicts: dict[str, Status], looked_at: list[str] | None = None) -> Filtered:
+    """The verdicts of one plugin X that says this of these nodes, and nothing of any other."""
     plugin = make_plugin(filter=lambda state, pod, node: verdicts.get(node.name))
     mask = np.array([name in (NAMES if looked_at is None else looked_at) for name in NAMES])
-    return framework_of(plugin).run_filters(CycleState(), make_pod(), NODES, mask)
+    evaluation = Evaluation(framework_of(plugin), first_by_name.keys)
+    return evaluation.run_filters(CycleState(), make_pod(), NODES, mask)
 
 
 def refusing(count: int, status: Status, start: int = 0) -> dict[str, Status]:
@@ -41,19 +43,19 @@ def refusing(count: int, status: Status, start: int = 0) -> dict[str, Status]:
     ("diagnosis", "text"),
     [
         pytest.param(
-            Diagnosis(NODES, matrix_of(refusing(12, unschedulable("Insufficient cpu")))),
+            Diagnosis(NODES, filtered_by(refusing(12, unschedulable("Insufficient cpu")))),
             "0/12 nodes are available: 12 Insufficient cpu.",
             id="one reason",
         ),
         pytest.param(
-            Diagnosis(NODES, matrix_of(refusing(12, unschedulable("cpu", "memory")))),
+            Diagnosis(NODES, filtered_by(refusing(12, unschedulable("cpu", "memory")))),
             "0/12 nodes are available: 12 cpu, 12 memory.",
             id="a node may give several reasons",
         ),
         pytest.param(
             Diagnosis(
                 NODES,
-                matrix_of(refusing(2, unresolvable("y")) | refusing(10, unschedulable("x"), 2)),
+                filtered_by(refusing(2, unresolvable("y")) | refusing(10, unschedulable("x"), 2)),
             ),
             "0/12 nodes are available: 10 x, 2 y.",
             id="counts are sorted as text: 10 before 2",
@@ -61,14 +63,14 @@ def refusing(count: int, status: Status, start: int = 0) -> dict[str, Status]:
         pytest.param(
             Diagnosis(
                 NODES,
-                matrix_of(refusing(3, unschedulable("full")), NAMES[:3]),
+                filtered_by(refusing(3, unschedulable("full")), NAMES[:3]),
                 absent=unresolvable("node(s) didn't satisfy plugin(s) [A]"),
             ),
             "0/12 nodes are available: 3 full, 9 node(s) didn't satisfy plugin(s) [A].",
             id="nodes that were not looked at have a reason too",
         ),
         pytest.param(
-            Diagnosis(NODES, matrix_of(refusing(3, unschedulable("full")), NAMES[:3])),
+            Diagnosis(NODES, filtered_by(refusing(3, unschedulable("full")), NAMES[:3])),
             "0/12 nodes are available: 3 full.",
             id="or none",
         ),
@@ -85,7 +87,7 @@ def refusing(count: int, status: Status, start: int = 0) -> dict[str, Status]:
         pytest.param(
             Diagnosis(
                 NODES,
-                matrix_of(refusing(12, unschedulable("full"))),
+                filtered_by(refusing(12, unschedulable("full"))),
                 post_filter_message="preemption: no luck",
             ),
             "0/12 nodes are available: 12 full. preemption: no luck",
@@ -94,7 +96,7 @@ def refusing(count: int, status: Status, start: int = 0) -> dict[str, Status]:
         pytest.param(
             Diagnosis(
                 NODES,
-                matrix_of(refusing(11, unschedulable("full"))),
+                filtered_by(refusing(11, unschedulable("full"))),
                 by_extenders={"n11": unschedulable("busy")},
                 removed_by={"n11": "http://e"},
             ),
@@ -104,7 +106,7 @@ def refusing(count: int, status: Status, start: int = 0) -> dict[str, Status]:
         pytest.param(
             Diagnosis(
                 NODES,
-                matrix_of(refusing(11, unschedulable("full"))),
+                filtered_by(refusing(11, unschedulable("full"))),
                 removed_by={"n11": "http://e"},
             ),
             "0/12 nodes are available: 11 full.",
@@ -127,7 +129,7 @@ def test_a_node_refused_after_it_was_chosen_is_the_only_one_there_was():
 def test_every_node_has_a_status():
     diagnosis = Diagnosis(
         NODES,
-        matrix_of(refusing(1, unschedulable("full")), NAMES[:2]),
+        filtered_by(refusing(1, unschedulable("full")), NAMES[:2]),
         absent=unresolvable("elsewhere"),
         by_extenders={"n03": unschedulable("busy")},
         removed_by={"n03": "http://e", "n01": "http://e"},
@@ -148,7 +150,7 @@ def test_every_node_has_a_status():
         pytest.param(
             Diagnosis(
                 NODES,
-                matrix_of(
+                filtered_by(
                     refusing(3, unschedulable("a")) | refusing(3, unresolvable("b"), 3), NAMES[:8]
                 ),
             ),
@@ -157,7 +159,7 @@ def test_every_node_has_a_status():
         pytest.param(
             Diagnosis(
                 NODES,
-                matrix_of(refusing(3, unschedulable("a")), NAMES[:8]),
+                filtered_by(refusing(3, unschedulable("a")), NAMES[:8]),
                 by_extenders={
                     "n05": unschedulable("busy"),
                     "n06": unresolvable("never"),

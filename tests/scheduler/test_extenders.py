@@ -874,14 +874,14 @@ def test_a_pod_that_an_extender_rejected_is_tried_again_whatever_happens():
         assert run.node_of() == "a"
 
 
-def test_with_extenders_no_ranking_is_kept():
+def test_with_extenders_no_refusal_is_remembered():
     """Nobody knows what an answer depends on, so the extender is asked for every twin."""
     pods = [make_pod(f"p{i}", cpu="100m") for i in range(3)]
     with (
         Webhook(filter=echo_names) as extender,
         simulated(*two_nodes(), *pods, extenders=[extender.config(**NAMES)]) as run,
     ):
-        assert run.simulation.scheduler.searches["default-scheduler"].rankings is None
+        assert run.simulation.scheduler.searches["default-scheduler"].refusals is None
         assert len(extender.asked) == 3
         # One connection for all of them.
         assert extender.connections == 1

@@ -128,8 +128,7 @@ def in_queue(sim: Simulation) -> list:
 @pytest.mark.parametrize("method", ["unreserve", "post_bind", "sign", "depends_on"])
 def test_a_plugin_that_raises_where_nothing_hangs_on_it_is_only_logged(method, caplog):
     with simulation_of(raising(method)) as sim:
-        # Pods are signed from the second of a kind on.
-        sim.load([*NODES, make_pod("good", cpu=1), make_pod(BAD, cpu=1)])
+        sim.load([*NODES, make_pod("good", cpu=1), make_pod(BAD, cpu=2)])
         sim.run(until_s=60)
 
         assert sim.api.get(Pod, "default/bad").node_name

@@ -128,17 +128,16 @@ def test_only_so_many_are_remembered():
 
     refusals = engine.scheduler.searches["default-scheduler"].refusals
     assert refusals is not None
-    snapshot = engine.scheduler.cluster.snapshot()
-    assert refusals.recall(CycleState(), make_pod("late", labels={"n": "0"}), snapshot) is None
+    assert refusals.recall(CycleState(), make_pod("late", labels={"n": "0"})) is None
     known = make_pod("late", labels={"n": str(MOST_REFUSALS)})
-    assert refusals.recall(CycleState(), known, snapshot) is not None
+    assert refusals.recall(CycleState(), known) is not None
 
 
 @example(seed=8850)
 @given(seed=st.integers(0, 2**32))
 def test_whatever_happens_pods_are_told_what_they_are_told_without_a_memory(seed):
     """Two engines live through the same: one remembers, the other never does."""
-    keeping, forgetting = Engine(one_for_all=False), Engine(keep_rankings=False)
+    keeping, forgetting = Engine(one_for_all=False), Engine(keep_answers=False)
     chance = random.Random(seed)
     for number in range(60):
         happens = _something(chance, number)

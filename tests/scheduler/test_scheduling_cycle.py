@@ -11,6 +11,7 @@ from mooring.config import load_config
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.interface import Nomination, PostFilterResult, PreFilterResult
 from mooring.framework.status import Status, pending, unschedulable, wait
+from mooring.scheduler.choosing import first_by_name
 from mooring.scheduler.scheduling_cycle import Decision, NodeSearch, SearchStart
 from tests.makers import make_node, make_node_affinity, make_node_term, make_pod
 from tests.runtime.frameworks import framework_of, make_plugin, snapshot_of
@@ -26,7 +27,7 @@ class Search:
         self.framework = framework_of(*plugins)
         self.snapshot = snapshot_of(*(f"n{i:03d}" for i in range(nodes)))
         self.search = NodeSearch(
-            tie_break=None,
+            tie_break=first_by_name,
             percentage_of_nodes=percentage,
             start=start or SearchStart(),
         )

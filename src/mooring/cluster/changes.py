@@ -15,14 +15,12 @@ class ChangeLog:
     def __init__(self) -> None:
         self._rows: list[int] = []
         self._cut = 0
-
-    @property
-    def position(self) -> int:
-        """Where the log ends now."""
-        return self._cut + len(self._rows)
+        #: Where the log ends now.
+        self.position = 0
 
     def note(self, row: int) -> None:
         self._rows.append(row)
+        self.position += 1
         if len(self._rows) > _LONGEST:
             half = _LONGEST // 2
             del self._rows[:half]
@@ -33,6 +31,7 @@ class ChangeLog:
         if position < self._cut:
             return None
         start = position - self._cut
-        if start == len(self._rows):
-            return []
+        changed = len(self._rows) - start
+        if changed <= 1:
+            return self._rows[start:]
         return list(dict.fromkeys(self._rows[start:]))

@@ -34,10 +34,12 @@ from mooring.objects.pod import Pod
 from mooring.plugins.default_preemption import PreemptionDetail
 from mooring.plugins.registry import default_registry
 from mooring.plugins.volume_binding import VolumeBinding
+from mooring.runtime.evaluation import Evaluation
 from mooring.runtime.filtering import NOT_ASKED
 from mooring.runtime.framework import Framework
 from mooring.runtime.metrics import Metrics
 from mooring.runtime.plugin_calls import PluginFailure
+from mooring.scheduler.choosing import first_by_name
 from mooring.scheduler.diagnosis import Diagnosis
 from mooring.scheduler.scheduler import Scheduler, Surroundings
 from mooring.scheduler.scheduling_cycle import Decision, NoNodesError
@@ -120,7 +122,6 @@ class _Replay:
                 registry=default_registry(),
                 metrics=Metrics(),
                 # The files tell every verdict and score, and a kept ranking only the winner.
-                keep_rankings=False,
             ),
         )
         #: Every pod that exists, by `namespace/name`.
@@ -212,7 +213,7 @@ class _Replay:
             node = snapshot.get(pod.nominated_node_name)
             fits = node is not None and framework.filter_node(state, pod, node, snapshot).ok
             answer["nominated"] = {"node": pod.nominated_node_name, "fits": fits}
-        if diagnosis.matrix is None:
+        if not diagnosis.has_verdicts:
             # The nominated node fits, so the engine looked no further; the file has all of them.
             search = self._scheduler.searches[framework.profile_name]
             others = search.find_nodes_that_fit(
@@ -226,7 +227,9 @@ class _Replay:
         """Of an attempt that failed: PreFilter and, node by node, what passed and what failed."""
         state, snapshot = CycleState(), self._scheduler.cluster.snapshot()
         try:
-            outcome = framework.run_pre_filters(state, pod, snapshot)
+            outcome = Evaluation(framework, first_by_name.keys).run_pre_filters(
+                state, pod, snapshot
+            )
         except PluginFailure as error:
             return {"preFilter": status_data(error.as_status())}
         statuses = {}
@@ -348,7 +351,6 @@ def _gate(framework: Framework, pod: Pod) -> Status | None:
 
 def _verdict(diagnosis: Diagnosis, node: NodeInfo) -> dict[str, Any]:
     status = status_data(diagnosis.get(node.name))
-    assert diagnosis.matrix is not None
     if diagnosis.matrix.refused_by[node.row] == NOT_ASKED:
         status["byPreFilter"] = True
     return status

@@ -17,7 +17,6 @@ import numpy as np
 from mooring.config.types import KubeSchedulerConfiguration
 from mooring.errors import ConfigError
 from mooring.explain.measures import Measures, measure, shapes_of
-from mooring.framework.cycle_state import CycleState
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.runtime.scoring import ScoreMatrix
@@ -337,7 +336,7 @@ class _Explainer:
         )
         if decision.node_name is None:
             return replace(side, message=decision.diagnosis.fit_error)
-        scores = decision.scores or _scores_in_full(simulation, decision)
+        scores = decision.scores
         if scores is None:
             return side
         names = decision.diagnosis.snapshot.columns.names
@@ -351,19 +350,6 @@ def _explained(run: Run, taken: dict[str, set[str]]) -> dict[str, Side]:
         simulation.load(run.variant.objects)
         simulation.run()
     return explainer.sides
-
-
-def _scores_in_full(simulation: Simulation, decision: Decision) -> ScoreMatrix | None:
-    """The scores that a kept ranking stands for; None if a single node was left."""
-    name = decision.pod.scheduler_name
-    framework, search = simulation.scheduler.frameworks[name], simulation.scheduler.searches[name]
-    state, snapshot = CycleState(), decision.diagnosis.snapshot
-    position = search.start.position
-    again = search.find_nodes_that_fit(framework, state, decision.pod, snapshot)
-    search.start.position = position
-    if len(again.feasible) < 2:
-        return None
-    return search.prioritize(framework, state, again)
 
 
 def _top(scores: ScoreMatrix, names: Sequence[str], taken: set[str]) -> tuple[NodeScores, ...]:

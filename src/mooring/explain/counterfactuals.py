@@ -57,7 +57,9 @@ from mooring.objects.taints import tolerated
 from mooring.plugins.default_preemption.budgets import BudgetBook
 from mooring.plugins.default_preemption.candidates import Candidate, DryRun
 from mooring.plugins.default_preemption.choice import best
+from mooring.runtime.evaluation import Evaluation
 from mooring.runtime.plugin_calls import PluginFailure
+from mooring.scheduler.choosing import first_by_name
 
 DEFAULT_BUDGET_S = 2.0
 
@@ -390,7 +392,11 @@ class _Search:
         framework, snapshot, state = world.framework(pod), world.snapshot(), CycleState()
         assert framework is not None
         try:
-            if not framework.run_pre_filters(state, pod, snapshot).status.ok:
+            if (
+                not Evaluation(framework, first_by_name.keys)
+                .run_pre_filters(state, pod, snapshot)
+                .status.ok
+            ):
                 return
         except PluginFailure:
             return

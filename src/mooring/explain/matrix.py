@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from mooring.cluster.columns import Ints
 from mooring.explain.frames import Frame, make_frame
 from mooring.framework.status import SUCCESS, Status
+from mooring.framework.verdicts import UNKNOWN
 from mooring.garbage import seldom_collecting
 from mooring.runtime.filtering import NOT_ASKED, FilterMatrix
 from mooring.runtime.scoring import ScoreMatrix
@@ -201,14 +202,14 @@ class Matrix:
 
 
 def matrix_of(decision: Decision) -> Matrix:
-    """Copy a decision out of the engine. It must have been decided in full, not by a kept ranking."""
+    """Copy a decision out of the engine, before the cluster changes."""
     diagnosis = decision.diagnosis
     snapshot = diagnosis.snapshot
     rows, names = snapshot.rows, snapshot.columns.names
     nodes = tuple(names[row] for row in rows.tolist())
     filters: tuple[FilterColumn, ...] = ()
-    if diagnosis.matrix is not None:
-        filters = tuple(_filter_columns(diagnosis.matrix, rows))
+    if diagnosis.filtered is not None:
+        filters = tuple(_filter_columns(diagnosis.filtered.matrix(complete=True), rows))
     verdicts, statuses = _verdicts(decision, nodes, rows, filters)
     scored, scores, totals = _scores(decision.scores, nodes, rows, decision.node_name)
     return Matrix(nodes, filters, verdicts, statuses, scored, scores, totals)
@@ -235,19 +236,23 @@ def score_data(score: Score) -> dict[str, int]:
 
 
 def _filter_columns(matrix: FilterMatrix, rows: NDArray[np.intp]) -> Iterator[FilterColumn]:
-    refused_by = matrix.refused_by[rows]
-    for index, (plugin, verdicts) in enumerate(zip(matrix.plugins, matrix.verdicts, strict=True)):
-        distinct, inverse = np.unique(verdicts.codes[rows], return_inverse=True)
+    for plugin, verdicts in zip(matrix.plugins, matrix.verdicts, strict=True):
+        distinct, first, inverse = np.unique(
+            verdicts.codes[rows], return_index=True, return_inverse=True
+        )
         statuses = [SUCCESS]
         code_of = np.zeros(len(distinct), np.int32)
-        for place, code in enumerate(distinct.tolist()):
-            if code:
-                code_of[place] = len(statuses)
-                statuses.append(verdicts.decode(code).by(plugin))
+        # In the order of the nodes: the codes of equal verdicts need not be equal.
+        for place in np.argsort(first).tolist():
+            code = int(distinct[place])
+            if code == UNKNOWN:
+                code_of[place] = UNASKED
+            elif code:
+                status = verdicts.decode(code).by(plugin)
+                if status not in statuses:
+                    statuses.append(status)
+                code_of[place] = statuses.index(status)
         codes: Codes = code_of[inverse]
-        if not verdicts.complete:
-            earlier = (refused_by >= 0) & (refused_by < index)
-            codes[earlier | (refused_by == NOT_ASKED)] = UNASKED
         yield FilterColumn(plugin, codes, tuple(statuses))
 
 
@@ -270,7 +275,7 @@ def _verdicts(
         statuses.append(status)
         return len(statuses) - 1
 
-    if diagnosis.matrix is None:
+    if not diagnosis.has_verdicts:
         verdicts[:] = code_for(_absent(decision))
         return verdicts, tuple(statuses)
     refused_by = diagnosis.matrix.refused_by[rows]
@@ -297,7 +302,6 @@ def _looked_at_singly(
 ) -> Iterator[int]:
     """The nodes that have a verdict of their own, for nominated pods or by an extender."""
     matrix = diagnosis.matrix
-    assert matrix is not None
     if not (matrix.with_nominated or diagnosis.by_extenders or diagnosis.removed_by):
         return
     named = diagnosis.by_extenders.keys() | diagnosis.removed_by.keys()

@@ -112,7 +112,7 @@ class World:
         Raises PluginFailure, ExtenderError, and NoNodesError if there are no nodes.
         """
         framework = self._framework(pod)
-        if decision is None or decision.diagnosis.matrix is None:
+        if decision is None or not decision.diagnosis.has_verdicts:
             taken = decision.node_name if decision is not None else None
             decision, _ = self._decide(framework, pod)
             decision.node_name = taken or decision.node_name
@@ -243,7 +243,7 @@ class World:
         search = self.scheduler.searches[framework.profile_name]
         return replace(
             search,
-            rankings=None,
+            evaluations=None,
             refusals=None,
             percentage_of_nodes=0,
             tie_break=first_by_name,

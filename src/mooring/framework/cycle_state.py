@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar, cast
 
 from mooring.objects.pod import Pod
@@ -56,8 +57,20 @@ class CycleState:
     def pods_to_activate(self) -> dict[str, Pod]:
         return cast("dict[str, Pod]", self._values[PODS_TO_ACTIVATE])
 
+    def values(self) -> dict[str, object]:
+        """Everything that was written, as it is now."""
+        return dict(self._values)
+
+    def written_since(self, before: Mapping[str, object]) -> dict[str, object]:
+        """What was written after `values()` had given `before`."""
+        return {key: value for key, value in self._values.items() if before.get(key) is not value}
+
+    def take(self, values: Mapping[str, object]) -> None:
+        """Take over what another attempt at an equal pod left; the values are shared."""
+        self._values.update(values)
+
     def adopt(self, other: CycleState) -> None:
-        """Take over what another attempt at an equal pod left; its values are shared."""
+        """Take over everything that another attempt at an equal pod left; its values are shared."""
         activate = self._values[PODS_TO_ACTIVATE]
         self._values.update(other._values)
         self._values[PODS_TO_ACTIVATE] = activate

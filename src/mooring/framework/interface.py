@@ -43,7 +43,7 @@ MAX_SCORE = 100
 class Depends(IntEnum):
     """What a plugin's answers about a pod depend on, beside the pod.
 
-    The narrower, the longer they can be kept (`runtime.ranking`, `scheduler.refusals`). A plugin that
+    The narrower, the longer they can be kept (`runtime.answers`, `scheduler.refusals`). A plugin that
     says nothing may look at anything, also outside of the cluster, and is asked each time: always right,
     only slower.
     """
@@ -271,7 +271,11 @@ class PostBindPlugin(Protocol):
 @runtime_checkable
 class DependsPlugin(Protocol):
     def depends_on(self, pod: Pod) -> Depends:
-        """For a pod like this one; needs `sign`, unless it is CLUSTER."""
+        """For a pod like this one; needs `sign`, unless it is CLUSTER.
+
+        If this or `sign` looks at objects of other kinds, the plugin lists them in an attribute
+        `depends_on_kinds: tuple[type[KubeObject], ...]`: when one of them changes, nothing is kept.
+        """
         ...
 
 

@@ -11,16 +11,17 @@ from numpy.typing import NDArray
 from mooring.cluster.columns import Mask
 from mooring.framework.status import SUCCESS, Status
 
+#: The code of a row that a plugin was not asked about, as another one refuses it. Plugins do not use it.
+UNKNOWN = int(np.iinfo(np.int64).min)
+
 
 @dataclass(frozen=True, slots=True)
 class RowVerdicts:
     """A code a row; 0 passes, and `decode` gives the status that any other code stands for."""
 
-    #: int[row asked for]: 0 where the row passes.
+    #: int[row asked for]: 0 where the row passes, a positive number where it does not.
     codes: NDArray[np.integer]
     decode: Callable[[int], Status]
-    #: Whether all of the rows were asked about; else those that another plugin refuses were not.
-    complete: bool = True
 
     def status(self, index: int) -> Status:
         code = int(self.codes[index])

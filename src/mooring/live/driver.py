@@ -58,8 +58,6 @@ class DriverParts:
     on_fatal: Callable[[str], None] = _LOG.critical
     make_registry: Callable[[], Registry] = default_registry
     tie_break: TieBreak = field(default_factory=lambda: SeededSpread(0))
-    #: Whether work done for a pod is kept for its twins; without, a decision has all of its reasons.
-    keep_rankings: bool = True
     seed: int = 0
 
 
@@ -282,7 +280,6 @@ class Driver:
             metrics=parts.metrics,
             queue_metrics=parts.metrics,
             tie_break=parts.tie_break,
-            keep_rankings=parts.keep_rankings,
             repeat_conditions_after_s=_REPEAT_CONDITIONS_S,
             seed=parts.seed,
             on_crash=lambda _: parts.metrics.task_failed(),

@@ -67,7 +67,6 @@ async def run_shadow(
         writer=ReadOnlyWriter(),
         metrics=LiveMetrics(),
         on_fatal=end,
-        keep_rankings=False,
     )
     driver = Driver(config, parts)
     shadow = Shadow(driver, compared)

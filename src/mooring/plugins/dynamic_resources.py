@@ -20,6 +20,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, EventWithHint, Resource
 from mooring.framework.interface import Depends, Handle, NodeStatuses, PostFilterResult
 from mooring.framework.status import SKIP, SUCCESS, Code, Status, unresolvable, unschedulable
+from mooring.objects.kinds import DeviceClass
 from mooring.objects.pod import Pod
 from mooring.objects.requests import is_extended
 
@@ -53,6 +54,8 @@ class _Asked:
 
 class DynamicResources:
     name = "DynamicResources"
+    #: Which resources devices serve is up to these.
+    depends_on_kinds = (DeviceClass,)
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._served = DeviceClassNames(handle.cluster.listers)

@@ -19,6 +19,7 @@ from mooring.config.args import CPU_AND_MEMORY, NodeResourcesBalancedAllocationA
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.interface import Depends, Handle
 from mooring.framework.status import SKIP, SUCCESS, Status
+from mooring.objects.kinds import DeviceClass
 from mooring.objects.pod import Pod
 from mooring.objects.requests import amount_of
 from mooring.plugins import resource_scoring
@@ -29,6 +30,8 @@ _PRE_SCORE = "PreScoreNodeResourcesBalancedAllocation"
 
 class NodeResourcesBalancedAllocation:
     name = "NodeResourcesBalancedAllocation"
+    #: Which resources devices serve is up to these.
+    depends_on_kinds = (DeviceClass,)
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs | None, handle: Handle) -> None:
         self._scored = (args and args.resources) or CPU_AND_MEMORY

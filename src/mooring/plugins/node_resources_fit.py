@@ -84,6 +84,8 @@ class _Demands:
 
 class NodeResourcesFit:
     name = "NodeResourcesFit"
+    #: Which resources devices serve is up to these.
+    depends_on_kinds = (DeviceClass,)
     #: See `runtime.usage_columns`.
     reads_usage_columns = True
 

@@ -19,7 +19,7 @@ from mooring.cluster.snapshot import Snapshot
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import SUCCESS, Code, Status
-from mooring.framework.verdicts import RowVerdicts
+from mooring.framework.verdicts import UNKNOWN, RowVerdicts
 from mooring.objects.pod import Pod
 from mooring.runtime.plugin_calls import Calls, unexpected
 
@@ -27,8 +27,12 @@ from mooring.runtime.plugin_calls import Calls, unexpected
 PASSED = -1
 NOT_ASKED = -2
 
+#: Up to this many rows are asked about one by one, without NumPy: a call on one row costs as much as on
+#: a hundred, and the plain rule of a node costs less than either.
+FEW_ROWS = 6
+
 DOING = 'running "{name}" filter plugin'
-_FILTER_CODES = (Code.SUCCESS, Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING)
+FILTER_CODES = (Code.SUCCESS, Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING)
 
 
 @dataclass(slots=True)
@@ -96,50 +100,35 @@ class FilterMatrix:
             yield status, count
 
 
-def run_filters(
-    calls: Sequence[Calls], state: CycleState, pod: Pod, snapshot: Snapshot, looked_at: Mask
-) -> FilterMatrix:
-    """Ask the plugins about every row in `looked_at`. Raises PluginFailure if one fails."""
-    columns = snapshot.columns
-    rows = columns.all_rows
-    refused_by = np.full(columns.size, NOT_ASKED, np.int16)
-    refused_by[looked_at] = PASSED
-    open_rows = looked_at.copy()
-    matrix = FilterMatrix(snapshot, [], [], refused_by)
-    for call in calls:
-        if call.name in state.skip_filter:
-            continue
-        verdicts = _all_rows(call, state, pod, snapshot, rows)
-        if verdicts is None:
-            verdicts = _row_by_row(call, state, pod, snapshot, open_rows)
-        refused = verdicts.codes != 0
-        refused &= open_rows
-        if refused.any():
-            refused_by[refused] = len(matrix.plugins)
-            open_rows &= ~refused
-        matrix.plugins.append(call.name)
-        matrix.verdicts.append(verdicts)
-    return matrix
+def ask_all(call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot) -> RowVerdicts | None:
+    """Ask a plugin about all rows at once; None if it must be asked node by node. Raises PluginFailure."""
+    return _all_rows(call, state, pod, snapshot, snapshot.columns.all_rows)
 
 
-def passes(
-    call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows, asked: Mask
-) -> Mask:
-    """bool[row asked for]: which of these rows one plugin lets pass. Raises PluginFailure.
+def ask_rows(
+    call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot, rows: NDArray[np.intp]
+) -> RowVerdicts | None:
+    """Ask a plugin about some rows at once; None if it must be asked node by node. Raises PluginFailure."""
+    return _all_rows(call, state, pod, snapshot, rows)
 
-    Those that are not in `asked` need no answer.
-    """
-    verdicts = _all_rows(call, state, pod, snapshot, rows)
-    if verdicts is not None:
-        passed: Mask = verdicts.codes == 0
-        return passed
-    ok = np.zeros(len(asked), np.bool_)
-    numbers = np.arange(snapshot.columns.size)[rows]
+
+def ask_nodes(
+    call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot, rows: NDArray[np.intp]
+) -> list[Status]:
+    """Ask a plugin about some rows, node by node. Raises PluginFailure."""
     with call.guard("Filter", DOING, state):
-        for index in np.flatnonzero(asked).tolist():
-            node = snapshot.at(int(numbers[index]))
-            ok[index] = _ask(call, state, pod, node, snapshot).ok
-    return ok
+        return [_ask(call, state, pod, snapshot.at(row), snapshot) for row in rows.tolist()]
+
+
+def ask_each(
+    call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot, asked: Mask
+) -> RowVerdicts:
+    """The verdicts of a plugin whose answers are not kept. Raises PluginFailure.
+
+    A plugin that judges node by node is not asked about rows outside of `asked`.
+    """
+    verdicts = ask_all(call, state, pod, snapshot)
+    return verdicts if verdicts is not None else _row_by_row(call, state, pod, snapshot, asked)
 
 
 def refused_rows(
@@ -194,7 +183,7 @@ def _row_by_row(
     call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot, open_rows: Mask
 ) -> RowVerdicts:
     """Rows that are refused already are not asked about, as the reference does not ask."""
-    codes: Ints = np.zeros(len(open_rows), np.int64)
+    codes: Ints = np.where(open_rows, 0, UNKNOWN)
     statuses: list[Status] = [SUCCESS]
     code_of: dict[Status, int] = {}
     with call.guard("Filter", DOING, state):
@@ -205,7 +194,7 @@ def _row_by_row(
                 if code == len(statuses):
                     statuses.append(status)
                 codes[row] = code
-    return RowVerdicts(codes, statuses.__getitem__, complete=False)
+    return RowVerdicts(codes, statuses.__getitem__)
 
 
 def _ask(call: Calls, state: CycleState, pod: Pod, node: NodeInfo, snapshot: Snapshot) -> Status:
@@ -215,6 +204,6 @@ def _ask(call: Calls, state: CycleState, pod: Pod, node: NodeInfo, snapshot: Sna
         assert call.filter_rows is not None
         only = np.array([node.row], np.intp)
         status = call.filter_rows(state, pod, snapshot.columns, only).status(0)
-    if status.code not in _FILTER_CODES:
+    if status.code not in FILTER_CODES:
         raise unexpected(status)
     return status

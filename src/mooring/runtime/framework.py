@@ -9,13 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mooring.cluster.columns import Mask
+from mooring.cluster.columns import Mask, Rows
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
@@ -30,13 +26,11 @@ from mooring.framework.interface import (
 )
 from mooring.framework.status import SKIP, SUCCESS, Code, Status, failure
 from mooring.objects.pod import Pod
-from mooring.runtime import filtering, scoring
-from mooring.runtime.filtering import FilterMatrix
+from mooring.runtime import filtering
 from mooring.runtime.metrics import Metrics
 from mooring.runtime.nominator import Nominator
 from mooring.runtime.plugin_calls import Calls, PluginFailure, describe, settle, unexpected
 from mooring.runtime.pods_in_pre_bind import PreBindCancelled
-from mooring.runtime.scoring import ScoreMatrix
 from mooring.runtime.usage_columns import (
     add_pods,
     changeable,
@@ -56,17 +50,6 @@ _REJECTING_POINTS = (
     Point.PERMIT,
 )
 _ALWAYS_ON_TAINT = EventWithHint(ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT))
-
-
-@dataclass(frozen=True, slots=True)
-class PreFilterOutcome:
-    """What PreFilter came to: a status, and the nodes it leaves."""
-
-    status: Status
-    #: None leaves every node.
-    node_names: frozenset[str] | None = None
-    #: The plugins that left fewer nodes than there are.
-    narrowed_by: frozenset[str] = frozenset()
 
 
 _PRE_FILTER_CODES = (Code.SUCCESS, Code.SKIP, Code.UNSCHEDULABLE, Code.UNRESOLVABLE)
@@ -93,10 +76,16 @@ class Framework:
         self.waiting_pods = waiting_pods
         self.nominator = nominator
         self.metrics = metrics
+        #: Whether anybody wants to know how long a point takes.
+        self._measures = type(metrics).point_duration is not Metrics.point_duration
         for call in self.plugins.values():
             call.evaluations = metrics.evaluations_of(call.name, profile_name)
 
-    def _told(self, point: str, code: Code, started: float) -> None:
+    def timed(self, point: str) -> _Timed:
+        """Around all plugins of a point: reports how long they took, and the code they ended with."""
+        return _Timed(self, point) if self._measures else _UNTIMED
+
+    def told(self, point: str, code: Code, started: float) -> None:
         """Report how long all plugins of a point took."""
         metrics = self.metrics
         metrics.point_duration(point, code.title, self.profile_name, metrics.timer() - started)
@@ -121,48 +110,6 @@ class Framework:
 
     # The scheduling cycle
 
-    def run_pre_filters(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> PreFilterOutcome:
-        """Raises PluginFailure."""
-        started, code = self.metrics.timer(), Code.ERROR
-        try:
-            outcome = self._pre_filters(state, pod, snapshot)
-            code = outcome.status.code
-            return outcome
-        finally:
-            self._told("PreFilter", code, started)
-
-    def _pre_filters(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> PreFilterOutcome:
-        skipped: set[str] = set()
-        names: frozenset[str] | None = None
-        narrowed_by: list[str] = []
-        rejection: Status | None = None
-        for call in self.points[Point.PRE_FILTER]:
-            result = self.pre_filter(call, state, pod, snapshot)
-            if isinstance(result, PreFilterResult):
-                narrowed_by.append(call.name)
-                names = result.node_names if names is None else names & result.node_names
-                if not names:
-                    state.skip_filter = frozenset(skipped)
-                    return PreFilterOutcome(
-                        Status(Code.UNRESOLVABLE, (_no_node_left(narrowed_by),)),
-                        frozenset(),
-                        frozenset(narrowed_by),
-                    )
-                continue
-            match result.code:
-                case Code.SUCCESS:
-                    pass
-                case Code.SKIP:
-                    skipped.add(call.name)
-                case Code.UNRESOLVABLE:
-                    state.skip_filter = frozenset(skipped)
-                    return PreFilterOutcome(result.by(call.name))
-                case _:
-                    # The others still run: preemption needs what they compute.
-                    rejection = result.by(call.name)
-        state.skip_filter = frozenset(skipped)
-        return PreFilterOutcome(rejection or SUCCESS, names, frozenset(narrowed_by))
-
     def pre_filter(
         self, call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot
     ) -> PreFilterResult | Status:
@@ -173,27 +120,6 @@ class Framework:
             if isinstance(result, Status) and result.code not in _PRE_FILTER_CODES:
                 raise unexpected(result)
             return result
-
-    def run_filters(
-        self, state: CycleState, pod: Pod, snapshot: Snapshot, looked_at: Mask
-    ) -> FilterMatrix:
-        """Judge the rows in `looked_at`, pods nominated to them included. Raises PluginFailure.
-
-        A node must pass with the nominated pods that matter here, and again without them: they may
-        never come. Few nodes have any, so all are judged without, and those few once more with.
-        """
-        started, code = self.metrics.timer(), Code.ERROR
-        try:
-            calls = self.points[Point.FILTER]
-            matrix = filtering.run_filters(calls, state, pod, snapshot, looked_at)
-            if self.nominator.has_any:
-                refused = self.rows_refused_for_nominated(state, pod, snapshot, looked_at)
-                for row, status in refused.items():
-                    matrix.refuse(row, status)
-            code = Code.SUCCESS
-            return matrix
-        finally:
-            self._told("Filter", code, started)
 
     def rows_refused_for_nominated(
         self, state: CycleState, pod: Pod, snapshot: Snapshot, looked_at: Mask
@@ -313,7 +239,7 @@ class Framework:
     ) -> tuple[PostFilterResult | None, Status]:
         started = self.metrics.timer()
         result, status = self._post_filters(state, pod, statuses)
-        self._told("PostFilter", status.code, started)
+        self.told("PostFilter", status.code, started)
         return result, status
 
     def _post_filters(
@@ -340,63 +266,22 @@ class Framework:
                 kept = result
         return kept, Status(Code.UNSCHEDULABLE, tuple(reasons), rejected_by)
 
-    def run_pre_scores(
-        self, state: CycleState, pod: Pod, snapshot: Snapshot, feasible: NDArray[np.intp]
-    ) -> None:
-        """Raises PluginFailure."""
-        started, code = self.metrics.timer(), Code.ERROR
-        try:
-            calls = self.points[Point.PRE_SCORE]
-            state.skip_score = self.pre_scores(calls, state, pod, snapshot, feasible)
-            code = Code.SUCCESS
-        finally:
-            self._told("PreScore", code, started)
-
-    def pre_scores(
-        self,
-        calls: Iterable[Calls],
-        state: CycleState,
-        pod: Pod,
-        snapshot: Snapshot,
-        feasible: NDArray[np.intp],
-    ) -> frozenset[str]:
-        """Run some plugins' PreScore; which of them have nothing to score. Raises PluginFailure."""
-        rows = scoring.compact_rows(feasible, snapshot)
-        skipped: set[str] = set()
-        for call in calls:
-            assert call.pre_score is not None
-            with call.guard("PreScore", 'running PreScore plugin "{name}"', state):
-                status: Status = call.pre_score(state, pod, snapshot, rows) or SUCCESS
-                if status.code == Code.SKIP:
-                    skipped.add(call.name)
-                elif not status.ok:
-                    raise unexpected(status)
-        return frozenset(skipped)
-
-    def run_scores(
-        self,
-        state: CycleState,
-        pod: Pod,
-        snapshot: Snapshot,
-        feasible: NDArray[np.intp],
-        seen_as: Sequence[NodeInfo] | None = None,
-    ) -> ScoreMatrix:
-        """Raises PluginFailure. With `seen_as`, plugins see these nodes in place of their rows."""
-        started, code = self.metrics.timer(), Code.ERROR
-        try:
-            scores = scoring.run_scores(
-                self.points[Point.SCORE], self.weights, state, pod, snapshot, feasible, seen_as
-            )
-            code = Code.SUCCESS
-            return scores
-        finally:
-            self._told("Score", code, started)
+    def pre_score(
+        self, call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows
+    ) -> bool:
+        """Run one plugin's PreScore; whether it has nothing to score. Raises PluginFailure."""
+        assert call.pre_score is not None
+        with call.guard("PreScore", 'running PreScore plugin "{name}"', state):
+            status: Status = call.pre_score(state, pod, snapshot, rows) or SUCCESS
+            if not status.ok and status.code != Code.SKIP:
+                raise unexpected(status)
+            return status.code == Code.SKIP
 
     def run_reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Stops at the first failure; the caller then runs `run_unreserve`."""
         started = self.metrics.timer()
         status = self._reserve(state, pod, node_name)
-        self._told("Reserve", status.code, started)
+        self.told("Reserve", status.code, started)
         return status
 
     def _reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
@@ -424,13 +309,13 @@ class Framework:
                         call.unreserve(state, pod, node_name)
                 except PluginFailure as error:
                     _LOG.error("%s", error)
-        self._told("Unreserve", Code.SUCCESS, started)
+        self.told("Unreserve", Code.SUCCESS, started)
 
     def run_permit(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Wait means that a waiting pod was made, which the binding cycle will wait for."""
         started = self.metrics.timer()
         status = self._permit(state, pod, node_name)
-        self._told("Permit", status.code, started)
+        self.told("Permit", status.code, started)
         return status
 
     def _permit(self, state: CycleState, pod: Pod, node_name: str) -> Status:
@@ -472,7 +357,7 @@ class Framework:
         """Success if any PreBind has something to do, Skip if none has."""
         started = self.metrics.timer()
         status = self._pre_flights(state, pod, node_name)
-        self._told("PreBindPreFlight", status.code, started)
+        self.told("PreBindPreFlight", status.code, started)
         return status
 
     def _pre_flights(self, state: CycleState, pod: Pod, node_name: str) -> Status:
@@ -512,7 +397,7 @@ class Framework:
         """Neighbours that may run in parallel do; the first failure cancels its siblings."""
         started = self.metrics.timer()
         status = await self._pre_binds(state, pod, node_name)
-        self._told("PreBind", status.code, started)
+        self.told("PreBind", status.code, started)
         return status
 
     async def _pre_binds(self, state: CycleState, pod: Pod, node_name: str) -> Status:
@@ -550,7 +435,7 @@ class Framework:
         """The first plugin that does not skip decides."""
         started = self.metrics.timer()
         status = await self._binds(state, pod, node_name)
-        self._told("Bind", status.code, started)
+        self.told("Bind", status.code, started)
         return status
 
     async def _binds(self, state: CycleState, pod: Pod, node_name: str) -> Status:
@@ -576,7 +461,7 @@ class Framework:
                     await settle(call.post_bind(state, pod, node_name))
             except PluginFailure as error:
                 _LOG.error("%s", error)
-        self._told("PostBind", Code.SUCCESS, started)
+        self.told("PostBind", Code.SUCCESS, started)
 
     def close(self) -> list[str]:
         """Close every plugin that can be; what went wrong, one line each."""
@@ -588,6 +473,42 @@ class Framework:
                 except Exception as error:
                     problems.append(f"{call.name} failed to close: {describe(error)}")
         return problems
+
+
+class _Timed:
+    """Around all plugins of a point. What raises ends it with an error."""
+
+    __slots__ = ("_framework", "_point", "_started", "code")
+
+    def __init__(self, framework: Framework, point: str) -> None:
+        self._framework = framework
+        self._point = point
+        self._started = 0.0
+        #: To be set by whoever is inside.
+        self.code = Code.ERROR
+
+    def __enter__(self) -> _Timed:
+        self._started = self._framework.metrics.timer()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._framework.told(self._point, self.code, self._started)
+
+
+class _Untimed(_Timed):
+    """For those who do not measure."""
+
+    def __init__(self) -> None:
+        self.code = Code.ERROR
+
+    def __enter__(self) -> _Timed:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+_UNTIMED = _Untimed()
 
 
 def _events(call: Calls) -> Iterable[EventWithHint]:
@@ -604,12 +525,6 @@ def _events(call: Calls) -> Iterable[EventWithHint]:
         # Else a node that comes tainted and loses its taint later would be missed.
         events.append(_ALWAYS_ON_TAINT)
     return events
-
-
-def _no_node_left(narrowed_by: Sequence[str]) -> str:
-    if len(narrowed_by) == 1:
-        return f"node(s) didn't satisfy plugin {narrowed_by[0]}"
-    return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(narrowed_by))}] simultaneously"
 
 
 def _permit_answer(

@@ -14,6 +14,7 @@ from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.errors import MooringError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import Code, Status, failure
+from mooring.objects.meta import KubeObject
 from mooring.runtime.metrics import Metrics
 
 #: The methods by which a plugin takes part at a point; having any one of them is enough.
@@ -87,6 +88,10 @@ class Calls:
         self.sign = _method(plugin, "sign")
         self.depends_on = _method(plugin, "depends_on")
         self.close = _method(plugin, "close")
+        #: Kinds of objects that `depends_on` and `sign` look at.
+        self.depends_on_kinds: tuple[type[KubeObject], ...] = getattr(
+            plugin, "depends_on_kinds", ()
+        )
 
     def guard(self, point: str, doing: str, state: CycleState) -> _Guard:
         """Turn what a call raises into a PluginFailure; count it, and time it if this attempt is."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import index
 from typing import NamedTuple
@@ -48,32 +48,6 @@ class ScoreMatrix:
         self.normalized.append(scores.normalized)
 
 
-def run_scores(
-    calls: Sequence[Calls],
-    weights: Mapping[str, int],
-    state: CycleState,
-    pod: Pod,
-    snapshot: Snapshot,
-    feasible: NDArray[np.intp],
-    seen_as: Sequence[NodeInfo] | None = None,
-) -> ScoreMatrix:
-    """Score the feasible rows. Raises PluginFailure if a plugin fails or leaves the range.
-
-    With `seen_as`, plugins that can score a node get these nodes to see instead of the rows.
-    """
-    total: Ints = np.zeros(len(feasible), np.int64)
-    matrix = ScoreMatrix(feasible, [], [], [], [], total)
-    for call in calls:
-        if call.name in state.skip_score:
-            continue
-        if seen_as is not None and call.score is not None:
-            scores = _finished(call, state, pod, _node_scores(call, state, pod, seen_as))
-        else:
-            scores = score_plugin(call, state, pod, snapshot, feasible)
-        matrix.add(call.name, weights[call.name], scores)
-    return matrix
-
-
 class PluginScores(NamedTuple):
     """One plugin's scores of the feasible nodes, int64[feasible]."""
 
@@ -85,10 +59,17 @@ def score_plugin(
     call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot, feasible: NDArray[np.intp]
 ) -> PluginScores:
     raw = raw_scores(call, state, pod, snapshot, compact_rows(feasible, snapshot))
-    return _finished(call, state, pod, raw)
+    return finished(call, state, pod, raw)
 
 
-def _finished(call: Calls, state: CycleState, pod: Pod, raw: Ints) -> PluginScores:
+def score_nodes(
+    call: Calls, state: CycleState, pod: Pod, nodes: Iterable[NodeInfo]
+) -> PluginScores:
+    """By the form for a node. Raises PluginFailure."""
+    return finished(call, state, pod, _node_scores(call, state, pod, nodes))
+
+
+def finished(call: Calls, state: CycleState, pod: Pod, raw: Ints) -> PluginScores:
     normalized = normalize(call, state, pod, raw)
     check_range(call.name, normalized)
     return PluginScores(raw, normalized)

@@ -12,6 +12,7 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.errors import MooringError
 from mooring.framework.status import Code, Status
+from mooring.runtime.evaluation import Filtered
 from mooring.runtime.filtering import NOT_ASKED, FilterMatrix
 
 #: Of a node that was not looked at, where nobody said why.
@@ -24,7 +25,7 @@ class Diagnosis:
 
     snapshot: Snapshot
     #: None if the search ended before any node was looked at.
-    matrix: FilterMatrix | None = None
+    filtered: Filtered | None = None
     #: The status of every node that was not looked at.
     absent: Status = _UNKNOWN
     #: What PreFilter said, if it ended the search.
@@ -37,6 +38,19 @@ class Diagnosis:
     by_extenders: dict[str, Status] = field(default_factory=dict)
     #: Node name → the extender that took it away, whether or not it said why.
     removed_by: dict[str, str] = field(default_factory=dict)
+    #: The text of the reference, without what PostFilter adds; made when it is first asked for.
+    _fit_error: str = ""
+
+    @property
+    def has_verdicts(self) -> bool:
+        """Whether any node was looked at."""
+        return self.filtered is not None
+
+    @property
+    def matrix(self) -> FilterMatrix:
+        """Only if `has_verdicts`."""
+        assert self.filtered is not None
+        return self.filtered.matrix()
 
     def blame(self, status: Status) -> None:
         if status.plugin and status.rejected:
@@ -55,15 +69,16 @@ class Diagnosis:
     def _by_plugins(self, node_name: str) -> Status | None:
         """None if no plugin was asked about the node."""
         row = self.snapshot.columns.row_of.get(node_name)
-        if row is None or self.matrix is None or self.matrix.refused_by[row] == NOT_ASKED:
+        if row is None or not self.has_verdicts or self.matrix.refused_by[row] == NOT_ASKED:
             return None
         return self.matrix.status(row)
 
     def nodes_with(self, *codes: int) -> Sequence[NodeInfo]:
         """The nodes whose status has one of these codes, in the snapshot's order."""
-        snapshot, matrix = self.snapshot, self.matrix
-        if matrix is None:
+        snapshot = self.snapshot
+        if not self.has_verdicts:
             return list(snapshot) if self.absent.code in codes else []
+        matrix = self.matrix
         found = matrix.rows_with(codes)
         if self.absent.code in codes:
             found |= matrix.refused_by == NOT_ASKED
@@ -78,7 +93,7 @@ class Diagnosis:
         """How many nodes give each reason."""
         counts: Counter[str] = Counter()
         absent = len(self.snapshot)
-        if self.matrix is not None:
+        if self.has_verdicts:
             for status, count in self.matrix.refusals():
                 for reason in status.all_reasons:
                     counts[reason] += count
@@ -100,6 +115,11 @@ class Diagnosis:
     @property
     def fit_error(self) -> str:
         """The text of the reference, without what PostFilter adds."""
+        if not self._fit_error:
+            self._fit_error = self._make_fit_error()
+        return self._fit_error
+
+    def _make_fit_error(self) -> str:
         text = f"0/{len(self.snapshot)} nodes are available:"
         if self.pre_filter_message:
             return f"{text} {self.pre_filter_message}."

@@ -40,13 +40,13 @@ from mooring.queue.metrics import QueueMetrics
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.queue.scheduling_queue import SchedulingQueue
 from mooring.runtime.build import build_frameworks
+from mooring.runtime.evaluations import Evaluations
 from mooring.runtime.framework import Framework
 from mooring.runtime.handle import PluginHandle, Spawn
 from mooring.runtime.metrics import Metrics
 from mooring.runtime.nominator import Nominator
 from mooring.runtime.plugin_calls import PluginFailure
 from mooring.runtime.pods_in_pre_bind import PodsInPreBind
-from mooring.runtime.ranking import Rankings
 from mooring.runtime.registry import Registry
 from mooring.runtime.waiting_pods import WaitingPods
 from mooring.scheduler import failure as failures
@@ -94,8 +94,8 @@ class Surroundings:
     tie_break: TieBreak = first_by_name
     #: What the queue reports to; None if nobody listens.
     queue_metrics: QueueMetrics | None = None
-    #: Whether work done for a pod is kept for its twins; the choices are the same either way.
-    keep_rankings: bool = True
+    #: Whether plugins' answers are kept for pods that are alike; the decisions are the same either way.
+    keep_answers: bool = True
     #: Whether one pod is tried for all that are alike; the placements are the same either way.
     one_for_all: bool = True
     #: How often the pods that another one is tried for are told why they wait; 0: with each attempt.
@@ -348,6 +348,15 @@ class Scheduler:
             for problem in framework.close():
                 self.log.error("framework %s failed to close: %s", name, problem)
 
+    def validate(self) -> None:
+        """Raise InvariantError unless everything that is kept equals what a rebuild gives; for tests."""
+        self.cluster.validate()
+        self.queue.validate()
+        snapshot = self.cluster.snapshot()
+        for search in self.searches.values():
+            if search.evaluations is not None and len(snapshot):
+                search.evaluations.validate(snapshot)
+
     # Being built
 
     def _make_handle(self, profile_name: str) -> PluginHandle:
@@ -370,12 +379,13 @@ class Scheduler:
     def _make_search(self, profile: SchedulerProfile) -> NodeSearch:
         framework, tie_break = self.frameworks[profile.scheduler_name], self.around.tie_break
         percentage = self.config.percentage_for(profile)
+        keeps = self.around.keep_answers
         # Nobody knows what an extender's answers depend on; and which nodes a sample has, on its start.
-        keeps = self.around.keep_rankings and not len(self.extenders) and not percentage
+        remembers = keeps and not len(self.extenders) and not percentage
         return NodeSearch(
             tie_break,
-            Rankings(framework, self.cluster, tie_break.keys) if keeps else None,
-            Refusals(framework, self.cluster, self._classes) if keeps else None,
+            Evaluations(framework, self.cluster, tie_break.keys) if keeps else None,
+            Refusals(framework, self.cluster, self._classes) if remembers else None,
             percentage,
             self._start,
             self.extenders,

@@ -9,7 +9,7 @@ explanations and what-if questions run it as often as they like.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -21,12 +21,13 @@ from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.errors import ExtenderError, MooringError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.interface import PostFilterResult
-from mooring.framework.status import SUCCESS, Code, Status
+from mooring.framework.status import Code, Status
 from mooring.objects.pod import Pod
-from mooring.runtime.filtering import NOT_ASKED, FilterMatrix
-from mooring.runtime.framework import Framework, PreFilterOutcome
+from mooring.runtime.evaluation import Evaluation, Filtered, PreFilterOutcome, Scores
+from mooring.runtime.evaluations import Evaluations
+from mooring.runtime.filtering import NOT_ASKED
+from mooring.runtime.framework import Framework
 from mooring.runtime.plugin_calls import PluginFailure
-from mooring.runtime.ranking import Rankings
 from mooring.runtime.scoring import ScoreMatrix
 from mooring.scheduler.choosing import TieBreak
 from mooring.scheduler.diagnosis import Diagnosis
@@ -46,9 +47,6 @@ class NoNodesError(MooringError):
         super().__init__("no nodes available to schedule pods")
 
 
-_PASSED = PreFilterOutcome(SUCCESS)
-
-
 class _Held(NamedTuple):
     """A node that was held for a pod, and why it does not take it."""
 
@@ -62,7 +60,10 @@ def _no_rows() -> NDArray[np.intp]:
 
 @dataclass(slots=True)
 class Decision:
-    """Where a pod goes, or why nowhere, with everything that led there."""
+    """Where a pod goes, or why nowhere, with everything that led there.
+
+    The reasons are worked out when they are asked for, which must be before the cluster changes.
+    """
 
     pod: Pod
     pre_filter: PreFilterOutcome
@@ -71,19 +72,32 @@ class Decision:
     node_name: str | None = None
     #: How many nodes are feasible.
     feasible_count: int = 0
-    #: intp[...]: the feasible rows, and the best of them; empty if a kept ranking decided.
+    #: intp[...]: the feasible rows.
     feasible: NDArray[np.intp] = field(default_factory=_no_rows)
-    winners: NDArray[np.intp] = field(default_factory=_no_rows)
-    #: None where there was nothing to compare (one feasible node, or none), or a kept ranking decided.
-    scores: ScoreMatrix | None = None
+    #: None where there was nothing to compare: one feasible node, or none.
+    scored: Scores | None = None
     #: How many nodes were looked at.
     evaluated: int = 0
     #: Whether plugins score the nodes as if they were empty; see `extenders.Survivors`.
     bare: bool = False
     #: What PostFilter did for a pod that fits nowhere; None until then, or if it did nothing.
     post_filter: PostFilterResult | None = None
-    #: What the attempt at a twin came to, if this decision is that twin's; then PostFilter is not asked.
+    #: What the attempt at a pod of the same class came to, if that holds for this one; then PostFilter
+    #: is not asked.
     conclusion: Status | None = None
+
+    @property
+    def scores(self) -> ScoreMatrix | None:
+        return self.scored.matrix if self.scored is not None else None
+
+    @property
+    def winners(self) -> NDArray[np.intp]:
+        """intp[...]: the best of the feasible rows."""
+        scores = self.scores
+        if scores is None:
+            return self.feasible
+        best: NDArray[np.intp] = scores.rows[scores.total == scores.total.max()]
+        return best
 
 
 @dataclass(slots=True)
@@ -101,9 +115,9 @@ class NodeSearch:
     """How a profile looks for nodes."""
 
     tie_break: TieBreak
-    #: What is kept for a pod's twins: where they fit, and that they fit nowhere. None evaluates every
-    #: pod in full.
-    rankings: Rankings | None = None
+    #: What plugins answered about pods that they treat alike; None asks every plugin each time.
+    evaluations: Evaluations | None = None
+    #: What is known of pods that fit nowhere; None finds it out each time.
     refusals: Refusals | None = None
     #: 0 looks at every node: a pass over all costs less than the reference's sample.
     percentage_of_nodes: int = 0
@@ -116,93 +130,91 @@ class NodeSearch:
         """Raises NoNodesError, or PluginFailure or ExtenderError if one of those fails."""
         if not len(snapshot):
             raise NoNodesError
-        kept = self._from_refusal(state, pod, snapshot) or self._from_ranking(state, pod, snapshot)
-        if kept is not None:
-            return kept
-        decision = self.find_nodes_that_fit(framework, state, pod, snapshot)
+        known = self.refusals.recall(state, pod) if self.refusals is not None else None
+        if known is not None:
+            return known
+        evaluation = self._evaluation_for(framework, pod)
+        decision = self._find_nodes(evaluation, state, pod, snapshot)
         feasible = decision.feasible
         decision.feasible_count = len(feasible)
         if not len(feasible):
-            if self.refusals is not None:
-                self.refusals.keep(decision, state)
             return decision
         if len(feasible) == 1:
-            decision.winners = feasible
+            row = int(feasible[0])
         else:
-            decision.scores = self.prioritize(framework, state, decision)
-            decision.winners = _best(decision.scores)
-        row = self.tie_break(decision.winners, snapshot)
+            row = self._prioritize(evaluation, state, decision)
         decision.node_name = snapshot.columns.names[row]
         return decision
-
-    def _from_refusal(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> Decision | None:
-        """The decision about a pod of the same class that fits nowhere, if it still holds."""
-        if self.refusals is None:
-            return None
-        known = self.refusals.recall(state, pod, snapshot)
-        return replace(known[0], pod=pod, conclusion=known[1]) if known is not None else None
-
-    def _from_ranking(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> Decision | None:
-        """The same choice as by evaluating in full, if it can be had for less."""
-        if self.rankings is None or pod.nominated_node_name:
-            return None
-        # What the plugins leave in a state counts only if this is where the answer comes from.
-        tried = CycleState(record_plugin_metrics=state.record_plugin_metrics)
-        choice = self.rankings.choose(tried, pod, snapshot)
-        if choice is None:
-            return None
-        state.adopt(tried)
-        return Decision(
-            pod,
-            _PASSED,
-            Diagnosis(snapshot),
-            node_name=snapshot.columns.names[choice.row],
-            feasible_count=choice.feasible,
-            evaluated=len(snapshot),
-        )
 
     def find_nodes_that_fit(
         self, framework: Framework, state: CycleState, pod: Pod, snapshot: Snapshot
     ) -> Decision:
-        outcome = framework.run_pre_filters(state, pod, snapshot)
+        """PreFilter and Filter alone: no node is chosen."""
+        return self._find_nodes(self._evaluation_for(framework, pod), state, pod, snapshot)
+
+    def _evaluation_for(self, framework: Framework, pod: Pod) -> Evaluation:
+        if self.evaluations is None:
+            return Evaluation(framework, self.tie_break.keys)
+        return self.evaluations.of(pod)
+
+    def _find_nodes(
+        self, evaluation: Evaluation, state: CycleState, pod: Pod, snapshot: Snapshot
+    ) -> Decision:
+        outcome = evaluation.run_pre_filters(state, pod, snapshot)
         diagnosis = Diagnosis(snapshot, unschedulable_plugins=set(outcome.narrowed_by))
         decision = Decision(pod, outcome, diagnosis)
         if not outcome.status.ok:
             diagnosis.absent = outcome.status
             diagnosis.pre_filter_message = outcome.status.message
             diagnosis.blame(outcome.status)
+            if self.refusals is not None:
+                self.refusals.keep(decision, state)
             return decision
-        held = self._try_nominated_node(decision, framework, state, snapshot)
-        if len(decision.feasible):
-            return decision
+        held = None
+        if pod.nominated_node_name:
+            held = self._try_nominated_node(decision, evaluation, state, snapshot)
+            if len(decision.feasible):
+                return decision
         looked_at = _candidates(outcome, snapshot, diagnosis)
-        matrix = framework.run_filters(state, pod, snapshot, looked_at)
-        diagnosis.matrix = matrix
-        self._take_feasible(decision, matrix, looked_at, scoring=self._compares(framework))
+        filtered = evaluation.run_filters(state, pod, snapshot, looked_at)
+        if self.refusals is not None and not filtered.count:
+            known = self.refusals.recall_verdicts(decision, evaluation, filtered)
+            if known is not None:
+                return known
+        diagnosis.filtered = filtered
+        decision.feasible = filtered.rows
+        decision.evaluated = (
+            len(snapshot) if looked_at is None else int(np.count_nonzero(looked_at))
+        )
+        if self.percentage_of_nodes:
+            self._sample(decision, filtered, looked_at, scoring=self._compares(evaluation))
         processed = decision.evaluated
-        if held is not None and matrix.refused_by[held.row] == NOT_ASKED:
-            matrix.refuse(held.row, held.status)
+        if held is not None and diagnosis.matrix.refused_by[held.row] == NOT_ASKED:
+            diagnosis.matrix.refuse(held.row, held.status)
             processed += 1
         self.start.advance(processed, len(snapshot))
-        self._pass_extenders(decision)
+        if len(self.extenders):
+            self._pass_extenders(decision)
         if not len(decision.feasible):
-            for status, _ in matrix.refusals():
+            for status, _ in diagnosis.matrix.refusals():
                 diagnosis.blame(status)
+            if self.refusals is not None:
+                self.refusals.keep(decision, state, evaluation, filtered.version)
         return decision
 
     def _try_nominated_node(
-        self, decision: Decision, framework: Framework, state: CycleState, snapshot: Snapshot
+        self, decision: Decision, evaluation: Evaluation, state: CycleState, snapshot: Snapshot
     ) -> _Held | None:
         """A node held for the pod is tried first, and taken if it fits; else why plugins refuse it.
 
         What goes wrong here is no more than logged: the search of all nodes has the last word.
         """
         pod = decision.pod
-        node = snapshot.get(pod.nominated_node_name) if pod.nominated_node_name else None
+        node = snapshot.get(pod.nominated_node_name)
         if node is None:
             return None
         try:
-            status = framework.filter_node(state, pod, node, snapshot)
+            status = evaluation.framework.filter_node(state, pod, node, snapshot)
             if not status.ok:
                 return _Held(node.row, status)
             survivors = self._ask_extenders(decision, np.array([node.row], np.intp))
@@ -228,68 +240,62 @@ class NodeSearch:
         diagnosis.by_extenders |= survivors.statuses
         return survivors
 
-    def _take_feasible(
-        self, decision: Decision, matrix: FilterMatrix, looked_at: Mask, *, scoring: bool
+    def _sample(
+        self, decision: Decision, filtered: Filtered, looked_at: Mask | None, *, scoring: bool
     ) -> None:
-        snapshot = matrix.snapshot
-        candidates = int(np.count_nonzero(looked_at))
+        """Leave only as many feasible nodes as the configuration wants to find."""
+        snapshot, candidates = decision.diagnosis.snapshot, decision.evaluated
         wanted = self._number_to_find(candidates, scoring=scoring)
-        decision.evaluated = candidates
         if wanted >= candidates:
-            decision.feasible = np.flatnonzero(matrix.feasible)
             return
         # In the snapshot's order from where the last search ended, up to one node more than wanted.
         in_order = np.roll(snapshot.rows, -self.start.position)
-        in_order = in_order[looked_at[in_order]]
-        feasible = matrix.feasible[in_order]
+        if looked_at is not None:
+            in_order = in_order[looked_at[in_order]]
+        feasible = filtered.ok[in_order]
         found = np.cumsum(feasible)
         processed = int(np.searchsorted(found, wanted + 1))
         decision.feasible = in_order[:processed][feasible[:processed]]
         decision.evaluated = processed
         if self.extenders.filter_any:
             # Should they refuse all of these, the pod fits nowhere, and nothing is known of the rest.
-            matrix.forget(in_order[processed:])
+            filtered.matrix().forget(in_order[processed:])
 
     def _number_to_find(self, nodes: int, *, scoring: bool) -> int:
-        if not self.percentage_of_nodes:
-            return nodes
         if not scoring:
             return 1
         if nodes < FEWEST_NODES_TO_FIND:
             return nodes
         return max(FEWEST_NODES_TO_FIND, nodes * self.percentage_of_nodes // 100)
 
-    def _compares(self, framework: Framework) -> bool:
+    def _compares(self, evaluation: Evaluation) -> bool:
         """Whether more than one feasible node is of any use."""
         extenders = self.extenders
         return bool(
-            framework.points[Point.SCORE] or extenders.filter_any or extenders.prioritize_any
+            evaluation.framework.points[Point.SCORE]
+            or extenders.filter_any
+            or extenders.prioritize_any
         )
 
-    def prioritize(
-        self, framework: Framework, state: CycleState, decision: Decision
-    ) -> ScoreMatrix:
+    def _prioritize(self, evaluation: Evaluation, state: CycleState, decision: Decision) -> int:
+        """The row to take."""
         pod, snapshot, feasible = decision.pod, decision.diagnosis.snapshot, decision.feasible
-        framework.run_pre_scores(state, pod, snapshot, feasible)
         seen_as = bare(snapshot, feasible) if decision.bare else None
-        scores = framework.run_scores(state, pod, snapshot, feasible, seen_as)
-        self.extenders.add_scores(pod, snapshot, scores)
-        return scores
+        decision.scored = evaluation.run_scores(state, pod, snapshot, feasible, seen_as)
+        if not self.extenders.prioritize_any:
+            return decision.scored.best
+        self.extenders.add_scores(pod, snapshot, decision.scored.matrix)
+        return self.tie_break(decision.winners, snapshot)
 
 
-def _best(scores: ScoreMatrix) -> NDArray[np.intp]:
-    best: NDArray[np.intp] = scores.rows[scores.total == scores.total.max()]
-    return best
-
-
-def _candidates(outcome: PreFilterOutcome, snapshot: Snapshot, diagnosis: Diagnosis) -> Mask:
+def _candidates(outcome: PreFilterOutcome, snapshot: Snapshot, diagnosis: Diagnosis) -> Mask | None:
+    """bool[row]: the rows to look at; None for all of them."""
     columns = snapshot.columns
-    alive = columns.alive[: columns.size]
     if outcome.node_names is None:
-        return alive
+        return None
     plugins = " ".join(sorted(outcome.narrowed_by))
     diagnosis.absent = Status(Code.UNRESOLVABLE, (f"node(s) didn't satisfy plugin(s) [{plugins}]",))
-    looked_at = np.zeros_like(alive)
+    looked_at = np.zeros(columns.size, np.bool_)
     rows = [columns.row_of[name] for name in outcome.node_names if name in snapshot]
     looked_at[rows] = True
     return looked_at

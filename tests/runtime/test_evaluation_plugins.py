@@ -1,4 +1,4 @@
-"""Rankings with plugins of every allowed form: whatever is kept, the choice is that of asking everybody."""
+"""Plugins of every allowed form: whatever is kept, the decision is that of asking everybody."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def engine(forms: list[Form], *, keep: bool) -> Engine:
         *(make_node(f"n{i}", cpu="100") for i in range(NODES)),
         config=load_config(config),
         plugins={f"P{form.number}": make_plugin(form) for form in forms},
-        keep_rankings=keep,
+        keep_answers=keep,
     )
 
 

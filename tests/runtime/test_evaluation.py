@@ -1,4 +1,4 @@
-"""Kept rankings choose what a full evaluation chooses, whatever happened in between."""
+"""A kept evaluation decides what an evaluation from scratch decides, whatever happened in between."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import random
 from collections.abc import Callable
 
 import msgspec
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mooring.config import load_config
+from mooring.errors import InvariantError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.interface import Depends
 from mooring.objects.node import Node
@@ -27,7 +28,8 @@ from mooring.objects.pod import (
 from mooring.objects.selectors import LabelSelector, NodeSelectorTerm, SelectorRequirement
 from mooring.objects.taints import Taint, Toleration
 from mooring.scheduler.choosing import SeededSpread, first_by_name
-from mooring.scheduler.scheduling_cycle import Decision, NodeSearch
+from mooring.scheduler.scheduling_cycle import NodeSearch
+from tests.decisions import assert_same_decision
 from tests.engine import Engine
 from tests.makers import HOSTNAME, ZONE, make_node, make_pod
 
@@ -94,7 +96,7 @@ def _term(key: str, app: str) -> PodAffinityTerm:
 
 
 class Story:
-    """A random life of a cluster, told to an engine that keeps rankings and decided twice."""
+    """A random life of a cluster; each pod is decided on with kept answers and from scratch."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -127,31 +129,17 @@ class Story:
             return
         framework = scheduler.frameworks["default-scheduler"]
         keeping = scheduler.searches["default-scheduler"]
-        full = NodeSearch(keeping.tie_break)
-        expected = full.schedule_pod(framework, CycleState(), pod, snapshot)
-        got = keeping.schedule_pod(framework, CycleState(), pod, snapshot)
-        assert got.node_name == expected.node_name
-        assert got.feasible_count == expected.feasible_count
-        self._check_scores(keeping, pod, expected)
-        if got.node_name is None:
-            assert got.diagnosis.message == expected.diagnosis.message
-        else:
+        from_scratch = NodeSearch(keeping.tie_break)
+        states = CycleState(), CycleState()
+        expected = from_scratch.schedule_pod(framework, states[0], pod, snapshot)
+        got = keeping.schedule_pod(framework, states[1], pod, snapshot)
+        assert_same_decision(got, expected)
+        assert states[1].skip_filter == states[0].skip_filter
+        if expected.scored is not None:
+            assert states[1].skip_score == states[0].skip_score
+        scheduler.validate()
+        if got.node_name is not None:
             self.engine.handlers.added(pod.placed_on(got.node_name))
-
-    def _check_scores(self, keeping: NodeSearch, pod: Pod, expected: Decision) -> None:
-        """What is kept of each plugin is what it says when asked; if all plugins' is kept, the total."""
-        assert keeping.rankings is not None
-        kept = keeping.rankings.scores(pod)
-        if kept is None or expected.scores is None:
-            return
-        scores = expected.scores
-        positions = np.searchsorted(kept.rows, scores.rows)
-        for name, raw in zip(kept.plugins, kept.raw, strict=True):
-            if name in scores.plugins:
-                asked = scores.raw[scores.plugins.index(name)]
-                assert raw[positions].tolist() == asked.tolist(), name
-        if set(kept.plugins) == set(scores.plugins) and len(kept.rows) == len(scores.rows):
-            assert kept.total.tolist() == scores.total.tolist()
 
     def remove_pod(self) -> None:
         pods = list(self.engine.scheduler.cluster.pods.values())
@@ -202,27 +190,13 @@ class Story:
 
 
 @given(seed=st.integers(0, 2**32))
-def test_a_kept_ranking_chooses_what_a_full_evaluation_chooses(seed):
+def test_a_kept_evaluation_decides_what_one_from_scratch_decides(seed):
     story = Story(seed)
 
     for _ in range(40):
         story.step()
 
-    story.engine.scheduler.cluster.validate()
-
-
-def test_rankings_are_used_for_ordinary_pods_and_not_merely_allowed():
-    engine = Engine(*(make_node(f"n{i}") for i in range(3)))
-
-    for i in range(4):
-        engine.handlers.added(make_pod(f"p{i}", cpu="100m"))
-        engine.scheduler.schedule_one()
-
-    rankings = engine.scheduler.searches["default-scheduler"].rankings
-    assert rankings is not None
-    assert rankings.scores(make_pod("another", cpu="100m")) is not None
-    # The first pod of its kind is evaluated in full: it may never have a twin.
-    assert [decision.scores is None for decision in engine.decisions] == [False, True, True, True]
+    story.engine.scheduler.validate()
 
 
 class CountsCalls:
@@ -242,18 +216,7 @@ class CountsCalls:
         type(self).calls += 1
 
 
-@pytest.mark.parametrize(
-    ("depends", "calls"),
-    [
-        pytest.param(Depends.CLUSTER, 12, id="anything: all nodes, for each pod"),
-        pytest.param(Depends.USAGE, 9, id="its pods too: all for two pods, then one that changed"),
-        pytest.param(Depends.NODE, 8, id="the node: all for two pods, then none"),
-    ],
-)
-def test_a_plugin_is_asked_again_only_where_what_it_depends_on_changed(depends, calls):
-    from mooring.config import load_config
-
-    plugin = type("CountsCalls", (CountsCalls,), {"depends": depends, "calls": 0})
+def engine_with(plugin: type[CountsCalls]) -> Engine:
     config = load_config(
         {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -262,7 +225,20 @@ def test_a_plugin_is_asked_again_only_where_what_it_depends_on_changed(depends, 
         }
     )
     nodes = [make_node(f"n{i}") for i in range(4)]
-    engine = Engine(*nodes, config=config, plugins={"CountsCalls": plugin})
+    return Engine(*nodes, config=config, plugins={"CountsCalls": plugin})
+
+
+@pytest.mark.parametrize(
+    ("depends", "calls"),
+    [
+        pytest.param(Depends.CLUSTER, 12, id="anything: all nodes, for each pod"),
+        pytest.param(Depends.USAGE, 9, id="its pods too: all nodes for two pods, then one"),
+        pytest.param(Depends.NODE, 4, id="the node: all nodes once"),
+    ],
+)
+def test_a_plugin_is_asked_again_only_where_what_it_depends_on_changed(depends, calls):
+    plugin = type("CountsCalls", (CountsCalls,), {"depends": depends, "calls": 0})
+    engine = engine_with(plugin)
 
     for i in range(3):
         engine.handlers.added(make_pod(f"p{i}", cpu="100m"))
@@ -271,20 +247,50 @@ def test_a_plugin_is_asked_again_only_where_what_it_depends_on_changed(depends, 
     assert plugin.calls == calls
 
 
-def test_an_attempt_that_a_ranking_gives_up_leaves_nothing_in_the_state():
-    """1. Two pods are ranked and fill the node. 2. A third one asks the ranking, which runs the
-    plugins it always runs and finds no room. 3. The full evaluation must start from a clean state,
-    or a PostFilter sees what a PreFilter wrote that never ran in it.
-    """
-    engine = Engine(make_node("n", cpu="2"))
-    for i in range(2):
-        engine.handlers.added(make_pod(f"p{i}", cpu="1"))
+def test_pods_that_differ_only_for_other_plugins_share_a_plugins_answers():
+    plugin = type("CountsCalls", (CountsCalls,), {"depends": Depends.NODE, "calls": 0})
+    engine = engine_with(plugin)
+
+    for i in range(3):
+        engine.handlers.added(make_pod(f"p{i}", cpu=f"{i + 1}00m", labels={"app": str(i)}))
         engine.scheduler.schedule_one()
-    scheduler = engine.scheduler
-    search = scheduler.searches["default-scheduler"]
-    state, third = CycleState(), make_pod("p2", cpu="1")
 
-    assert search._from_ranking(state, third, scheduler.cluster.snapshot()) is None
+    assert plugin.calls == 4
 
-    fresh = CycleState()
-    assert state._values.keys() == fresh._values.keys()
+
+def test_reasons_cannot_be_asked_for_once_the_cluster_has_changed():
+    engine = Engine(*(make_node(f"n{i}") for i in range(3)))
+    for i in range(3):
+        engine.handlers.added(make_pod(f"p{i}", cpu="100m"))
+        engine.scheduler.schedule_one()
+
+    with pytest.raises(InvariantError, match="after the cluster had changed"):
+        engine.decisions[-1].diagnosis.matrix  # noqa: B018
+
+
+def test_validate_notices_a_verdict_or_a_score_that_is_out_of_date():
+    for corrupt in (
+        lambda evaluation: evaluation._ok.__setitem__(0, False),
+        lambda evaluation: evaluation._refused_by.__setitem__(0, 0),
+        lambda evaluation: evaluation._total.__setitem__(1, 7),
+        lambda evaluation: evaluation._key.__setitem__(1, 7),
+        lambda evaluation: evaluation._kept_scores[0].answers.raw.__setitem__(1, 7),
+        lambda evaluation: evaluation._kept_filters[0][1].verdicts.codes.__setitem__(2, 1),
+    ):
+        engine = Engine(*(make_node(f"n{i}") for i in range(3)))
+        for i in range(3):
+            engine.handlers.added(make_pod(f"p{i}", cpu="100m"))
+            engine.scheduler.schedule_one()
+        engine.scheduler.validate()
+        search = engine.scheduler.searches["default-scheduler"]
+        snapshot = engine.scheduler.cluster.snapshot()
+        pod = make_pod("p9", cpu="100m")
+        search.schedule_pod(
+            engine.scheduler.frameworks["default-scheduler"], CycleState(), pod, snapshot
+        )
+        engine.scheduler.validate()
+
+        corrupt(search.evaluations.of(pod))
+
+        with pytest.raises(InvariantError):
+            engine.scheduler.validate()
