@@ -8,8 +8,8 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.interface import PreFlight
 from mooring.framework.status import SKIP, SUCCESS, unresolvable
 from mooring.objects.claims import BOUND_BY_CONTROLLER, SELECTED_NODE
-from mooring.objects.csi_translation import ZONE
 from mooring.objects.storage import AWSElasticBlockStore, ObjectReference
+from mooring.objects.well_known import ZONE
 from mooring.plugins.volume_binding import VolumeBinding
 from tests.makers import make_node, make_node_term, make_selector
 from tests.volume_world import (

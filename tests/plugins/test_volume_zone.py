@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, Hint, Resource
 from mooring.framework.status import SKIP, SUCCESS, unresolvable
-from mooring.objects.csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE
+from mooring.objects.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 from mooring.plugins.volume_zone import VolumeZone
 from tests.makers import make_node
 from tests.plugins.agreement import assert_filters_agree

@@ -20,7 +20,6 @@ import numpy as np
 
 from mooring.cluster.node_info import NodeInfo
 from mooring.explain.changes import (
-    HOSTNAME,
     AddNodes,
     Change,
     DropHostPort,
@@ -35,7 +34,6 @@ from mooring.explain.changes import (
     SoftenSpread,
     Tolerate,
     Uncordon,
-    belongs_to_node,
     taint_text,
 )
 from mooring.explain.frames import Frame, make_frame
@@ -54,6 +52,7 @@ from mooring.objects.selectors import (
     compile_requirement,
 )
 from mooring.objects.taints import tolerated
+from mooring.objects.well_known import HOSTNAME
 from mooring.plugins.default_preemption.budgets import BudgetBook
 from mooring.plugins.default_preemption.candidates import Candidate, DryRun
 from mooring.plugins.default_preemption.choice import best
@@ -430,7 +429,7 @@ class _AnyVictim(DryRun):
     """Preemption's trial with every pod as a possible victim, except those that would come back."""
 
     def potential_victims(self, node: NodeInfo) -> list[Pod]:
-        return [pod for pod in node.pods.values() if not belongs_to_node(pod)]
+        return [pod for pod in node.pods.values() if not pod.belongs_to_node]
 
 
 def labels_needed(pod: Pod, node: Node) -> LabelNode | None:
