@@ -10,6 +10,7 @@ import click
 from mooring.cli import output
 from mooring.cli.inputs import naming, read_config, shown
 from mooring.cli.main import NO, print_problems
+from mooring.cli.options import output_option
 from mooring.config import (
     ExpandedPlugins,
     ExtensionPoint,
@@ -73,13 +74,10 @@ def check(file: str) -> None:
 
 @config.command()
 @click.argument("file", metavar="[FILE]", required=False)
-@click.option(
-    "-o",
-    "--output",
-    "form",
-    type=click.Choice(["table", "yaml", "json"]),
-    default="table",
-    show_default=True,
+@output_option(
+    "table",
+    "yaml",
+    "json",
     help="yaml is the configuration alone, ready to be used; json has it and the plugins.",
 )
 def view(file: str | None, form: str) -> None:

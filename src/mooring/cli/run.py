@@ -11,8 +11,14 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from mooring.cli.cluster_options import check_installed, kubeconfig_options, log_options
-from mooring.cli.inputs import config_option, duration
+from mooring.cli.inputs import check_installed
+from mooring.cli.options import (
+    config_option,
+    duration_option,
+    kubeconfig_options,
+    log_options,
+    seed_option,
+)
 from mooring.config import (
     DEFAULT_GATES,
     Duration,
@@ -31,9 +37,9 @@ from mooring.errors import ConfigError
     help="Whether to schedule only while holding the lease; by default as the configuration says,"
     " which is to do so.",
 )
-@click.option("--leader-elect-lease-duration", type=duration, metavar="DURATION")
-@click.option("--leader-elect-renew-deadline", type=duration, metavar="DURATION")
-@click.option("--leader-elect-retry-period", type=duration, metavar="DURATION")
+@duration_option("--leader-elect-lease-duration")
+@duration_option("--leader-elect-renew-deadline")
+@duration_option("--leader-elect-retry-period")
 @click.option("--leader-elect-resource-name", metavar="NAME")
 @click.option("--leader-elect-resource-namespace", metavar="NAME")
 @click.option("--kube-api-qps", type=float, metavar="N", help="Requests a second, at most.")
@@ -62,15 +68,10 @@ from mooring.errors import ConfigError
     help="Show metrics and configuration only to whoever the API server says may get those paths."
     " Needs --tls-cert-file, as tokens are sent.",
 )
-@click.option(
-    "--drain-timeout",
-    type=duration,
-    default="20s",
-    show_default=True,
-    metavar="DURATION",
-    help="How long bindings may take to end on SIGTERM.",
+@duration_option(
+    "--drain-timeout", default="20s", help="How long bindings may take to end on SIGTERM."
 )
-@click.option("--seed", type=int, help="Break ties between equally good nodes by this number.")
+@seed_option
 @log_options
 def run(
     kubeconfig: str | None,
@@ -100,7 +101,7 @@ def run(
       mooring run --kubeconfig ~/.kube/config
       mooring run --config scheduler.yaml --no-leader-elect -v 4
     """
-    check_installed()
+    check_installed("live")
     if authorize and not tls_cert_file:
         raise click.UsageError(
             "--authorize needs --tls-cert-file: tokens must not be sent in clear"
