@@ -124,7 +124,7 @@ class Cluster:
         options = SimOptions(config=_config(config), seed=seed)
         inquiry = inquire(self.objects, options, until_s=_seconds(until), as_read=as_is)
         try:
-            return _counterfactuals(inquiry, key, budget_s)
+            return find_counterfactuals(inquiry.world, key, budget_s=budget_s)
         finally:
             inquiry.world.close()
 
@@ -180,7 +180,7 @@ class SimulatedCluster:
     def counterfactuals(self, pod: str, *, budget_s: float = DEFAULT_BUDGET_S) -> Counterfactuals:
         """As `Cluster.counterfactuals`, without another run."""
         key = find_pod(self.cluster.objects, pod)
-        return _counterfactuals(self._open(), key, budget_s)
+        return find_counterfactuals(self._open().world, key, budget_s=budget_s)
 
     def final(self) -> Cluster:
         """The cluster as it is at the end, with every pod on its node."""
@@ -219,15 +219,6 @@ class SimulatedCluster:
         if not self._closing.alive:
             raise CannotAnswer("this simulation has been closed; simulate the cluster again")
         return self._inquiry
-
-
-def _counterfactuals(inquiry: Inquiry, key: str, budget_s: float) -> Counterfactuals:
-    pod = inquiry.world.pod(key)
-    if pod is None:
-        return Counterfactuals(key, (), complete=True, note="it has come and gone")
-    if inquiry.world.cluster.is_assumed(pod):
-        return Counterfactuals(key, (), complete=True, note="it has a node and waits to be bound")
-    return find_counterfactuals(inquiry.world, pod, budget_s=budget_s)
 
 
 def _config(config: Config) -> KubeSchedulerConfiguration | None:

@@ -19,7 +19,7 @@ from mooring.cli.options import (
     until_option,
 )
 from mooring.explain.counterfactuals import Counterfactuals, find_counterfactuals
-from mooring.explain.explanation import Explanation, Inquiry, find_pod, inquire
+from mooring.explain.explanation import Explanation, find_pod, inquire
 from mooring.sim.simulation import SimOptions
 
 
@@ -80,7 +80,7 @@ def explain(
             explanation.node_view(node_name)
         changes = None
         if not explanation.fits and node_name is None and budget_s > 0:
-            changes = _changes(inquiry, key, budget_s)
+            changes = find_counterfactuals(inquiry.world, key, budget_s=budget_s)
     finally:
         inquiry.world.close()
     output.answer(
@@ -89,13 +89,6 @@ def explain(
         data=lambda: _data(explanation, changes, node_name),
         table=lambda: _write_table(explanation, changes, node_name=node_name, top=top),
     )
-
-
-def _changes(inquiry: Inquiry, key: str, budget_s: float) -> Counterfactuals | None:
-    pod = inquiry.world.pod(key)
-    if pod is None:
-        return None
-    return find_counterfactuals(inquiry.world, pod, budget_s=budget_s)
 
 
 def _data(

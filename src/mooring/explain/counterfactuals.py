@@ -36,6 +36,7 @@ from mooring.explain.changes import (
     Uncordon,
     taint_text,
 )
+from mooring.explain.explanation import pod_of
 from mooring.explain.frames import Frame, make_frame
 from mooring.explain.matrix import UNASKED, Matrix
 from mooring.explain.world import World
@@ -173,26 +174,36 @@ class Deadline:
 
 def find_counterfactuals(
     world: World,
-    pod: Pod,
+    key: str,
     *,
     budget_s: float = DEFAULT_BUDGET_S,
     timer: Callable[[], float] = perf_counter,
 ) -> Counterfactuals:
-    """What would place a pod that has no node. The world is left as it was.
+    """What would place the pod `namespace/name` that has no node. The world is left as it was.
 
-    Raises PluginFailure, ExtenderError and NoNodesError if the pod cannot be evaluated as it is.
+    Raises CannotAnswer if there is no such pod; PluginFailure, ExtenderError and NoNodesError if it cannot
+    be evaluated as it is.
     """
+    pod = pod_of(world, key)
+    note = _why_nothing(world, pod)
+    if note:
+        return Counterfactuals(key, (), complete=True, note=note)
+    return _Search(world, pod, Deadline(budget_s, timer)).run()
+
+
+def _why_nothing(world: World, pod: Pod) -> str:
+    """Why no change is looked for; "" if the pod waits for one."""
+    if world.pod(pod.key) is None:
+        return "it has come and gone"
     if world.framework(pod) is None:
-        note = (
+        return (
             f"no profile has the scheduler name {pod.scheduler_name!r}; change it, or add a profile"
         )
-        return Counterfactuals(pod.key, (), complete=True, note=note)
     if pod.node_name:
-        note = f"it is on node {pod.node_name} already"
-        return Counterfactuals(pod.key, (), complete=True, note=note)
-    if world.fits(pod):
-        return Counterfactuals(pod.key, (), complete=True, note="it fits as it is")
-    return _Search(world, pod, Deadline(budget_s, timer)).run()
+        return f"it is on node {pod.node_name} already"
+    if world.cluster.is_assumed(pod):
+        return "it has a node and waits to be bound"
+    return "it fits as it is" if world.fits(pod) else ""
 
 
 class _Search:
