@@ -45,11 +45,11 @@ def verdict(volume_labels, node_labels):
 @pytest.mark.parametrize(
     ("volume", "node", "expected"),
     [
-        pytest.param({ZONE: "a__b"}, {ZONE: "b"}, SUCCESS, id="Z1 one of its zones"),
-        pytest.param({ZONE: "a__b"}, {ZONE: "c"}, CONFLICT, id="Z1 another zone"),
-        pytest.param({ZONE: "a__b"}, {}, SUCCESS, id="Z1 a node without any label"),
-        pytest.param({BETA_ZONE: "a"}, {ZONE: "a"}, SUCCESS, id="Z2 a beta label on a new node"),
-        pytest.param({ZONE: "a"}, {BETA_ZONE: "a"}, CONFLICT, id="Z3 but not the reverse"),
+        pytest.param({ZONE: "a__b"}, {ZONE: "b"}, SUCCESS, id="one of its zones"),
+        pytest.param({ZONE: "a__b"}, {ZONE: "c"}, CONFLICT, id="another zone"),
+        pytest.param({ZONE: "a__b"}, {}, SUCCESS, id="a node without any label"),
+        pytest.param({BETA_ZONE: "a"}, {ZONE: "a"}, SUCCESS, id="a beta label on a new node"),
+        pytest.param({ZONE: "a"}, {BETA_ZONE: "a"}, CONFLICT, id="but not the reverse"),
         pytest.param(
             {BETA_ZONE: "a"}, {BETA_ZONE: "b", ZONE: "a"}, CONFLICT, id="the same label first"
         ),
