@@ -59,8 +59,7 @@ def main() -> None:
 
 
 def measure(nodes: int, repeats: int) -> Times:
-    inquiry = inquire(list(cluster(nodes)), as_read=True)
-    try:
+    with inquire(list(cluster(nodes)), as_read=True) as inquiry:
         check(inquiry, nodes)
         last = f"n-{nodes - 1:05}"
         return Times(
@@ -73,8 +72,6 @@ def measure(nodes: int, repeats: int) -> Times:
                 lambda: find_counterfactuals(inquiry.world, _PENDING, budget_s=60.0), repeats
             ),
         )
-    finally:
-        inquiry.world.close()
 
 
 def check(inquiry: Inquiry, nodes: int) -> None:

@@ -101,13 +101,10 @@ class Cluster:
         """
         key = find_pod(self.objects, pod)
         options = SimOptions(config=_config(config), seed=seed)
-        inquiry = inquire(
+        with inquire(
             self.objects, options, watched=key, until_s=_seconds(until), as_read=as_is
-        )
-        try:
+        ) as inquiry:
             return inquiry.explain(key)
-        finally:
-            inquiry.world.close()
 
     def counterfactuals(
         self,
@@ -122,11 +119,8 @@ class Cluster:
         """What would make a pending pod fit, smallest change first. Raises CannotAnswer."""
         key = find_pod(self.objects, pod)
         options = SimOptions(config=_config(config), seed=seed)
-        inquiry = inquire(self.objects, options, until_s=_seconds(until), as_read=as_is)
-        try:
+        with inquire(self.objects, options, until_s=_seconds(until), as_read=as_is) as inquiry:
             return find_counterfactuals(inquiry.world, key, budget_s=budget_s)
-        finally:
-            inquiry.world.close()
 
     def changed(self, pod: str, changes: Counterfactual | Sequence[Change]) -> Cluster:
         """This cluster once the changes are made for the pod."""
@@ -171,11 +165,10 @@ class SimulatedCluster:
         if known is not None and known.uid not in world.simulation.story.stays:
             if not world.cluster.is_assumed(known):
                 return self._inquiry.explain(key)
-        again = inquire(self.cluster.objects, self._options, watched=key, until_s=self._until_s)
-        try:
+        with inquire(
+            self.cluster.objects, self._options, watched=key, until_s=self._until_s
+        ) as again:
             return again.explain(key)
-        finally:
-            again.world.close()
 
     def counterfactuals(self, pod: str, *, budget_s: float = DEFAULT_BUDGET_S) -> Counterfactuals:
         """As `Cluster.counterfactuals`, without another run."""

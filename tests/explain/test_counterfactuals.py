@@ -346,22 +346,18 @@ def held_back() -> SimOptions:
     ],
 )
 def test_changes_are_looked_for_only_if_the_pod_has_no_node(pod, options, answers, note):
-    inquiry = inquire([make_node("n"), pod], options, until_s=10.0)
-    try:
+    with inquire([make_node("n"), pod], options, until_s=10.0) as inquiry:
         found = find_counterfactuals(inquiry.world, POD)
-    finally:
-        inquiry.world.close()
 
     assert (bool(found.answers), found.note, found.complete) == (answers, note, True)
 
 
 def test_a_pod_that_is_not_there_has_no_answer():
-    inquiry = inquire([make_node("n")])
-    try:
-        with pytest.raises(CannotAnswer, match="pod default/p is not there"):
-            find_counterfactuals(inquiry.world, POD)
-    finally:
-        inquiry.world.close()
+    with (
+        inquire([make_node("n")]) as inquiry,
+        pytest.raises(CannotAnswer, match="pod default/p is not there"),
+    ):
+        find_counterfactuals(inquiry.world, POD)
 
 
 # What has no answer

@@ -18,28 +18,13 @@ from mooring.config import (
     default_config,
     write_config,
 )
+from mooring.config.extension_points import POD_POINTS
 from mooring.errors import ConfigError
 from mooring.plugins.registry import default_registry
 from mooring.runtime.build import expand
 from mooring.sim.simulation import SimOptions, Simulation
 
-#: In the order in which a pod meets them.
-_POINTS = (
-    ExtensionPoint.PRE_ENQUEUE,
-    ExtensionPoint.QUEUE_SORT,
-    ExtensionPoint.PRE_FILTER,
-    ExtensionPoint.FILTER,
-    ExtensionPoint.POST_FILTER,
-    ExtensionPoint.PRE_SCORE,
-    ExtensionPoint.SCORE,
-    ExtensionPoint.RESERVE,
-    ExtensionPoint.PERMIT,
-    ExtensionPoint.PRE_BIND,
-    ExtensionPoint.BIND,
-    ExtensionPoint.POST_BIND,
-    ExtensionPoint.PLACEMENT_GENERATE,
-    ExtensionPoint.PLACEMENT_SCORE,
-)
+_POINTS = (*POD_POINTS, ExtensionPoint.PLACEMENT_GENERATE, ExtensionPoint.PLACEMENT_SCORE)
 
 
 @click.group()

@@ -74,15 +74,13 @@ def explain(
     options = SimOptions(config=read_config(config_path), seed=seed)
     with naming(config_path):
         inquiry = inquire(manifests.objects, options, watched=key, until_s=until_s, as_read=as_is)
-    try:
+    with inquiry:
         explanation = inquiry.explain(key)
         if node_name is not None:
             explanation.node_view(node_name)
         changes = None
         if not explanation.fits and node_name is None and budget_s > 0:
             changes = find_counterfactuals(inquiry.world, key, budget_s=budget_s)
-    finally:
-        inquiry.world.close()
     output.answer(
         form,
         yes=explanation.fits,

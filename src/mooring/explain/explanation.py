@@ -112,12 +112,18 @@ class Explanation:
 
 @dataclass(slots=True)
 class Inquiry:
-    """A cluster to ask about, and what was seen on the way there. Close its world when done."""
+    """A cluster to ask about, and what was seen on the way there; the end of a `with` closes it."""
 
     world: World
     #: The decision that placed the pod that was watched for; None if it was not placed.
     seen: Look | None = None
     as_read: bool = False
+
+    def __enter__(self) -> Inquiry:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.world.close()
 
     def explain(self, key: str) -> Explanation:
         """Raises CannotAnswer, and whatever a plugin or an extender fails with."""

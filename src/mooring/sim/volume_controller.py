@@ -22,6 +22,7 @@ from mooring.objects.claims import (
     class_of_volume,
     offers_modes,
     provisions,
+    reference_to,
     requested_storage,
     same_volume_mode,
     storage_capacity,
@@ -31,7 +32,6 @@ from mooring.objects.meta import KubeObject, ObjectMeta
 from mooring.objects.node import Node
 from mooring.objects.selectors import NodeSelector, NodeSelectorTerm, SelectorRequirement
 from mooring.objects.storage import (
-    ObjectReference,
     PersistentVolume,
     PersistentVolumeClaim,
     PersistentVolumeSpec,
@@ -140,7 +140,7 @@ class VolumeController:
         )
         taken = msgspec.structs.replace(
             volume,
-            spec=msgspec.structs.replace(volume.spec, claim_ref=_reference(claim)),
+            spec=msgspec.structs.replace(volume.spec, claim_ref=reference_to(claim)),
             status=PersistentVolumeStatus(phase="Bound"),
         )
         self._quietly(lambda: self.api.update(taken))
@@ -193,17 +193,7 @@ def _volume_for(claim: PersistentVolumeClaim, hostname: str | None) -> Persisten
             storage_class_name=class_of_claim(claim),
             volume_mode=claim.spec.volume_mode,
             node_affinity=affinity,
-            claim_ref=_reference(claim),
+            claim_ref=reference_to(claim),
         ),
         status=PersistentVolumeStatus(phase="Bound"),
-    )
-
-
-def _reference(claim: PersistentVolumeClaim) -> ObjectReference:
-    return ObjectReference(
-        kind="PersistentVolumeClaim",
-        api_version="v1",
-        namespace=claim.namespace,
-        name=claim.name,
-        uid=claim.uid,
     )
