@@ -59,11 +59,8 @@ def main() -> None:
 
 
 def measure(nodes: int, repeats: int) -> Times:
-    inquiry = inquire(list(cluster(nodes)), as_read=True)
-    try:
+    with inquire(list(cluster(nodes)), as_read=True) as inquiry:
         check(inquiry, nodes)
-        pending = inquiry.world.pod(_PENDING)
-        assert pending is not None
         last = f"n-{nodes - 1:05}"
         return Times(
             nodes=nodes,
@@ -72,11 +69,9 @@ def measure(nodes: int, repeats: int) -> Times:
             one_node_s=timed(lambda: inquiry.explain(_PENDING).node_view(last), repeats),
             json_s=timed(lambda: inquiry.explain(_PENDING).to_data(), repeats),
             counterfactuals_s=timed(
-                lambda: find_counterfactuals(inquiry.world, pending, budget_s=60.0), repeats
+                lambda: find_counterfactuals(inquiry.world, _PENDING, budget_s=60.0), repeats
             ),
         )
-    finally:
-        inquiry.world.close()
 
 
 def check(inquiry: Inquiry, nodes: int) -> None:

@@ -14,9 +14,8 @@ from mooring.objects.decoding import decode_json, decode_object
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.well_known import HOSTNAME, ZONE
 
-HOSTNAME = "kubernetes.io/hostname"
-ZONE = "topology.kubernetes.io/zone"
 ZONES = 10
 
 CPU_PER_NODE_MILLI = 4000

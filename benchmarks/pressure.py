@@ -35,10 +35,10 @@ from benchmarks import machine, pressure_audit, pressure_table, suite
 from benchmarks.answers import WrongAnswer
 from benchmarks.pressure_audit import Requests, percentile
 from benchmarks.pressure_cluster import Cluster
-from benchmarks.pressure_proxy import RetryAfterProxy
 from benchmarks.pressure_scenarios import SCENARIOS, Scenario, within_allocatable
 from benchmarks.pressure_table import DEFAULT_QPS, FILE
 from benchmarks.schedulers import SCHEDULERS, cpu_s, peak_mb, resident_mb, wait_until_idle
+from tests.live.proxy import Proxy
 
 #: How long a scheduler may take to start, and how long it may be busy after the last bind.
 _START_S = 60.0
@@ -158,7 +158,7 @@ def _measure(kind: type[Scenario], scheduler: str, qps: str, scale: float) -> Ru
     with ExitStack() as stack:
         control_plane = stack.enter_context(ControlPlane(audit_policy=policy))
         client = stack.enter_context(control_plane.client())
-        proxy = stack.enter_context(RetryAfterProxy(control_plane)) if kind.is_proxied else None
+        proxy = stack.enter_context(Proxy(control_plane)) if kind.is_proxied else None
         cluster = stack.enter_context(Cluster(control_plane, client, scale=scale, proxy=proxy))
         _allow_everything(client)
         if kind.controllers:

@@ -315,7 +315,7 @@ class Refusing(Scenario):
         proxy = self.cluster.proxy
         assert proxy is not None
         ends_s = time.monotonic() + self._REFUSING_S
-        self._fault = proxy.refuse(_is_write, status=429, times=float("inf"))
+        self._fault = proxy.refuse(_is_write, status=429, times=float("inf"), retry_after_s=1)
         self.cluster.create(objects.pods("pod", self.wanted))
         time.sleep(max(0.0, ends_s - time.monotonic()))
         proxy.release(self._fault)

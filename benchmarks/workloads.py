@@ -16,8 +16,6 @@ from benchmarks.answers import Holds
 from benchmarks.manifests import (
     CPU_PER_NODE_MILLI,
     CPU_PER_POD_MILLI,
-    HOSTNAME,
-    ZONE,
     ZONES,
     Template,
     affinity_term,
@@ -30,6 +28,7 @@ from benchmarks.manifests import (
 )
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
+from mooring.objects.well_known import HOSTNAME, ZONE
 
 _CSI_DRIVER = "ebs.csi.aws.com"
 _MOST_VOLUMES = 39

@@ -101,13 +101,10 @@ class Cluster:
         """
         key = find_pod(self.objects, pod)
         options = SimOptions(config=_config(config), seed=seed)
-        inquiry = inquire(
+        with inquire(
             self.objects, options, watched=key, until_s=_seconds(until), as_read=as_is
-        )
-        try:
+        ) as inquiry:
             return inquiry.explain(key)
-        finally:
-            inquiry.world.close()
 
     def counterfactuals(
         self,
@@ -122,11 +119,8 @@ class Cluster:
         """What would make a pending pod fit, smallest change first. Raises CannotAnswer."""
         key = find_pod(self.objects, pod)
         options = SimOptions(config=_config(config), seed=seed)
-        inquiry = inquire(self.objects, options, until_s=_seconds(until), as_read=as_is)
-        try:
-            return _counterfactuals(inquiry, key, budget_s)
-        finally:
-            inquiry.world.close()
+        with inquire(self.objects, options, until_s=_seconds(until), as_read=as_is) as inquiry:
+            return find_counterfactuals(inquiry.world, key, budget_s=budget_s)
 
     def changed(self, pod: str, changes: Counterfactual | Sequence[Change]) -> Cluster:
         """This cluster once the changes are made for the pod."""
@@ -171,16 +165,15 @@ class SimulatedCluster:
         if known is not None and known.uid not in world.simulation.story.stays:
             if not world.cluster.is_assumed(known):
                 return self._inquiry.explain(key)
-        again = inquire(self.cluster.objects, self._options, watched=key, until_s=self._until_s)
-        try:
+        with inquire(
+            self.cluster.objects, self._options, watched=key, until_s=self._until_s
+        ) as again:
             return again.explain(key)
-        finally:
-            again.world.close()
 
     def counterfactuals(self, pod: str, *, budget_s: float = DEFAULT_BUDGET_S) -> Counterfactuals:
         """As `Cluster.counterfactuals`, without another run."""
         key = find_pod(self.cluster.objects, pod)
-        return _counterfactuals(self._open(), key, budget_s)
+        return find_counterfactuals(self._open().world, key, budget_s=budget_s)
 
     def final(self) -> Cluster:
         """The cluster as it is at the end, with every pod on its node."""
@@ -219,15 +212,6 @@ class SimulatedCluster:
         if not self._closing.alive:
             raise CannotAnswer("this simulation has been closed; simulate the cluster again")
         return self._inquiry
-
-
-def _counterfactuals(inquiry: Inquiry, key: str, budget_s: float) -> Counterfactuals:
-    pod = inquiry.world.pod(key)
-    if pod is None:
-        return Counterfactuals(key, (), complete=True, note="it has come and gone")
-    if inquiry.world.cluster.is_assumed(pod):
-        return Counterfactuals(key, (), complete=True, note="it has a node and waits to be bound")
-    return find_counterfactuals(inquiry.world, pod, budget_s=budget_s)
 
 
 def _config(config: Config) -> KubeSchedulerConfiguration | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -10,10 +11,10 @@ from benchmarks import report
 from benchmarks.answers import WrongAnswer
 from benchmarks.pressure import merged
 from benchmarks.pressure_audit import Answer, Pods, Requests, percentile
-from benchmarks.pressure_proxy import with_retry_after
 from benchmarks.pressure_scenarios import SCENARIOS, quantity, within_allocatable
 from benchmarks.pressure_table import FILE, SECTION, line, markdown, plain
 from tests.live import objects
+from tests.live.proxy import Fate, Fault, everything, refusal
 
 SCHEDULER = "system:kube-scheduler"
 
@@ -142,10 +143,12 @@ def test_a_node_that_has_more_than_it_can_hold_is_a_wrong_answer(count, cpu):
 
 
 def test_a_refusal_says_when_to_try_again():
-    assert with_retry_after(b"HTTP/1.1 429 Refused\r\nA: b\r\n\r\n") == (
-        b"HTTP/1.1 429 Refused\r\nRetry-After: 1\r\nA: b\r\n\r\n"
+    fault = Fault(Fate.REFUSED, everything, times=1, status=429)
+
+    assert b"Retry-After" not in refusal(fault)
+    assert refusal(replace(fault, retry_after_s=1)).startswith(
+        b"HTTP/1.1 429 Refused\r\nRetry-After: 1\r\n"
     )
-    assert with_retry_after(b"HTTP/1.1 200 OK\r\n\r\n") == b"HTTP/1.1 200 OK\r\n\r\n"
 
 
 def test_every_scenario_has_a_name_and_says_what_happens():

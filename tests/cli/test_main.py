@@ -37,11 +37,15 @@ def test_help_lists_the_commands_and_the_exit_codes():
         assert f"\n  {name} " in result.stdout
 
 
+def command_of(name: str) -> click.Command:
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    command: click.Command = getattr(importlib.import_module(module), attribute)
+    return command
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_is_listed_with_the_first_sentence_of_its_help(name):
-    where, line = COMMANDS[name]
-    module, _, attribute = where.partition(":")
-    command: click.Command = getattr(importlib.import_module(module), attribute)
+    command, line = command_of(name), COMMANDS[name][1]
 
     assert command.help is not None
     assert " ".join(command.help.split("\n\n")[0].split()) == line
@@ -50,6 +54,19 @@ def test_a_command_is_listed_with_the_first_sentence_of_its_help(name):
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "config"])
 def test_every_command_says_what_its_exit_codes_mean(name):
     assert "Exits 0" in mooring(name, "--help").stdout
+
+
+@pytest.mark.parametrize(
+    "option", ["--context", "--filename", "--rows", "--seed", "--timeline", "--until"]
+)
+def test_an_option_means_the_same_in_every_command(option):
+    texts = {
+        parameter.help
+        for parameter in (each for name in COMMANDS for each in command_of(name).params)
+        if isinstance(parameter, click.Option) and option in parameter.opts
+    }
+
+    assert len(texts) == 1
 
 
 def test_version_is_the_version_of_the_package():

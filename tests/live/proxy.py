@@ -76,6 +76,9 @@ class Fault:
     of: Choice
     times: float
     status: int = 0
+    #: What the header `Retry-After` of a refusal says; None sends none. A kube-apiserver sends 1 with a 429,
+    #: and client-go sends a request again by itself only where there is one.
+    retry_after_s: int | None = None
     seconds: float = 0.0
     #: Those it happened to, in order.
     met: list[Request] = field(default_factory=list)
@@ -132,9 +135,12 @@ class Proxy:
         self._thread.join()
         self._loop.close()
 
-    def refuse(self, of: Choice, *, status: int, times: float = 1) -> Fault:
+    def refuse(
+        self, of: Choice, *, status: int, times: float = 1, retry_after_s: int | None = None
+    ) -> Fault:
         """Answer in the API server's place."""
-        return self._add(Fault(Fate.REFUSED, of, times, status=status))
+        fault = Fault(Fate.REFUSED, of, times, status=status, retry_after_s=retry_after_s)
+        return self._add(fault)
 
     def delay(self, of: Choice, seconds: float, *, times: float = float("inf")) -> Fault:
         return self._add(Fault(Fate.DELAYED, of, times, seconds=seconds))
@@ -227,7 +233,7 @@ class Proxy:
         fates = [fault for fault in self._faults if fault.claims(request)]
         for fault in fates:
             if fault.fate is Fate.REFUSED:
-                to_client.write(_refusal(fault.status))
+                to_client.write(refusal(fault))
                 return
             if fault.fate is Fate.DELAYED:
                 await asyncio.sleep(fault.seconds)
@@ -298,18 +304,20 @@ async def _read_chunk(reader: asyncio.StreamReader) -> bytes:
     return size + await reader.readexactly(int(size.split(b";")[0], 16) + 2)
 
 
-def _refusal(status: int) -> bytes:
+def refusal(fault: Fault) -> bytes:
+    """The answer to a request that is refused."""
     reason = {404: "NotFound", 409: "Conflict", 429: "TooManyRequests", 500: "InternalError"}
     document = {
         "kind": "Status",
         "apiVersion": "v1",
         "status": "Failure",
         "message": "refused by a test",
-        "reason": reason.get(status, "ServiceUnavailable"),
-        "code": status,
+        "reason": reason.get(fault.status, "ServiceUnavailable"),
+        "code": fault.status,
     }
     body = json.dumps(document).encode()
+    after = "" if fault.retry_after_s is None else f"Retry-After: {fault.retry_after_s}\r\n"
     return (
-        f"HTTP/1.1 {status} Refused\r\nContent-Type: application/json\r\n"
+        f"HTTP/1.1 {fault.status} Refused\r\n{after}Content-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     ).encode() + body

@@ -3,11 +3,7 @@ import pytest
 from mooring.objects.csi_translation import (
     AWS_EBS,
     AZURE_FILE,
-    BETA_REGION,
-    BETA_ZONE,
     IN_TREE_PLUGINS,
-    REGION,
-    ZONE,
     TranslationError,
     migrated_on,
     plugin_of,
@@ -27,6 +23,7 @@ from mooring.objects.storage import (
     VolumeSources,
     VsphereVolume,
 )
+from mooring.objects.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 from tests.makers import make_node_term
 from tests.volume_world import make_csi_node, make_volume
 

@@ -54,9 +54,9 @@ def test_requests_are_summed_over_containers(pod, real, non_zero):
     ("pod", "cpu", "memory"),
     [
         pytest.param(Q1, 1050, 456 * MI, id="Q1"),
-        pytest.param(Q3, 750, GI, id="Q3: what is set for the pod is not looked at"),
-        pytest.param(Q4, 200, 400 * MI, id="Q4: nor here"),
-        pytest.param(Q8, 0, 200 * MI, id="Q8: an explicit zero stays"),
+        pytest.param(Q3, 750, GI, id="what is set for the pod is not looked at"),
+        pytest.param(Q4, 200, 400 * MI, id="nor here"),
+        pytest.param(Q8, 0, 200 * MI, id="an explicit zero stays"),
     ],
 )
 def test_scoring_assumes_something_of_containers_that_do_not_say(pod, cpu, memory):
@@ -79,10 +79,10 @@ def pending(reason):
 @pytest.mark.parametrize(
     ("pod", "held"),
     [
-        pytest.param(resized(1, 2, 1), 2000, id="Q6: shrinking, and not there yet"),
+        pytest.param(resized(1, 2, 1), 2000, id="shrinking, and not there yet"),
         pytest.param(resized(4, 1, 1), 4000, id="growing"),
-        pytest.param(resized(4, 1, 1, pending("Deferred")), 4000, id="Q7: deferred"),
-        pytest.param(resized(4, 1, 1, pending("Infeasible")), 1000, id="Q7: refused"),
+        pytest.param(resized(4, 1, 1, pending("Deferred")), 4000, id="deferred"),
+        pytest.param(resized(4, 1, 1, pending("Infeasible")), 1000, id="refused"),
     ],
 )
 def test_a_pod_resized_in_place_holds_the_most_of_what_it_has_and_wants(pod, held):

@@ -46,7 +46,6 @@ def placed(name, node="n1", *, cpu="200m", priority=0, started=0, **fields):
 
 class TestEligibility:
     def test_a_pod_whose_policy_is_never_does_not_preempt(self):
-        """P11"""
         world = World([small_node()], [placed("a", cpu="500m")])
 
         result, status = world.decide(high(preemption_policy="Never"))
@@ -57,9 +56,9 @@ class TestEligibility:
     @pytest.mark.parametrize(
         ("condition", "priority", "eligible"),
         [
-            pytest.param(PREEMPTED, 0, False, id="P12: a victim is on its way out"),
-            pytest.param(EVICTED, 0, True, id="P13: it is, but not by preemption"),
-            pytest.param(None, 0, True, id="P13: it is, nobody knows why"),
+            pytest.param(PREEMPTED, 0, False, id="a victim is on its way out"),
+            pytest.param(EVICTED, 0, True, id="it is, but not by preemption"),
+            pytest.param(None, 0, True, id="it is, nobody knows why"),
             pytest.param(PREEMPTED, 1000, True, id="it is no victim of this pod"),
         ],
     )
@@ -83,7 +82,6 @@ class TestEligibility:
             )
 
     def test_a_pod_does_not_wait_for_a_node_it_cannot_have(self):
-        """P14"""
         leaving = placed("leaving", deleting=EPOCH, conditions=[PREEMPTED])
         world = World(
             [make_node("n1", cpu="500m", unschedulable=True), small_node("n2")],
@@ -135,7 +133,7 @@ class TestEligibility:
 
 class TestVictims:
     def test_whoever_still_fits_beside_the_pod_stays(self):
-        """P1: 500m - 300m leaves 200m: the more important B (300m) does not fit back, A (100m) does."""
+        """500m - 300m leaves 200m: the more important B (300m) does not fit back, A (100m) does."""
         pods = [placed("a", cpu="100m"), placed("b", cpu="300m", priority=100)]
         world = World([small_node()], pods)
 
@@ -235,8 +233,8 @@ class TestBudgets:
     @pytest.mark.parametrize(
         ("disrupted", "violations"),
         [
-            pytest.param({}, 1, id="P2: one may go, two have to"),
-            pytest.param({"b": EPOCH}, 0, id="P3: one of them is counted already"),
+            pytest.param({}, 1, id="one may go, two have to"),
+            pytest.param({"b": EPOCH}, 0, id="one of them is counted already"),
         ],
     )
     def test_more_victims_than_a_budget_allows_violate_it(self, disrupted, violations):
@@ -333,9 +331,9 @@ class TestSearch:
     @pytest.mark.parametrize(
         ("nodes", "args", "wanted"),
         [
-            pytest.param(5000, {}, 500, id="P8: ten percent"),
-            pytest.param(500, {}, 100, id="P8: a hundred at least"),
-            pytest.param(50, {}, 50, id="P8: no more than there are"),
+            pytest.param(5000, {}, 500, id="ten percent"),
+            pytest.param(500, {}, 100, id="a hundred at least"),
+            pytest.param(50, {}, 50, id="no more than there are"),
             pytest.param(999, {"min_candidate_nodes_absolute": 0}, 99, id="rounded down"),
             pytest.param(
                 9, {"min_candidate_nodes_absolute": 0}, 0, id="as the reference: none at all"
@@ -346,7 +344,7 @@ class TestSearch:
         assert candidates_wanted(nodes, DefaultPreemptionArgs(**args)) == wanted
 
     def test_the_search_goes_on_until_a_candidate_violates_no_budget(self):
-        """P18: two are wanted; n5, n1 and n2 violate a budget, n3 is clean, n4 is not looked at."""
+        """Two are wanted; n5, n1 and n2 violate a budget, n3 is clean, n4 is not looked at."""
         outcomes = [("n5", 1), ("n1", 1), ("n2", 1), ("n3", 0), ("n4", 0)]
         tried = []
 
@@ -361,7 +359,7 @@ class TestSearch:
         assert tried == ["n5", "n1", "n2", "n3"]
 
     def test_the_search_begins_at_the_offset(self):
-        """P18, through the plugin."""
+        """The same, through the plugin."""
 
         class FromTheLast(DefaultPreemption):
             def offset(self, nodes):
@@ -469,7 +467,7 @@ def of_priority(name, *priorities, violations=0):
                 of_priority("n3", 100, 100),
             ],
             ["n2"],
-            id="P4: the smallest sum of priorities",
+            id="the smallest sum of priorities",
         ),
         pytest.param(
             # Each with 2**31 added: 3 * 2**31 - 100, 2 * 2**31 and 3 * 2**31.
@@ -479,7 +477,7 @@ def of_priority(name, *priorities, violations=0):
                 of_priority("n3", 100, -100, 0),
             ],
             ["n2"],
-            id="P5: negative priorities are no discount",
+            id="negative priorities are no discount",
         ),
         pytest.param(
             [
@@ -488,12 +486,12 @@ def of_priority(name, *priorities, violations=0):
                 candidate("n3", (0, 3), (0, 6)),
             ],
             ["n3"],
-            id="P6: the earliest of them started last",
+            id="the earliest of them started last",
         ),
         pytest.param(
             [of_priority("n1", 0, violations=1), of_priority("n2", 900, 900, 900)],
             ["n2"],
-            id="P7: budgets come first",
+            id="budgets come first",
         ),
         pytest.param(
             [of_priority("n1", 10), of_priority("n2", 9, 9, 9, 9)],
@@ -544,7 +542,7 @@ def test_of_equally_good_nodes_the_first_by_name_is_taken():
 
 class TestMessages:
     def test_nodes_that_were_tried_say_why_and_the_others_that_it_cannot_help(self):
-        """P9: on n1 and n2 a pod that matters more stays; n3 is left out by PreFilter, n4 is cordoned."""
+        """On n1 and n2 a pod that matters more stays; n3 is left out by PreFilter, n4 is cordoned."""
         nodes = [
             small_node("n1"),
             small_node("n2"),
@@ -574,7 +572,6 @@ class TestMessages:
         assert result.detail.rejected == {"n1": insufficient, "n2": insufficient}
 
     def test_a_node_without_victims_says_so(self):
-        """P10"""
         world = World([small_node()], [placed("a", cpu="500m", priority=1000)])
 
         result, status = world.decide(high())
@@ -620,7 +617,6 @@ class TestMessages:
         assert result.nomination == Nomination("n1")
 
     def test_the_pod_is_told_all_that_was_tried(self):
-        """P20"""
         world = World([small_node()], [placed("a", cpu="500m", priority=1000)])
         decision, state = world.attempt(high())
 
@@ -681,7 +677,7 @@ class TestHooks:
             pytest.param(
                 MooringError('expected at least one victim pod on node "n1"'),
                 Status(Code.ERROR, ('preemption: expected at least one victim pod on node "n1"',)),
-                id="P19: an error",
+                id="an error",
             ),
         ],
     )

@@ -95,7 +95,7 @@ async def test_the_last_victim_leaves_after_all_the_others():
 
 
 async def test_victims_that_are_leaving_already_are_left_alone():
-    """P15: then there is nothing to wait for either."""
+    """Then there is nothing to wait for either."""
     world = world_of(victim("a", deleting=EPOCH))
 
     result, status = world.post_filter(HIGH)
@@ -119,7 +119,6 @@ async def test_of_several_victims_only_those_that_stay_are_evicted():
 
 @pytest.mark.parametrize("call", ["patch", "delete"])
 async def test_when_a_victim_cannot_be_evicted_the_last_one_is_spared(call):
-    """P16"""
     world = waiting_world(victim("a", cpu="2"), victim("b", cpu="2"))
     world.writer.failing.add((call, "default/a"))
 
@@ -184,7 +183,6 @@ def queued(world):
 
 
 async def test_a_victim_that_waits_on_permit_is_stopped_in_memory():
-    """P17"""
     world = world_of()
     world.scheduler.cluster.assume_pod(victim("a"))
     waiting = world.scheduler.waiting_pods.add(victim("a"), "n1", {"Gang": 60})

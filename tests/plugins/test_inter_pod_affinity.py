@@ -114,13 +114,13 @@ def verdicts(*each):
             [],
             make_pod(labels=WEB, affinity=WITH_WEB),
             verdicts(SUCCESS, SUCCESS, SUCCESS, NO_AFFINITY),
-            id="P7: the first of its kind goes wherever there is a zone",
+            id="the first of its kind goes wherever there is a zone",
         ),
         pytest.param(
             [on("n2")],
             make_pod(labels=WEB, affinity=WITH_WEB),
             verdicts(SUCCESS, SUCCESS, NO_AFFINITY, NO_AFFINITY),
-            id="P7: the second follows it",
+            id="the second follows it",
         ),
         pytest.param(
             [on("n4")],
@@ -334,10 +334,10 @@ def test_filter_and_score_without_their_preparation_are_errors():
     ("raw", "normalised"),
     [
         # 100 * (29 / 100) = 28.999...
-        pytest.param([0, 29, 100], [0, 28, 100], id="P1: the quotient comes first"),
-        pytest.param([-5, 0, 5], [0, 50, 100], id="P2: negative"),
-        pytest.param([7, 7], [0, 0], id="P3: all equal"),
-        pytest.param([0, 1, 2, 7], [0, 14, 28, 100], id="P4"),
+        pytest.param([0, 29, 100], [0, 28, 100], id="the quotient comes first"),
+        pytest.param([-5, 0, 5], [0, 50, 100], id="negative"),
+        pytest.param([7, 7], [0, 0], id="all equal"),
+        pytest.param([0, 1, 2, 7], [0, 14, 28, 100]),
         pytest.param([], [], id="none"),
     ],
 )
@@ -360,9 +360,9 @@ TOGETHER_BUT_NOT_ON_ONE_HOST = make_pod_affinity(
     ("placed", "raw", "normalised"),
     [
         # 2 * 80 - 30, 2 * 80 - 30, 1 * 80
-        pytest.param(["n1", "n2", "n4"], [130, 130, 80], [100, 100, 0], id="P5: one each"),
+        pytest.param(["n1", "n2", "n4"], [130, 130, 80], [100, 100, 0], id="one each"),
         # 2 * 80 - 2 * 30, 2 * 80, 1 * 80
-        pytest.param(["n1", "n1", "n4"], [100, 160, 80], [25, 100, 0], id="P5: both on one"),
+        pytest.param(["n1", "n1", "n4"], [100, 160, 80], [25, 100, 0], id="both on one"),
     ],
 )
 def test_preferred_terms_of_the_pod_weigh_the_domains_of_others(placed, raw, normalised):
@@ -376,8 +376,8 @@ def test_preferred_terms_of_the_pod_weigh_the_domains_of_others(placed, raw, nor
 @pytest.mark.parametrize(
     ("affinity", "args", "expected"),
     [
-        pytest.param(WITH_WEB, {}, ([1, 1, 0], [100, 100, 0]), id="P6: required affinity"),
-        pytest.param(WITH_WEB, {"hard_pod_affinity_weight": 0}, SKIP, id="P6: of no weight"),
+        pytest.param(WITH_WEB, {}, ([1, 1, 0], [100, 100, 0]), id="required affinity"),
+        pytest.param(WITH_WEB, {"hard_pod_affinity_weight": 0}, SKIP, id="of no weight"),
         pytest.param(
             make_pod_affinity(preferred=[(7, WEB_IN_ZONE)]),
             {},

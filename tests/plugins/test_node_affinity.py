@@ -172,7 +172,6 @@ def test_an_added_requirement_is_reason_enough_to_filter_and_names_no_nodes():
     ],
 )
 def test_a_node_scores_the_weights_of_the_terms_it_matches(labels, score):
-    """A5."""
     pod = make_pod(
         affinity=make_node_affinity(
             preferred={

@@ -33,14 +33,12 @@ def score(plugin, pod, snapshot):
 @pytest.mark.parametrize(
     ("used", "asked", "node", "expected"),
     [
-        pytest.param(
-            {"cpu": 1, "memory": "2Gi"}, {"cpu": "500m", "memory": "1Gi"}, {}, 75, id="B1"
-        ),
-        pytest.param({"cpu": 1, "memory": "2Gi"}, {"cpu": 1}, {}, 68, id="B2"),
-        pytest.param({"cpu": 3, "memory": "1Gi"}, {"memory": "5Gi"}, {}, 91, id="B3"),
-        pytest.param({"cpu": 1, "memory": "4Gi"}, {"cpu": 1, GPU: 2}, {GPU: 4}, 85, id="B4"),
-        pytest.param({"cpu": "3500m", "memory": "4Gi"}, {"cpu": "1500m"}, {}, 72, id="B5"),
-        pytest.param({"cpu": 1}, {"cpu": 1}, {"memory": None}, 75, id="B6"),
+        pytest.param({"cpu": 1, "memory": "2Gi"}, {"cpu": "500m", "memory": "1Gi"}, {}, 75),
+        pytest.param({"cpu": 1, "memory": "2Gi"}, {"cpu": 1}, {}, 68),
+        pytest.param({"cpu": 3, "memory": "1Gi"}, {"memory": "5Gi"}, {}, 91),
+        pytest.param({"cpu": 1, "memory": "4Gi"}, {"cpu": 1, GPU: 2}, {GPU: 4}, 85),
+        pytest.param({"cpu": "3500m", "memory": "4Gi"}, {"cpu": "1500m"}, {}, 72),
+        pytest.param({"cpu": 1}, {"cpu": 1}, {"memory": None}, 75),
         # The GPU is not asked for, so it does not count: as B2.
         pytest.param({"cpu": 1, "memory": "2Gi"}, {"cpu": 1}, {GPU: 4}, 68, id="unrequested"),
     ],

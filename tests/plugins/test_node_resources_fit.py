@@ -74,22 +74,22 @@ LICENSE = "kubernetes.io/license"
     ("asked", "node", "status"),
     [
         # The node has cpu 4 and memory 8Gi; 3 and 1Gi of it are taken.
-        pytest.param({"cpu": 1}, {}, SUCCESS, id="N1"),
-        pytest.param({"cpu": 2}, {}, unschedulable("Insufficient cpu"), id="N2: 2 > 4 - 3"),
-        pytest.param({"cpu": 5}, {}, unresolvable("Insufficient cpu"), id="N3: 5 > 4"),
+        pytest.param({"cpu": 1}, {}, SUCCESS),
+        pytest.param({"cpu": 2}, {}, unschedulable("Insufficient cpu"), id="2 > 4 - 3"),
+        pytest.param({"cpu": 5}, {}, unresolvable("Insufficient cpu"), id="5 > 4"),
         pytest.param(
             {"cpu": 2, "memory": "9Gi"},
             {},
             unresolvable("Insufficient cpu", "Insufficient memory"),
-            id="N4: one without hope is enough",
+            id="one without hope is enough",
         ),
-        pytest.param({}, {"pods": 1}, unschedulable("Too many pods"), id="N5"),
-        pytest.param({GPU: 1}, {}, unresolvable(f"Insufficient {GPU}"), id="N6: none there"),
+        pytest.param({}, {"pods": 1}, unschedulable("Too many pods")),
+        pytest.param({GPU: 1}, {}, unresolvable(f"Insufficient {GPU}"), id="none there"),
         pytest.param(
             {"cpu": 1, HUGE_PAGES: "6Mi"},
             {HUGE_PAGES: "4Mi"},
             unresolvable(f"Insufficient {HUGE_PAGES}"),
-            id="N8: 6Mi > 4Mi",
+            id="6Mi > 4Mi",
         ),
         pytest.param(
             {"cpu": 9},
@@ -123,7 +123,7 @@ def test_a_pod_fits_where_enough_is_left(asked, node, status):
 @pytest.mark.parametrize(
     ("name", "args", "status"),
     [
-        pytest.param(GPU, {"ignored_resource_groups": ("example.com",)}, SUCCESS, id="N7: group"),
+        pytest.param(GPU, {"ignored_resource_groups": ("example.com",)}, SUCCESS, id="group"),
         pytest.param(GPU, {"ignored_resources": (GPU,)}, SUCCESS, id="by name"),
         pytest.param(
             GPU,
@@ -135,7 +135,7 @@ def test_a_pod_fits_where_enough_is_left(asked, node, status):
             HUGE_PAGES,
             {"ignored_resources": (HUGE_PAGES,)},
             unresolvable(f"Insufficient {HUGE_PAGES}"),
-            id="N8: not extended",
+            id="not extended",
         ),
         pytest.param(
             LICENSE,
@@ -152,7 +152,7 @@ def test_only_extended_resources_can_be_ignored(name, args, status):
 @pytest.mark.parametrize(
     ("name", "node", "status"),
     [
-        pytest.param(GPU, {}, SUCCESS, id="N7: a class serves it"),
+        pytest.param(GPU, {}, SUCCESS, id="a class serves it"),
         pytest.param(GPU, {GPU: 0}, SUCCESS, id="the node offers none of it"),
         pytest.param(GPU, {GPU: 1}, unresolvable(f"Insufficient {GPU}"), id="the node offers some"),
         pytest.param(
@@ -182,7 +182,7 @@ def test_a_class_counts_from_when_it_comes_to_when_it_goes():
 
 
 def test_pod_level_resources_replace_those_of_containers():
-    """Q3: 2 for the pod as a whole, whatever its container says, and 250m of overhead."""
+    """2 for the pod as a whole, whatever its container says, and 250m of overhead."""
     pod = make_pod(cpu="500m", pod_level={"cpu": 2}, overhead={"cpu": "250m"})
 
     assert verdict(make_cluster(cpu="2250m"), pod) == SUCCESS
@@ -248,34 +248,32 @@ HALF = {"cpu": "500m", "memory": "1Gi"}
     ("args", "asked", "node", "expected"),
     [
         # (4000 - 1500) / 4000 = 62%, (8 - 3) / 8 = 62%
-        pytest.param({}, HALF, {}, 62, id="L1"),
+        pytest.param({}, HALF, {}, 62),
         # 100m and 200Mi by default: 2900 / 4000 = 72%, 5944 / 8192 = 72%
-        pytest.param({}, {}, {}, 72, id="L2: a container that does not say"),
+        pytest.param({}, {}, {}, 72, id="a container that does not say"),
         # 4100 > 4000: 0; (8 - 4) / 8 = 50%; the mean is 25
-        pytest.param({}, {"cpu": "3100m", "memory": "2Gi"}, {}, 25, id="L3"),
+        pytest.param({}, {"cpu": "3100m", "memory": "2Gi"}, {}, 25),
         # An explicit 0 stays 0: 3000 / 4000 = 75%, 2 / 8 = 25%; (75 * 3 + 25) / 4 = 62.5
         pytest.param(
             strategy(LEAST_ALLOCATED, ResourceSpec("cpu", 3), ResourceSpec("memory", 1)),
             {"cpu": 0, "memory": "4Gi"},
             {},
             62,
-            id="L4",
         ),
         pytest.param(
             strategy(LEAST_ALLOCATED, *CPU_AND_MEMORY, ResourceSpec(GPU, 5)),
             HALF,
             {GPU: 8},
             62,
-            id="L5: not asked for",
+            id="not asked for",
         ),
-        pytest.param(strategy(MOST_ALLOCATED, *CPU_AND_MEMORY), HALF, {}, 37, id="M1"),
+        pytest.param(strategy(MOST_ALLOCATED, *CPU_AND_MEMORY), HALF, {}, 37),
         # 37 + 37 + 25 * 5 = 199; 199 / 7 = 28.4
         pytest.param(
             strategy(MOST_ALLOCATED, *CPU_AND_MEMORY, ResourceSpec(GPU, 5)),
             {**HALF, GPU: 2},
             {GPU: 8},
             28,
-            id="M4",
         ),
         pytest.param(
             strategy(MOST_ALLOCATED, ResourceSpec(GPU, 1)), {GPU: 2}, {}, 0, id="none there"
@@ -293,7 +291,6 @@ HALF = {"cpu": "500m", "memory": "1Gi"}
             HALF,
             {},
             37,
-            id="R1",
         ),
     ],
 )
@@ -302,21 +299,21 @@ def test_a_node_is_scored_by_how_full_it_would_be(args, asked, node, expected):
 
 
 def test_scoring_takes_no_notice_of_pod_level_resources():
-    """Q3: 750m and 1Gi of cpu 4 and memory 8Gi: 81 and 87. Q4: 200m and 400Mi: 95 and 95."""
-    q3 = make_pod(cpu="500m", memory="1Gi", pod_level={"cpu": 2}, overhead={"cpu": "250m"})
-    q4 = make_pod(containers=[make_container(), make_container()], pod_level={"memory": "1Gi"})
+    """750m and 1Gi of cpu 4 and memory 8Gi: 81 and 87. 200m and 400Mi: 95 and 95."""
+    one = make_pod(cpu="500m", memory="1Gi", pod_level={"cpu": 2}, overhead={"cpu": "250m"})
+    other = make_pod(containers=[make_container(), make_container()], pod_level={"memory": "1Gi"})
 
-    assert score(make_cluster(), q3) == 84
-    assert score(make_cluster(), q4) == 95
+    assert score(make_cluster(), one) == 84
+    assert score(make_cluster(), other) == 95
 
 
 def test_a_pod_on_a_node_counts_with_what_scoring_takes_it_to_need():
-    """Q4 on the node is 200m and 1Gi, and an incoming pod that says 0 adds nothing: 95 and 87."""
-    q4 = make_pod(
-        "q4", containers=[make_container(), make_container()], pod_level={"memory": "1Gi"}
+    """The pod on the node counts as 200m and 1Gi; an incoming pod that says 0 adds nothing: 95 and 87."""
+    there = make_pod(
+        "there", containers=[make_container(), make_container()], pod_level={"memory": "1Gi"}
     )
 
-    assert score(make_cluster(q4), make_pod(cpu=0, memory=0)) == 91
+    assert score(make_cluster(there), make_pod(cpu=0, memory=0)) == 91
 
 
 def test_a_pod_on_a_node_that_does_not_say_counts_with_defaults():

@@ -65,9 +65,9 @@ def limited_world():
 @pytest.mark.parametrize(
     ("claims", "expected"),
     [
-        pytest.param(["c3"], TOO_MANY, id="L1 one too many"),
-        pytest.param(["c1"], SUCCESS, id="L2 one that is used here already"),
-        pytest.param(["c2"], TOO_MANY, id="L3 one that is only attached counts twice"),
+        pytest.param(["c3"], TOO_MANY, id="one too many"),
+        pytest.param(["c1"], SUCCESS, id="one that is used here already"),
+        pytest.param(["c2"], TOO_MANY, id="one that is only attached counts twice"),
     ],
 )
 def test_a_node_takes_no_more_volumes_than_its_driver_can_attach(claims, expected):
@@ -113,9 +113,7 @@ IN_TREE = make_volume("v", aws_elastic_block_store=AWSElasticBlockStore(volume_i
 @pytest.mark.parametrize(
     ("claim", "objects", "drivers", "expected"),
     [
-        pytest.param(
-            make_claim(volume="v"), [IN_TREE], {EBS: 0}, TOO_MANY, id="L4 an in-tree volume"
-        ),
+        pytest.param(make_claim(volume="v"), [IN_TREE], {EBS: 0}, TOO_MANY, id="an in-tree volume"),
         pytest.param(
             make_claim(volume="v"),
             [make_volume("v", vsphere_volume=VsphereVolume())],

@@ -108,14 +108,14 @@ F1 = {"a": 2, "b": 1, "c": 0}
     ("pods", "labels", "constraint", "verdicts"),
     [
         # a: 2 + 1 - 0 = 3 > 1; b: 1 + 1 - 0 = 2 > 1; c: 0 + 1 - 0 = 1
-        pytest.param(F1, WEB, BY_ZONE, [SKEWED, SKEWED, SUCCESS], id="F1"),
+        pytest.param(F1, WEB, BY_ZONE, [SKEWED, SKEWED, SUCCESS]),
         # 2 + 1 - 0 = 3 > 2, since there are three domains and not four
         pytest.param(
             {"a": 2, "b": 2, "c": 2},
             WEB,
             make_spread(ZONE, max_skew=2, min_domains=4, labels=WEB),
             [SKEWED] * 3,
-            id="F2: fewer domains than there should be",
+            id="fewer domains than there should be",
         ),
         # 2 + 1 - 2 = 1 <= 2
         pytest.param(
@@ -123,15 +123,13 @@ F1 = {"a": 2, "b": 1, "c": 0}
             WEB,
             make_spread(ZONE, max_skew=2, min_domains=3, labels=WEB),
             [SUCCESS] * 3,
-            id="F2: as many domains as there should be",
+            id="as many domains as there should be",
         ),
-        pytest.param(
-            F1, WEB, make_spread(ZONE, labels={}), [SUCCESS] * 3, id="F3: an empty selector"
-        ),
-        pytest.param(F1, WEB, make_spread(ZONE, labels=None), [SUCCESS] * 3, id="F4: no selector"),
+        pytest.param(F1, WEB, make_spread(ZONE, labels={}), [SUCCESS] * 3, id="an empty selector"),
+        pytest.param(F1, WEB, make_spread(ZONE, labels=None), [SUCCESS] * 3, id="no selector"),
         # a: 2 + 0 - 0 = 2 > 1; b: 1; c: 0
         pytest.param(
-            F1, NOT_WEB, BY_ZONE, [SKEWED, SUCCESS, SUCCESS], id="F5: the pod does not count itself"
+            F1, NOT_WEB, BY_ZONE, [SKEWED, SUCCESS, SUCCESS], id="the pod does not count itself"
         ),
         # Each host is a domain of its own, as in F1.
         pytest.param(
@@ -148,7 +146,6 @@ def test_a_hard_constraint_refuses_domains_that_would_hold_too_many(
 
 
 def test_a_node_without_the_label_is_refused_for_good():
-    """F6"""
     cluster = cluster_of([*THREE_ZONES, make_node("bare")], F1)
     pod = make_pod(labels=WEB, spread=[BY_ZONE])
 
@@ -199,10 +196,10 @@ def test_only_nodes_with_every_label_count():
 @pytest.mark.parametrize(
     ("policies", "verdicts"),
     [
-        # F7: the emptiest of a and b holds 1: a: 2 + 1 - 1 = 2 > 1; b: 1 + 1 - 1 = 1; c: 0 + 1 - 1
-        pytest.param({}, [SKEWED, SUCCESS, SUCCESS], id="F7: affinity is honoured by default"),
+        # The emptiest of a and b holds 1: a: 2 + 1 - 1 = 2 > 1; b: 1 + 1 - 1 = 1; c: 0 + 1 - 1
+        pytest.param({}, [SKEWED, SUCCESS, SUCCESS], id="affinity is honoured by default"),
         pytest.param(
-            {"node_affinity_policy": "Honor"}, [SKEWED, SUCCESS, SUCCESS], id="F7: and if told to"
+            {"node_affinity_policy": "Honor"}, [SKEWED, SUCCESS, SUCCESS], id="and if told to"
         ),
         pytest.param({"node_affinity_policy": "Ignore"}, [SKEWED, SKEWED, SUCCESS], id="ignored"),
     ],
@@ -231,7 +228,7 @@ def test_nodes_that_the_pod_cannot_use_are_left_out(kept_to, policies, verdicts)
     ],
 )
 def test_tainted_nodes_are_left_out_if_asked_for(policy, tolerations, verdicts):
-    """As F7, with a taint in place of the missing label."""
+    """As for node affinity, with a taint in place of the missing label."""
     nodes = [make_node(n, zone=n, taints=[GPU] if n == "c" else []) for n in "abc"]
     constraint = make_spread(ZONE, labels=WEB, node_taints_policy=policy)
     pod = make_pod(labels=WEB, spread=[constraint], tolerations=tolerations)
@@ -338,7 +335,7 @@ SERVICE = make_service(selector=WEB)
             [BY_ZONE_SOFTLY],
             [4, 4, 1],
             [25, 25, 100],
-            id="S1: one constraint",
+            id="one constraint",
         ),
         # 2 ln 5 + 2 + 2 ln 4 + 4 = 11.99; 2 + 2 ln 4 + 4 = 8.77; ln 5 + 2 + ln 4 + 4 = 9.00
         pytest.param(
@@ -347,7 +344,7 @@ SERVICE = make_service(selector=WEB)
             [],
             [12, 9, 9],
             [75, 100, 100],
-            id="S2: the system's defaults",
+            id="the system's defaults",
         ),
         pytest.param(
             zones(a="n1 n2", b="n3"),
@@ -355,7 +352,7 @@ SERVICE = make_service(selector=WEB)
             [BY_HOST_SOFTLY],
             [0, 0, 0],
             [100, 100, 100],
-            id="S3: no pods",
+            id="no pods",
         ),
         # Two candidates, since n2 is ignored: 2 ln 4 = 2.77
         pytest.param(
@@ -364,7 +361,7 @@ SERVICE = make_service(selector=WEB)
             [BY_HOST_SOFTLY],
             [3, 0, 0],
             [0, 0, 100],
-            id="S4: a node without the label is ignored",
+            id="a node without the label is ignored",
         ),
         # Two hosts and the zones a and "": ln 4 + 2 + ln 4 + 4 = 8.77; ln 4 + 2 = 3.39
         pytest.param(
@@ -373,7 +370,7 @@ SERVICE = make_service(selector=WEB)
             [],
             [9, 3],
             [33, 100],
-            id="S5: the system's defaults let nodes without a zone compete",
+            id="the system's defaults let nodes without a zone compete",
         ),
         # n1: ln 4 + 2 + 2 ln 3 + 4 = 9.58; n2 has no host: 2 ln 3 + 4 = 6.2
         pytest.param(
@@ -391,7 +388,7 @@ SERVICE = make_service(selector=WEB)
             [make_spread(HOSTNAME, max_skew=2, hard=False, labels=WEB)],
             [5, 3, 1, 6],
             [33, 66, 100, 16],
-            id="S6: a wider skew waters differences down",
+            id="a wider skew waters differences down",
         ),
         # Nothing is counted: 0 + (3 - 1).
         pytest.param(

@@ -42,15 +42,15 @@ def both(strategy, requested, allocatable, weights, *curve):
     ("requested", "allocatable", "weights", "score"),
     [
         # (4000 - 1500) * 100 / 4000 = 62, (8 - 3) * 100 / 8 = 62
-        pytest.param([1500, 3 * GI], NODE, [1, 1], 62, id="L1"),
+        pytest.param([1500, 3 * GI], NODE, [1, 1], 62),
         # (4000 - 1100) * 100 / 4000 = 72, (8192 - 2248) * 100 / 8192 = 72
-        pytest.param([1100, 2248 * MI], NODE, [1, 1], 72, id="L2"),
+        pytest.param([1100, 2248 * MI], NODE, [1, 1], 72),
         # 4100 is more than 4000: 0; (8 - 4) * 100 / 8 = 50; (0 + 50) / 2
-        pytest.param([4100, 4 * GI], NODE, [1, 1], 25, id="L3"),
+        pytest.param([4100, 4 * GI], NODE, [1, 1], 25),
         # 75 * 3 + 25 * 1 = 250; 250 / 4 = 62.5
-        pytest.param([1000, 6 * GI], NODE, [3, 1], 62, id="L4"),
+        pytest.param([1000, 6 * GI], NODE, [3, 1], 62),
         # 62 and 62; the third is not on the node, so its weight does not count
-        pytest.param([1500, 3 * GI, 0], [*NODE, 0], [1, 1, 5], 62, id="L5"),
+        pytest.param([1500, 3 * GI, 0], [*NODE, 0], [1, 1, 5], 62),
         pytest.param([5, 5], [0, 0], [1, 1], 0, id="a node with nothing"),
         pytest.param([], [], [], 0, id="no resource"),
         # MAX * 100 wraps to -100; -100 / MAX = 0
@@ -75,13 +75,13 @@ def test_least_allocated_is_the_mean_share_that_stays_free(requested, allocatabl
     ("requested", "allocatable", "weights", "score"),
     [
         # 1500 * 100 / 4000 = 37.5, 3 * 100 / 8 = 37.5
-        pytest.param([1500, 3 * GI], NODE, [1, 1], 37, id="M1"),
+        pytest.param([1500, 3 * GI], NODE, [1, 1], 37),
         # min(4100, 4000) is all: 100; 50
-        pytest.param([4100, 4 * GI], NODE, [1, 1], 75, id="M2"),
+        pytest.param([4100, 4 * GI], NODE, [1, 1], 75),
         # 27.5, 2248 * 100 / 8192 = 27.4
-        pytest.param([1100, 2248 * MI], NODE, [1, 1], 27, id="M3"),
+        pytest.param([1100, 2248 * MI], NODE, [1, 1], 27),
         # 37 + 37 + 25 * 5 = 199; 199 / 7 = 28.4
-        pytest.param([1500, 3 * GI, 2], [*NODE, 8], [1, 1, 5], 28, id="M4"),
+        pytest.param([1500, 3 * GI, 2], [*NODE, 8], [1, 1, 5], 28),
         pytest.param([5], [0], [1], 0, id="a node with nothing"),
         # -9 * 100 / 7 = -128.57
         pytest.param([-9], [7], [1], -128, id="truncated toward zero"),
@@ -95,16 +95,16 @@ def test_most_allocated_is_the_mean_share_that_is_taken(requested, allocatable, 
     ("points", "requested", "allocatable", "weights", "score"),
     [
         # 37 and 37 on the line y = x
-        pytest.param([(0, 0), (100, 10)], [1500, 3 * GI], NODE, [1, 1], 37, id="R1"),
+        pytest.param([(0, 0), (100, 10)], [1500, 3 * GI], NODE, [1, 1], 37),
         # (24 + 25) / 2 = 24.5, rounded up
-        pytest.param([(0, 0), (100, 10)], [240, 250], [1000, 1000], [1, 1], 25, id="R2"),
+        pytest.param([(0, 0), (100, 10)], [240, 250], [1000, 1000], [1, 1], 25),
         # f(10) = 100 + trunc(-1000 / 30) = 67, f(0) = 100; 167 / 2 = 83.5, rounded up
-        pytest.param([(0, 10), (30, 0)], [100, 0], [1000, 1000], [1, 1], 84, id="R3"),
+        pytest.param([(0, 10), (30, 0)], [100, 0], [1000, 1000], [1, 1], 84),
         # f(100) = 0 is left out; f(25) = 75 alone
-        pytest.param([(0, 10), (100, 0)], [1000, 250], [1000, 1000], [1, 1], 75, id="R4"),
+        pytest.param([(0, 10), (100, 0)], [1000, 250], [1000, 1000], [1, 1], 75),
         # f(100) = 100 as 5000 > 4000; f(50) = 70; (300 + 350) / 8 = 81.25
         pytest.param(
-            [(0, 0), (50, 7), (100, 10)], [5000, 4 * GI], NODE, [3, 5], 81, id="R5: more than all"
+            [(0, 0), (50, 7), (100, 10)], [5000, 4 * GI], NODE, [3, 5], 81, id="more than all"
         ),
         pytest.param([(0, 0), (100, 10)], [0, 0], NODE, [1, 1], 0, id="every part is 0"),
         pytest.param([(0, 10), (100, 0)], [0, 0], [0, 0], [1, 1], 0, id="a node with nothing"),
@@ -153,7 +153,7 @@ def test_a_curve_is_straight_between_points_and_level_outside(points, utilizatio
         # 1.0 (not 1.25) and 0.5: 75, before |0.875 - 0.5| / 2 = 0.1875: 81; 50 + (50 - 6) / 2
         pytest.param([5000, 4 * GI], [3500, 4 * GI], NODE, 72, id="B5: capped"),
         pytest.param([2000, 5], [1000, 3], [4000, 0], 75, id="B6: only one there"),
-        # two of three there: |0.5 - 0.25| / 2 as in B2
+        # two of three there: |0.5 - 0.25| / 2
         pytest.param([2000, 9, 2 * GI], [1000, 5, 2 * GI], [4000, 0, 8 * GI], 68, id="two of 3"),
         # |0.1 - 0.8| / 2 of two is 0.35000000000000003: 64, by the formula for many it were 65;
         # before |0.02 - 0| / 2 = 0.01: 99; 50 + (50 + 64 - 99) / 2 = 50 + 7.5

@@ -52,7 +52,7 @@ def toleration(key="", operator="", value="", effect=""):
             ["k=5:NoSchedule"],
             [toleration("k", "Gt", "3", "NoSchedule")],
             UNTOLERATED,
-            id="T6: Gt is behind a gate that is off",
+            id="Gt is behind a gate that is off",
         ),
     ],
 )
@@ -63,7 +63,7 @@ def test_a_tainted_node_takes_only_the_pods_that_tolerate_it(taints, tolerations
 
 
 def test_only_tolerations_for_any_effect_or_the_mildest_count_in_scores():
-    """T5: the toleration of `a` is for NoSchedule, so the mild taint `a` speaks against the node."""
+    """The toleration of `a` is for NoSchedule, so the mild taint `a` speaks against the node."""
     pod = make_pod(
         tolerations=[
             toleration("a", "Exists", effect="NoSchedule"),
@@ -78,7 +78,7 @@ def test_only_tolerations_for_any_effect_or_the_mildest_count_in_scores():
 
 
 def test_scores_are_reversed_counts():
-    """T1: raw 0, 1, 3 become 100, 67, 0."""
+    """Raw 0, 1, 3 become 100, 67, 0."""
     scores = np.array([0, 1, 3], np.int64)
 
     assert PLUGIN.normalize_scores(CycleState(), make_pod(), scores) == SUCCESS

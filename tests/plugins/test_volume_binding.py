@@ -8,8 +8,8 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.interface import PreFlight
 from mooring.framework.status import SKIP, SUCCESS, unresolvable
 from mooring.objects.claims import BOUND_BY_CONTROLLER, SELECTED_NODE
-from mooring.objects.csi_translation import ZONE
 from mooring.objects.storage import AWSElasticBlockStore, ObjectReference
+from mooring.objects.well_known import ZONE
 from mooring.plugins.volume_binding import VolumeBinding
 from tests.makers import make_node, make_node_term, make_selector
 from tests.volume_world import (
@@ -73,9 +73,9 @@ def test_v1_a_pod_without_claims_has_nothing_to_bind():
 @pytest.mark.parametrize(
     ("claim", "classes"),
     [
-        pytest.param(make_claim(), [make_class("wait", mode="Immediate")], id="V2"),
-        pytest.param(make_claim(volume="pv1"), [WAIT], id="V3 names a volume, is not bound to it"),
-        pytest.param(make_claim(storage_class="ghost"), [], id="V4 no such class"),
+        pytest.param(make_claim(), [make_class("wait", mode="Immediate")]),
+        pytest.param(make_claim(volume="pv1"), [WAIT], id="names a volume, is not bound to it"),
+        pytest.param(make_claim(storage_class="ghost"), [], id="no such class"),
         pytest.param(make_claim(storage_class=None), [], id="no class"),
         pytest.param(make_claim(storage_class=""), [make_class("")], id="the empty class"),
     ],
@@ -99,13 +99,12 @@ POD = pod_with(name="p", volumes=[make_ephemeral("data")])
             pod_with("c"),
             make_claim(phase="Lost", volume="pv-a", bound=True, deleting=True),
             'persistentvolumeclaim "c" bound to non-existent persistentvolume "pv-a"',
-            id="V11 lost",
+            id="lost",
         ),
         pytest.param(
             POD,
             None,
             'waiting for ephemeral volume controller to create the persistentvolumeclaim "p-data"',
-            id="V12",
         ),
         pytest.param(
             pod_with("c"),
@@ -299,17 +298,17 @@ def test_a_volume_can_be_made_where_its_class_allows(storage_class, expected):
 
 IN_ZONE_A = make_selector({ZONE: "a"})
 TRACKED = make_driver("drv", storage_capacity=True)
-V14_POOL = make_pool(topology=IN_ZONE_A, capacity="10Gi", largest="1Gi")
+SMALL_POOL = make_pool(topology=IN_ZONE_A, capacity="10Gi", largest="1Gi")
 
 
 @pytest.mark.parametrize(
     ("storage", "objects", "expected", "pool"),
     [
-        pytest.param("2Gi", [TRACKED, V14_POOL], (NOT_ENOUGH_SPACE,), None, id="V14"),
-        pytest.param("1Gi", [TRACKED, V14_POOL], ({}, ["c"]), "pool", id="V15"),
-        pytest.param("2Gi", [V14_POOL], ({}, ["c"]), None, id="V16 nobody keeps track"),
+        pytest.param("2Gi", [TRACKED, SMALL_POOL], (NOT_ENOUGH_SPACE,), None),
+        pytest.param("1Gi", [TRACKED, SMALL_POOL], ({}, ["c"]), "pool"),
+        pytest.param("2Gi", [SMALL_POOL], ({}, ["c"]), None, id="nobody keeps track"),
         pytest.param(
-            "2Gi", [make_driver("drv"), V14_POOL], ({}, ["c"]), None, id="nor with this driver"
+            "2Gi", [make_driver("drv"), SMALL_POOL], ({}, ["c"]), None, id="nor with this driver"
         ),
         pytest.param(None, [TRACKED], ({}, ["c"]), None, id="nothing is asked for"),
         pytest.param("2Gi", [TRACKED], (NOT_ENOUGH_SPACE,), None, id="no pool"),
@@ -502,9 +501,9 @@ def score_of(*sizes, shape=SHAPE):
 @pytest.mark.parametrize(
     ("sizes", "shape", "expected"),
     [
-        pytest.param([(50, 100)], SHAPE, 50, id="V21"),
-        pytest.param([(30, 100), (60, 100)], SHAPE, 55, id="V22 (70 + 40) / 2"),
-        pytest.param([(90, 100), (90, 100)], CUSTOM, 40, id="V23 30 + 20 * 10 / 20"),
+        pytest.param([(50, 100)], SHAPE, 50),
+        pytest.param([(30, 100), (60, 100)], SHAPE, 55, id="(70 + 40) / 2"),
+        pytest.param([(90, 100), (90, 100)], CUSTOM, 40, id="30 + 20 * 10 / 20"),
         pytest.param([(30, 100), (60, 100)], CUSTOM, 5, id="(0 + 10) / 2"),
         pytest.param([(100, 100), (29, 100)], SHAPE, 36, id="(0 + 71) / 2, half up"),
         pytest.param([(0, 0)], SHAPE, 0, id="no capacity is a full one"),

@@ -70,7 +70,7 @@ async def settle():
 
 
 def to_bind(**options):
-    """V5: of two volumes on the node, the smaller one is for the claim."""
+    """Of two volumes on the node, the smaller one is for the claim."""
     world = World(
         NODE,
         make_class("wait"),
@@ -82,7 +82,7 @@ def to_bind(**options):
 
 
 def to_provide():
-    """V13: a volume is to be made for the claim, on this node."""
+    """A volume is to be made for the claim, on this node."""
     world = World(
         NODE,
         make_class("made", provisioner="drv"),
@@ -264,7 +264,7 @@ async def test_a_volume_on_its_way_to_its_claim(happen, expected):
         pytest.param(
             shown(provided_claim(selected_node=None, annotations={"kept": "yes"})),
             'provisioning failed for PVC "c"',
-            id="V20 the provisioner gave up",
+            id="the provisioner gave up",
         ),
         pytest.param(
             shown(provided_claim(selected_node="n2")),

@@ -46,10 +46,10 @@ def rbd(*monitors, pool="p", image="i", ro=False):
 
 
 DISKS = [
-    pytest.param(gce(ro=True), gce(ro=True), SUCCESS, id="R1 both only read"),
-    pytest.param(gce(ro=True), gce(), NO_DISK, id="R1 one writes"),
+    pytest.param(gce(ro=True), gce(ro=True), SUCCESS, id="both only read"),
+    pytest.param(gce(ro=True), gce(), NO_DISK, id="one writes"),
     pytest.param(gce(), gce("pd2"), SUCCESS, id="another disk"),
-    pytest.param(ebs(ro=True), ebs(ro=True), NO_DISK, id="R2 even readers of an EBS volume"),
+    pytest.param(ebs(ro=True), ebs(ro=True), NO_DISK, id="even readers of an EBS volume"),
     pytest.param(ebs(), ebs("vol2"), SUCCESS, id="another EBS volume"),
     pytest.param(iscsi(ro=True), iscsi(ro=True), SUCCESS, id="iSCSI, both only read"),
     pytest.param(iscsi(), iscsi(ro=True), NO_DISK, id="iSCSI, one writes"),

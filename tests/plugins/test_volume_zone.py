@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, Hint, Resource
 from mooring.framework.status import SKIP, SUCCESS, unresolvable
-from mooring.objects.csi_translation import BETA_REGION, BETA_ZONE, REGION, ZONE
+from mooring.objects.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 from mooring.plugins.volume_zone import VolumeZone
 from tests.makers import make_node
 from tests.plugins.agreement import assert_filters_agree
@@ -45,11 +45,11 @@ def verdict(volume_labels, node_labels):
 @pytest.mark.parametrize(
     ("volume", "node", "expected"),
     [
-        pytest.param({ZONE: "a__b"}, {ZONE: "b"}, SUCCESS, id="Z1 one of its zones"),
-        pytest.param({ZONE: "a__b"}, {ZONE: "c"}, CONFLICT, id="Z1 another zone"),
-        pytest.param({ZONE: "a__b"}, {}, SUCCESS, id="Z1 a node without any label"),
-        pytest.param({BETA_ZONE: "a"}, {ZONE: "a"}, SUCCESS, id="Z2 a beta label on a new node"),
-        pytest.param({ZONE: "a"}, {BETA_ZONE: "a"}, CONFLICT, id="Z3 but not the reverse"),
+        pytest.param({ZONE: "a__b"}, {ZONE: "b"}, SUCCESS, id="one of its zones"),
+        pytest.param({ZONE: "a__b"}, {ZONE: "c"}, CONFLICT, id="another zone"),
+        pytest.param({ZONE: "a__b"}, {}, SUCCESS, id="a node without any label"),
+        pytest.param({BETA_ZONE: "a"}, {ZONE: "a"}, SUCCESS, id="a beta label on a new node"),
+        pytest.param({ZONE: "a"}, {BETA_ZONE: "a"}, CONFLICT, id="but not the reverse"),
         pytest.param(
             {BETA_ZONE: "a"}, {BETA_ZONE: "b", ZONE: "a"}, CONFLICT, id="the same label first"
         ),

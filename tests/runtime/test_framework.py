@@ -122,7 +122,7 @@ def bind(framework):
 
 @dataclass(frozen=True)
 class PointCase:
-    """A point, how to run it, and what core.md §2.3 says of it."""
+    """A point, how to run it, and what it does with each status."""
 
     method: str
     run: object

@@ -1,4 +1,4 @@
-"""What happens in the cluster, told to the books and to the queue (core.md §6)."""
+"""What happens in the cluster, told to the books and to the queue."""
 
 from __future__ import annotations
 

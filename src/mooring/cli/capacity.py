@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,18 +10,17 @@ from typing import Any
 import click
 
 from mooring.cli import output
-from mooring.cli.inputs import (
-    ClusterInput,
+from mooring.cli.inputs import ClusterInput, naming, read_cluster, read_config
+from mooring.cli.options import (
     cluster_input,
     config_option,
-    naming,
-    read_cluster,
-    read_config,
+    number_option,
+    output_option,
     seed_option,
 )
-from mooring.cli.main import NO
 from mooring.cli.output import Cell, Column, Page, counted
 from mooring.cli.progress import Progress
+from mooring.cli.simulate import placing_pods
 from mooring.errors import InputError
 from mooring.explain.capacity import (
     NodesToAdd,
@@ -39,11 +37,9 @@ from mooring.objects.kinds import PriorityClass
 from mooring.objects.manifests import Manifests, read_manifests
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
-from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.report import Pending
 from mooring.sim.simulation import SimOptions
 
-_DEFAULT_LIMIT = 100_000
 _MOST_REASONS = 3
 
 
@@ -91,28 +87,14 @@ class Answer:
     help="Do the others hold everything without this zone, or without all nodes with this label?",
 )
 @seed_option
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=_DEFAULT_LIMIT,
-    show_default=True,
-    metavar="N",
-    help="How many more pods, or rounds of a mix, to look for at most.",
+@number_option(
+    "--limit", default=100_000, help="How many more pods, or rounds of a mix, to look for at most."
 )
-@click.option(
+@number_option(
     "--max-nodes",
-    type=click.IntRange(min=1),
-    metavar="N",
     help="How many nodes to add at most; otherwise twice as many as pods are pending.",
 )
-@click.option(
-    "-o",
-    "--output",
-    "form",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-)
+@output_option("table", "json")
 def capacity(
     cluster: ClusterInput,
     config_path: str | None,
@@ -145,8 +127,9 @@ def capacity(
     manifests = read_cluster(cluster)
     mix = [_template(text, manifests) for text in pods]
     nodes = [_node(text, manifests) for text in templates]
-    with naming(config_path):
-        settled = _settled(manifests, SimOptions(config=read_config(config_path), seed=seed))
+    options = SimOptions(config=read_config(config_path), seed=seed)
+    with naming(config_path), placing_pods(manifests.pods, options) as watched:
+        settled = settle(manifests.objects, watched)
     with seldom_collecting():
         answers = list(
             _answers(
@@ -159,28 +142,15 @@ def capacity(
                 max_nodes=max_nodes,
             )
         )
-    if form == "json":
-        output.write_json(_data(settled, answers))
-    else:
-        _write_table(settled, answers)
-    sys.exit(0 if all(each.yes for each in answers) else NO)
+    output.answer(
+        form,
+        yes=all(each.yes for each in answers),
+        data=lambda: _data(settled, answers),
+        table=lambda: _write_table(settled, answers),
+    )
 
 
 # What is asked
-
-
-def _settled(manifests: Manifests, options: SimOptions) -> Settled:
-    waiting = sum(1 for pod in manifests.pods if not pod.node_name and not pod.finished)
-    tried = 0
-    with Progress("placing pods", total=waiting) as progress, seldom_collecting():
-
-        def count(decision: Decision) -> None:
-            nonlocal tried
-            tried += 1
-            progress.update(min(tried, waiting))
-
-        counting = SimOptions(config=options.config, seed=options.seed, on_decision=count)
-        return settle(manifests.objects, counting)
 
 
 def _template(text: str, cluster: Manifests) -> Template:

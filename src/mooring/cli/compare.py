@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 
 import click
@@ -10,16 +9,15 @@ import click
 from mooring.cli import output
 from mooring.cli.comparison_page import comparison_page
 from mooring.cli.comparison_tables import write_comparison
-from mooring.cli.inputs import (
-    ClusterInput,
+from mooring.cli.inputs import ClusterInput, read_cluster, read_config
+from mooring.cli.options import (
     cluster_input,
-    read_cluster,
-    read_config,
+    number_option,
+    output_option,
+    rows_option,
     seed_option,
 )
-from mooring.cli.main import NO
 from mooring.cli.progress import Progress
-from mooring.cli.simulation_tables import rows_option
 from mooring.config import KubeSchedulerConfiguration
 from mooring.explain.compare import (
     Comparison,
@@ -77,13 +75,11 @@ class _Limit(click.ParamType[Threshold]):
     " named by PATH and -f is added to each.",
 )
 @seed_option
-@click.option(
+@number_option(
     "--why",
     "explained",
-    type=click.IntRange(min=0),
     default=3,
-    show_default=True,
-    metavar="N",
+    least=0,
     help="Explain the first N decisions that come out otherwise.",
 )
 @click.option(
@@ -102,13 +98,11 @@ class _Limit(click.ParamType[Threshold]):
 @click.option(
     "--max-zone-skew", type=_Limit(), metavar="LIMIT", help="The largest zone skew of a workload."
 )
-@click.option(
-    "-o",
-    "--output",
-    "form",
-    type=click.Choice(["table", "json", "csv", "html"]),
-    default="table",
-    show_default=True,
+@output_option(
+    "table",
+    "json",
+    "csv",
+    "html",
     help="csv has one line a measure and one a pod that differs; html is one file with all in it.",
 )
 @rows_option
@@ -152,19 +146,20 @@ def compare(
     if fail_on_regression and not thresholds:
         thresholds = [parse_threshold("pending", "+0"), parse_threshold("preempted", "+0")]
     worse = regressions(comparison, thresholds)
-    match form:
-        case "json":
-            data = comparison.to_data()
-            data["regressions"] = [regression_data(each) for each in worse]
-            output.write_json(data)
-        case "csv":
-            names = [run.name for run in comparison.runs]
-            output.write_csv(("kind", "name", *names), _csv_rows(comparison))
-        case "html":
-            output.write(comparison_page(comparison, worse, checked=bool(thresholds)))
-        case _:
-            write_comparison(comparison, worse, checked=bool(thresholds), rows=rows)
-    sys.exit(NO if worse else 0)
+    checked = bool(thresholds)
+    output.answer(
+        form,
+        yes=not worse,
+        data=lambda: {
+            **comparison.to_data(),
+            "regressions": [regression_data(each) for each in worse],
+        },
+        csv=lambda: output.write_csv(
+            ("kind", "name", *(run.name for run in comparison.runs)), _csv_rows(comparison)
+        ),
+        html=lambda: output.write(comparison_page(comparison, worse, checked=checked)),
+        table=lambda: write_comparison(comparison, worse, checked=checked, rows=rows),
+    )
 
 
 def _variants(

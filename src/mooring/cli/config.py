@@ -10,6 +10,7 @@ import click
 from mooring.cli import output
 from mooring.cli.inputs import naming, read_config, shown
 from mooring.cli.main import NO, print_problems
+from mooring.cli.options import output_option
 from mooring.config import (
     ExpandedPlugins,
     ExtensionPoint,
@@ -17,28 +18,13 @@ from mooring.config import (
     default_config,
     write_config,
 )
+from mooring.config.extension_points import POD_POINTS
 from mooring.errors import ConfigError
 from mooring.plugins.registry import default_registry
 from mooring.runtime.build import expand
 from mooring.sim.simulation import SimOptions, Simulation
 
-#: In the order in which a pod meets them.
-_POINTS = (
-    ExtensionPoint.PRE_ENQUEUE,
-    ExtensionPoint.QUEUE_SORT,
-    ExtensionPoint.PRE_FILTER,
-    ExtensionPoint.FILTER,
-    ExtensionPoint.POST_FILTER,
-    ExtensionPoint.PRE_SCORE,
-    ExtensionPoint.SCORE,
-    ExtensionPoint.RESERVE,
-    ExtensionPoint.PERMIT,
-    ExtensionPoint.PRE_BIND,
-    ExtensionPoint.BIND,
-    ExtensionPoint.POST_BIND,
-    ExtensionPoint.PLACEMENT_GENERATE,
-    ExtensionPoint.PLACEMENT_SCORE,
-)
+_POINTS = (*POD_POINTS, ExtensionPoint.PLACEMENT_GENERATE, ExtensionPoint.PLACEMENT_SCORE)
 
 
 @click.group()
@@ -73,13 +59,10 @@ def check(file: str) -> None:
 
 @config.command()
 @click.argument("file", metavar="[FILE]", required=False)
-@click.option(
-    "-o",
-    "--output",
-    "form",
-    type=click.Choice(["table", "yaml", "json"]),
-    default="table",
-    show_default=True,
+@output_option(
+    "table",
+    "yaml",
+    "json",
     help="yaml is the configuration alone, ready to be used; json has it and the plugins.",
 )
 def view(file: str | None, form: str) -> None:

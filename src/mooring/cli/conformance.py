@@ -13,6 +13,7 @@ import msgspec
 
 from mooring.cli import output
 from mooring.cli.main import CANNOT_ANSWER, NO, print_problems
+from mooring.cli.options import number_option, output_option
 from mooring.cli.output import counted
 from mooring.cli.progress import Progress
 from mooring.conformance.report import Difference, FileReport, check_file
@@ -21,23 +22,13 @@ from mooring.errors import InputError, MooringError
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE…")
-@click.option(
+@number_option(
     "--show",
-    type=click.IntRange(min=0),
     default=3,
-    show_default=True,
-    metavar="N",
+    least=0,
     help="How many of the answers that differ to show in full, for each file.",
 )
-@click.option(
-    "-o",
-    "--output",
-    "form",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="json has every difference.",
-)
+@output_option("table", "json", help="json has every difference.")
 def conformance(files: tuple[str, ...], show: int, form: str) -> None:
     """Compare mooring's decisions with those of kube-scheduler.
 

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import sys
+from typing import Any
 
 import click
 
 from mooring.cli import output
 from mooring.cli.explain_tables import write_explanation, write_node
-from mooring.cli.inputs import (
-    ClusterInput,
+from mooring.cli.inputs import ClusterInput, naming, read_cluster, read_config
+from mooring.cli.options import (
+    budget_option,
     cluster_input,
     config_option,
-    duration,
-    naming,
-    read_cluster,
-    read_config,
+    number_option,
+    output_option,
     seed_option,
+    until_option,
 )
-from mooring.cli.main import NO
 from mooring.explain.counterfactuals import Counterfactuals, find_counterfactuals
-from mooring.explain.explanation import Explanation, Inquiry, find_pod, inquire
+from mooring.explain.explanation import Explanation, find_pod, inquire
 from mooring.sim.simulation import SimOptions
-
-DEFAULT_TOP = 3
 
 
 @click.command()
@@ -39,39 +36,10 @@ DEFAULT_TOP = 3
     help="Take the files as they are: place nothing before looking at the pod.",
 )
 @seed_option
-@click.option(
-    "--until",
-    "until_s",
-    type=duration,
-    metavar="DURATION",
-    help="Simulate up to this virtual time: 1h30m, 90s or 5400. Otherwise until nothing can change.",
-)
-@click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    default=DEFAULT_TOP,
-    show_default=True,
-    metavar="N",
-    help="How many of the best nodes to show with their scores.",
-)
-@click.option(
-    "--budget",
-    "budget_s",
-    type=duration,
-    default="2s",
-    show_default=True,
-    metavar="DURATION",
-    help="How long to look for changes that would make a pending pod fit; 0 does not look.",
-)
-@click.option(
-    "-o",
-    "--output",
-    "form",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="json has every node with every plugin.",
-)
+@until_option
+@number_option("--top", default=3, help="How many of the best nodes to show with their scores.")
+@budget_option("2s", to="make a pending pod fit")
+@output_option("table", "json", help="json has every node with every plugin.")
 def explain(
     pod: str,
     cluster: ClusterInput,
@@ -106,42 +74,36 @@ def explain(
     options = SimOptions(config=read_config(config_path), seed=seed)
     with naming(config_path):
         inquiry = inquire(manifests.objects, options, watched=key, until_s=until_s, as_read=as_is)
-    try:
+    with inquiry:
         explanation = inquiry.explain(key)
         if node_name is not None:
             explanation.node_view(node_name)
         changes = None
         if not explanation.fits and node_name is None and budget_s > 0:
-            changes = _changes(inquiry, key, budget_s)
-    finally:
-        inquiry.world.close()
-    _write(explanation, changes, node_name=node_name, top=top, form=form)
-    sys.exit(0 if explanation.fits else NO)
+            changes = find_counterfactuals(inquiry.world, key, budget_s=budget_s)
+    output.answer(
+        form,
+        yes=explanation.fits,
+        data=lambda: _data(explanation, changes, node_name),
+        table=lambda: _write_table(explanation, changes, node_name=node_name, top=top),
+    )
 
 
-def _changes(inquiry: Inquiry, key: str, budget_s: float) -> Counterfactuals | None:
-    pod = inquiry.world.pod(key)
-    if pod is None:
-        return None
-    return find_counterfactuals(inquiry.world, pod, budget_s=budget_s)
+def _data(
+    explanation: Explanation, changes: Counterfactuals | None, node_name: str | None
+) -> dict[str, Any]:
+    data = explanation.to_data()
+    if node_name is not None:
+        data["nodes"] = [explanation.node_view(node_name).to_data()]
+    if changes is not None:
+        data["wouldFitIf"] = changes.to_data()
+    return data
 
 
-def _write(
-    explanation: Explanation,
-    changes: Counterfactuals | None,
-    *,
-    node_name: str | None,
-    top: int,
-    form: str,
+def _write_table(
+    explanation: Explanation, changes: Counterfactuals | None, *, node_name: str | None, top: int
 ) -> None:
-    if form == "json":
-        data = explanation.to_data()
-        if node_name is not None:
-            data["nodes"] = [explanation.node_view(node_name).to_data()]
-        if changes is not None:
-            data["wouldFitIf"] = changes.to_data()
-        output.write_json(data)
-    elif node_name is not None:
+    if node_name is not None:
         write_node(explanation, node_name)
     else:
         write_explanation(explanation, changes, top=top)

@@ -1,28 +1,32 @@
-"""What commands are given: files of a cluster, a configuration, a length of time."""
+"""Reading what commands are given: a cluster from files and from a real one, a configuration."""
 
 from __future__ import annotations
 
+import importlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import wraps
 from pathlib import Path
-from typing import Any
 
 import click
 
-from mooring.cli.cluster_options import read_live, read_only_options
+from mooring.cli.main import print_warnings
 from mooring.cli.progress import Progress
-from mooring.config import KubeSchedulerConfiguration, load_config, parse_duration
-from mooring.errors import ConfigError, InputError
+from mooring.config import KubeSchedulerConfiguration, load_config
+from mooring.errors import ConfigError, InputError, MooringError
 from mooring.objects.manifests import Manifests, read_manifests
 from mooring.objects.meta import KubeObject
 from mooring.runtime.plugin_folder import find_plugins_beside
 
 STDIN = "-"
 
-Command = Callable[..., Any]
+#: Extra of the package → what commands that need it import.
+_NEEDED_BY = {"live": ("aiohttp", "kubernetes_asyncio", "prometheus_client"), "web": ("aiohttp",)}
+
+
+class NotInstalled(MooringError):
+    """A command needs packages that are an extra."""
 
 
 @dataclass(slots=True)
@@ -46,66 +50,30 @@ class ClusterInput:
         return self._live
 
 
-def cluster_input(command: Command) -> Command:
-    """`PATH…`, `-f PATH`, `--kubeconfig` and `--context`, for every command that reads a cluster.
-
-    The command gets all of them as one ClusterInput, `cluster`.
-    """
-
-    @wraps(command)
-    def with_cluster(
-        *arguments: Any,
-        paths: tuple[str, ...],
-        filenames: tuple[str, ...],
-        kubeconfig: str | None,
-        context: str | None,
-        **others: Any,
-    ) -> Any:
-        cluster = ClusterInput((*paths, *filenames), kubeconfig, context)
-        return command(*arguments, cluster=cluster, **others)
-
-    return _cluster_paths(read_only_options(with_cluster))
-
-
-def _cluster_paths(command: Command) -> Command:
-    command = click.option(
-        "-f",
-        "--filename",
-        "filenames",
-        multiple=True,
-        metavar="PATH",
-        help="A file or folder to read, as kubectl takes it; may be repeated. - is standard input.",
-    )(command)
-    return click.argument("paths", nargs=-1, metavar="PATH…")(command)
-
-
-def config_option(command: Command) -> Command:
-    return click.option(
-        "--config",
-        "config_path",
-        metavar="FILE",
-        help="A KubeSchedulerConfiguration; without it, the default one. Plugins that it names as"
-        " module:Class may lie beside it.",
-    )(command)
-
-
-seed_option = click.option(
-    "--seed", type=int, help="Spread ties between equally good nodes by this number."
-)
-
-
-def duration(text: str) -> float:
-    """The seconds in a length of time as Go writes it, or in a bare number of them."""
-    digits = text.replace(".", "", 1)
+def check_installed(extra: str) -> None:
+    """Raises NotInstalled."""
     try:
-        if digits.isascii() and digits.isdigit():
-            return float(text)
-        seconds = parse_duration(text).seconds
-    except ValueError:
-        seconds = -1.0
-    if seconds < 0:
-        raise click.BadParameter(f"{text!r} is not a length of time; write 1h30m, 90s or 5400")
-    return seconds
+        for module in _NEEDED_BY[extra]:
+            importlib.import_module(module)
+    except ImportError as error:
+        raise NotInstalled(
+            f"this command needs packages that are not installed ({error.name}); install them with"
+            f" pip install 'mooring[{extra}]'"
+        ) from error
+
+
+def read_live(kubeconfig: str | None, context: str | None) -> list[KubeObject]:
+    """What `mooring snapshot` would write down. Raises NotInstalled, CredentialsError and ApiError."""
+    check_installed("live")
+    import asyncio
+
+    from mooring.live.session import connector
+    from mooring.live.snapshot import read_from
+
+    connect = connector(Path(kubeconfig) if kubeconfig else None, context)
+    objects, left_out = asyncio.run(read_from(connect))
+    print_warnings(left_out)
+    return objects
 
 
 def read_cluster(cluster: ClusterInput, *more: str) -> Manifests:
@@ -129,9 +97,8 @@ def read_cluster(cluster: ClusterInput, *more: str) -> Manifests:
         kept = [obj for obj in live if (type(obj), obj.key) not in written]
         manifests = replace(manifests, objects=[*kept, *manifests.objects])
     if not manifests.objects:
-        click.echo("warning: there is no object to be found in what was named", err=True)
-    for warning in manifests.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        print_warnings(["there is no object to be found in what was named"])
+    print_warnings(manifests.warnings)
     if manifests.skipped:
         kinds = ", ".join(f"{n:,} {kind}" for kind, n in sorted(manifests.skipped.items()))
         click.echo(f"skipped, as mooring does not read these kinds: {kinds}", err=True)

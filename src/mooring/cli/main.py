@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn, cast
 
 import click
@@ -143,6 +143,11 @@ def main() -> NoReturn:
         )
         sys.exit(CANNOT_ANSWER)
     sys.exit(0)
+
+
+def print_warnings(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(f"warning: {line}", err=True)
 
 
 def print_problems(lines: Sequence[str]) -> None:

@@ -14,12 +14,16 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 
 import msgspec
+
+from mooring.cli.main import NO
+from mooring.errors import InputError
 
 #: Between two columns.
 _GAP = "  "
@@ -145,6 +149,27 @@ def to_yaml(data: Any) -> str:
     return text
 
 
+def answer(
+    form: str,
+    *,
+    yes: bool,
+    data: Callable[[], Any],
+    table: Callable[[], None],
+    **others: Callable[[], None],
+) -> NoReturn:
+    """Write the answer to a question in the form that was asked for; 0 is the exit code of a yes."""
+    match form:
+        case "json":
+            write_json(data())
+        case "yaml":
+            write_yaml(data())
+        case "table":
+            table()
+        case _:
+            others[form]()
+    sys.exit(0 if yes else NO)
+
+
 def write_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -161,6 +186,14 @@ def write(text: str) -> None:
     except BrokenPipeError:
         # What is still in the buffer must go somewhere when Python flushes it at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Raises InputError."""
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise InputError([f"{path}: cannot be written: {error.strerror or error}"]) from error
 
 
 def counted(number: int, one: str) -> str:

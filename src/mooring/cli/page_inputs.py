@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from mooring.cli.cluster_options import NotInstalled
-from mooring.cli.inputs import (
-    ClusterInput,
-    cluster_input,
-    config_option,
-    duration,
-    naming,
-    read_cluster,
-    read_config,
-)
+from mooring.cli.inputs import ClusterInput, naming, read_cluster, read_config
+from mooring.cli.options import Command, cluster_input, config_option, seed_option, until_option
 from mooring.sim.simulation import SimOptions, Simulation
 from mooring.sim.traces.reading import read_trace
 
@@ -26,43 +17,16 @@ if TYPE_CHECKING:
     from mooring.web.origin import Origin
     from mooring.web.premise import Premise
 
-Command = Callable[..., Any]
-
-_MISSING = (
-    "this command needs packages that are not installed ({}); install them with"
-    " pip install 'mooring[web]'"
-)
-
-
-def check_installed() -> None:
-    """Raises NotInstalled."""
-    try:
-        import aiohttp  # noqa: F401
-    except ImportError as error:
-        raise NotInstalled(_MISSING.format(error.name)) from error
-
 
 def page_input(command: Command) -> Command:
     """What `read_page_input` takes: files, `--kubeconfig` or `--trace`, and how to run it."""
-    command = click.option(
-        "--until",
-        "until_s",
-        type=duration,
-        metavar="DURATION",
-        help="Simulate up to this virtual time: 1h30m, 90s or 5400. Otherwise until nothing can"
-        " change.",
-    )(command)
-    command = click.option(
-        "--seed", type=int, help="Spread ties between equally good nodes by this number."
-    )(command)
     command = click.option(
         "--trace",
         type=click.Path(path_type=Path),
         metavar="TRACE",
         help="Play this trace instead of reading a cluster, as `mooring replay` does.",
-    )(command)
-    decorated: Command = cluster_input(config_option(command))
-    return decorated
+    )(seed_option(until_option(command)))
+    return cluster_input(config_option(command))
 
 
 def read_page_input(

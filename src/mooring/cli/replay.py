@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,13 +9,19 @@ import click
 import msgspec
 
 from mooring.cli import output
-from mooring.cli.inputs import config_option, duration, naming, read_config, seed_option
-from mooring.cli.main import NO
+from mooring.cli.inputs import naming, read_config
+from mooring.cli.main import print_warnings
+from mooring.cli.options import (
+    config_option,
+    file_option,
+    output_option,
+    seed_option,
+    until_option,
+)
 from mooring.cli.output import Column, Page, counted
 from mooring.cli.plots import Line, Panel, plot
 from mooring.cli.progress import Progress
 from mooring.cli.simulation_tables import when
-from mooring.errors import InputError
 from mooring.explain.over_time import ReplayReport, Sample
 from mooring.explain.over_time import replay as replay_trace
 from mooring.garbage import seldom_collecting
@@ -42,13 +47,7 @@ _MOST_PENDING = 10
 )
 @config_option
 @seed_option
-@click.option(
-    "--until",
-    "until_s",
-    type=duration,
-    metavar="DURATION",
-    help="Stop at this virtual time: 72h, 90s or 5400. Otherwise when the trace ends.",
-)
+@until_option
 @click.option("--endless", is_flag=True, help="Pods never end, so the cluster fills up.")
 @click.option(
     "--gpu-sharing",
@@ -71,29 +70,13 @@ _MOST_PENDING = 10
     show_default=True,
     help="At how many moments to measure.",
 )
-@click.option(
-    "--plot",
-    "plot_path",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Draw the measures over time as SVG.",
-)
-@click.option(
+@file_option("--plot", "plot_path", help="Draw the measures over time as SVG.")
+@file_option(
     "--manifests",
     "manifests_path",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
     help="Write the trace's nodes and pods as Kubernetes JSON for other commands, and play nothing.",
 )
-@click.option(
-    "-o",
-    "--output",
-    "form",
-    type=click.Choice(["table", "json", "csv"]),
-    default="table",
-    show_default=True,
-    help="csv has one line a moment.",
-)
+@output_option("table", "json", "csv", help="csv has one line a moment.")
 def replay(
     path: Path,
     nodes_path: Path | None,
@@ -124,9 +107,9 @@ def replay(
     options = TraceOptions(Sharing(gpu_sharing), dict(_priority(text) for text in priorities))
     trace = read_trace(path, nodes_path=nodes_path, options=options)
     if not trace.nodes:
-        click.echo("warning: the trace has no nodes, so no pod can be placed", err=True)
+        print_warnings(["the trace has no nodes, so no pod can be placed"])
     if manifests_path is not None:
-        _write_file(manifests_path, _manifests(trace))
+        output.write_file(manifests_path, _manifests(trace))
         what = f"{counted(len(trace.nodes), 'node')} and {counted(len(trace.pods), 'pod')}"
         click.echo(f"wrote {what} to {manifests_path}", err=True)
         return
@@ -134,15 +117,14 @@ def replay(
     with naming(config_path):
         report = _played(trace, sim_options, samples=samples, endless=endless, until_s=until_s)
     if plot_path is not None:
-        _write_file(plot_path, _plot(report).encode())
-    match form:
-        case "json":
-            output.write_json(report.to_data())
-        case "csv":
-            output.write_csv(*_csv(report))
-        case _:
-            _write_tables(report)
-    sys.exit(0 if report.placed == report.arrived else NO)
+        output.write_file(plot_path, _plot(report).encode())
+    output.answer(
+        form,
+        yes=report.placed == report.arrived,
+        data=report.to_data,
+        csv=lambda: output.write_csv(*_csv(report)),
+        table=lambda: _write_tables(report),
+    )
 
 
 def _played(
@@ -162,8 +144,7 @@ def _played(
             pods_end=not endless,
             until_s=until_s,
         )
-    for error in report.errors:
-        click.echo(f"warning: {error}", err=True)
+    print_warnings(report.errors)
     return report
 
 
@@ -181,13 +162,6 @@ def _manifests(trace: Trace) -> bytes:
     items = trace.objects()
     document = {"apiVersion": "v1", "kind": "List", "items": items}
     return msgspec.json.encode(document, enc_hook=encode_hook) + b"\n"
-
-
-def _write_file(path: Path, content: bytes) -> None:
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        raise InputError([f"{path}: cannot be written: {error.strerror or error}"]) from error
 
 
 # The forms

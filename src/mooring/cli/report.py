@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from mooring.cli import output
-from mooring.cli.inputs import ClusterInput, duration
+from mooring.cli.inputs import ClusterInput
+from mooring.cli.options import budget_option
 from mooring.cli.page_inputs import page_input, read_page_input
 from mooring.cli.progress import Progress
-from mooring.errors import InputError
 
 STDOUT = "-"
 
@@ -26,16 +26,7 @@ STDOUT = "-"
     metavar="FILE",
     help="Where to write, as report.html. - is standard output.",
 )
-@click.option(
-    "--budget",
-    "budget_s",
-    type=duration,
-    default="30s",
-    show_default=True,
-    metavar="DURATION",
-    help="How long to look for changes that would make pending pods fit, all together; 0 does not"
-    " look.",
-)
+@budget_option("30s", to="make pending pods fit, all together")
 def report(
     cluster: ClusterInput,
     config_path: str | None,
@@ -78,9 +69,6 @@ def _write(target: str, text: str) -> None:
     if target == STDOUT:
         output.write(text)
         return
-    try:
-        Path(target).write_text(text, "utf-8")
-    except OSError as error:
-        raise InputError([f"{target}: cannot be written: {error.strerror or error}"]) from error
+    output.write_file(Path(target), text.encode())
     size = len(text) / 1e6
     click.echo(f"wrote {target} ({size:.1f} MB)", err=True)

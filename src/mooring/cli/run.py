@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 from msgspec.structs import replace
 
-from mooring.cli.cluster_options import check_installed, kubeconfig_options, log_options
-from mooring.cli.inputs import config_option, duration
+from mooring.cli.inputs import check_installed
+from mooring.cli.options import (
+    config_option,
+    duration_option,
+    kubeconfig_options,
+    log_options,
+    seed_option,
+)
 from mooring.config import (
     DEFAULT_GATES,
     Duration,
@@ -27,17 +32,32 @@ from mooring.errors import ConfigError
 @config_option
 @click.option(
     "--leader-elect/--no-leader-elect",
+    "leader_election__leader_elect",
     default=None,
     help="Whether to schedule only while holding the lease; by default as the configuration says,"
     " which is to do so.",
 )
-@click.option("--leader-elect-lease-duration", type=duration, metavar="DURATION")
-@click.option("--leader-elect-renew-deadline", type=duration, metavar="DURATION")
-@click.option("--leader-elect-retry-period", type=duration, metavar="DURATION")
-@click.option("--leader-elect-resource-name", metavar="NAME")
-@click.option("--leader-elect-resource-namespace", metavar="NAME")
-@click.option("--kube-api-qps", type=float, metavar="N", help="Requests a second, at most.")
-@click.option("--kube-api-burst", type=int, metavar="N", help="Requests at once, at most.")
+@duration_option("--leader-elect-lease-duration", "leader_election__lease_duration")
+@duration_option("--leader-elect-renew-deadline", "leader_election__renew_deadline")
+@duration_option("--leader-elect-retry-period", "leader_election__retry_period")
+@click.option("--leader-elect-resource-name", "leader_election__resource_name", metavar="NAME")
+@click.option(
+    "--leader-elect-resource-namespace", "leader_election__resource_namespace", metavar="NAME"
+)
+@click.option(
+    "--kube-api-qps",
+    "client_connection__qps",
+    type=float,
+    metavar="N",
+    help="Requests a second, at most.",
+)
+@click.option(
+    "--kube-api-burst",
+    "client_connection__burst",
+    type=int,
+    metavar="N",
+    help="Requests at once, at most.",
+)
 @click.option(
     "--bind-address",
     default="127.0.0.1",
@@ -62,15 +82,10 @@ from mooring.errors import ConfigError
     help="Show metrics and configuration only to whoever the API server says may get those paths."
     " Needs --tls-cert-file, as tokens are sent.",
 )
-@click.option(
-    "--drain-timeout",
-    type=duration,
-    default="20s",
-    show_default=True,
-    metavar="DURATION",
-    help="How long bindings may take to end on SIGTERM.",
+@duration_option(
+    "--drain-timeout", default="20s", help="How long bindings may take to end on SIGTERM."
 )
-@click.option("--seed", type=int, help="Break ties between equally good nodes by this number.")
+@seed_option
 @log_options
 def run(
     kubeconfig: str | None,
@@ -100,7 +115,7 @@ def run(
       mooring run --kubeconfig ~/.kube/config
       mooring run --config scheduler.yaml --no-leader-elect -v 4
     """
-    check_installed()
+    check_installed("live")
     if authorize and not tls_cert_file:
         raise click.UsageError(
             "--authorize needs --tls-cert-file: tokens must not be sent in clear"
@@ -116,7 +131,7 @@ def run(
 
     logs.set_up(logging_format, verbosity)
     path = None if config_path is None else Path(config_path)
-    source = ConfigSource(path, _override(flags))
+    source = ConfigSource(path, override(flags))
     config = source.load()
     named = kubeconfig or config.client_connection.kubeconfig
     options = RunOptions(
@@ -130,44 +145,26 @@ def run(
     sys.exit(asyncio.run(run_live(options, config, connect)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Flag:
-    """A flag and the field of the configuration that it stands for."""
-
-    name: str
-    part: str
-    field: str
-    is_duration: bool = False
-
-
-_FLAGS = (
-    _Flag("leader_elect", "leader_election", "leader_elect"),
-    _Flag("leader_elect_lease_duration", "leader_election", "lease_duration", True),
-    _Flag("leader_elect_renew_deadline", "leader_election", "renew_deadline", True),
-    _Flag("leader_elect_retry_period", "leader_election", "retry_period", True),
-    _Flag("leader_elect_resource_name", "leader_election", "resource_name"),
-    _Flag("leader_elect_resource_namespace", "leader_election", "resource_namespace"),
-    _Flag("kube_api_qps", "client_connection", "qps"),
-    _Flag("kube_api_burst", "client_connection", "burst"),
-)
-
-
-def _override(
-    given: dict[str, Any],
+def override(
+    flags: dict[str, Any],
 ) -> Callable[[KubeSchedulerConfiguration], KubeSchedulerConfiguration]:
-    """Flags that were given win over the file. Raises ConfigError if that makes no sense."""
+    """Flags that were given win over the file. Raises ConfigError if that makes no sense.
 
-    def override(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
-        for flag in _FLAGS:
-            value = given.get(flag.name)
-            if value is not None:
-                if flag.is_duration:
-                    value = Duration(int(value * 1_000_000_000))
-                part = replace(getattr(config, flag.part), **{flag.field: value})
-                config = replace(config, **{flag.part: part})
-        problems = list(config_problems(config, DEFAULT_GATES))
+    A flag has the name of the field that it stands for: `part__field`.
+    """
+
+    def overridden(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
+        for flag, value in flags.items():
+            if value is None:
+                continue
+            part_name, _, field = flag.partition("__")
+            part = getattr(config, part_name)
+            if isinstance(getattr(part, field), Duration):
+                value = Duration(int(value * 1_000_000_000))
+            config = replace(config, **{part_name: replace(part, **{field: value})})
+        problems = config_problems(config, DEFAULT_GATES)
         if problems:
             raise ConfigError(problems)
         return config
 
-    return override
+    return overridden

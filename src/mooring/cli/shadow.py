@@ -10,9 +10,16 @@ import click
 import msgspec
 
 from mooring.cli import output
-from mooring.cli.cluster_options import check_installed, kubeconfig_options, log_options
-from mooring.cli.inputs import config_option, duration
+from mooring.cli.inputs import check_installed
 from mooring.cli.main import NO
+from mooring.cli.options import (
+    config_option,
+    duration_option,
+    kubeconfig_options,
+    log_options,
+    number_option,
+    output_option,
+)
 
 if TYPE_CHECKING:
     from mooring.live.shadow import Comparison
@@ -22,24 +29,10 @@ if TYPE_CHECKING:
 @click.command()
 @kubeconfig_options
 @config_option
-@click.option(
-    "--for",
-    "for_s",
-    type=duration,
-    metavar="DURATION",
-    help="Stop after this long; otherwise when interrupted.",
-)
-@click.option("--pods", type=click.IntRange(min=1), metavar="N", help="Stop after so many pods.")
+@duration_option("--for", "for_s", help="Stop after this long; otherwise when interrupted.")
+@number_option("--pods", help="Stop after so many pods.")
 @click.option("--all", "show_all", is_flag=True, help="Also show the pods where both agree.")
-@click.option(
-    "-o",
-    "--output",
-    "form",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="json has one line a pod, and one with the sums at the end.",
-)
+@output_option("table", "json", help="json has one line a pod, and one with the sums at the end.")
 @log_options
 def shadow(
     kubeconfig: str | None,
@@ -65,7 +58,7 @@ def shadow(
       mooring shadow --kubeconfig ~/.kube/config --for 10m
       mooring shadow --config scheduler.yaml -o json | jq 'select(.agrees == false)'
     """
-    check_installed()
+    check_installed("live")
     import asyncio
 
     from mooring.live import logs

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import click
 
 from mooring.cli import output
-from mooring.cli.inputs import (
-    ClusterInput,
+from mooring.cli.inputs import ClusterInput, naming, read_cluster, read_config
+from mooring.cli.main import print_warnings
+from mooring.cli.options import (
     cluster_input,
     config_option,
-    duration,
-    naming,
-    read_cluster,
-    read_config,
+    output_option,
+    rows_option,
     seed_option,
+    timeline_option,
+    until_option,
 )
-from mooring.cli.main import NO
 from mooring.cli.progress import Progress
-from mooring.cli.simulation_tables import rows_option, write_tables
+from mooring.cli.simulation_tables import write_tables
 from mooring.garbage import seldom_collecting
 from mooring.objects.manifests import Manifests
+from mooring.objects.pod import Pod
 from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.report import SimulationReport, simulate_objects
 from mooring.sim.simulation import SimOptions
@@ -33,21 +34,13 @@ from mooring.sim.simulation import SimOptions
 @cluster_input
 @config_option
 @seed_option
-@click.option(
-    "--until",
-    "until_s",
-    type=duration,
-    metavar="DURATION",
-    help="Stop at this virtual time: 1h30m, 90s or 5400. Otherwise when nothing can change.",
-)
-@click.option("--timeline", is_flag=True, help="Show everything that happens, in virtual time.")
-@click.option(
-    "-o",
-    "--output",
-    "form",
-    type=click.Choice(["table", "json", "yaml", "csv"]),
-    default="table",
-    show_default=True,
+@until_option
+@timeline_option
+@output_option(
+    "table",
+    "json",
+    "yaml",
+    "csv",
     help="csv has one line a pod, or one line an event with --timeline.",
 )
 @rows_option
@@ -80,40 +73,48 @@ def simulate(
     options = SimOptions(config=read_config(config_path), seed=seed, timeline=timeline)
     with naming(config_path):
         report = run(manifests, options, until_s)
-    match form:
-        case "json":
-            output.write_json(report.to_data())
-        case "yaml":
-            output.write_yaml(report.to_data())
-        case "csv" if report.timeline is not None:
-            output.write_csv(*_timeline_csv(report))
-        case "csv":
-            output.write_csv(_POD_COLUMNS, _pod_rows(report))
-        case _:
-            write_tables(report, rows=rows)
-    sys.exit(0 if report.all_placed else NO)
+    output.answer(
+        form,
+        yes=report.all_placed,
+        data=report.to_data,
+        csv=lambda: _write_csv(report),
+        table=lambda: write_tables(report, rows=rows),
+    )
 
 
 def run(manifests: Manifests, options: SimOptions, until_s: float | None) -> SimulationReport:
     """Simulate, showing progress if it takes long; what went wrong on the side is told."""
-    waiting = sum(1 for pod in manifests.pods if not pod.node_name and not pod.finished)
-    tried = 0
-
-    with Progress("placing pods", total=waiting) as progress, seldom_collecting():
-
-        def count(decision: Decision) -> None:
-            nonlocal tried
-            tried += 1
-            progress.update(min(tried, waiting))
-
-        options = replace(options, on_decision=count)
-        report = simulate_objects(manifests.objects, options, until_s=until_s)
-    for error in report.errors:
-        click.echo(f"warning: {error}", err=True)
+    with placing_pods(manifests.pods, options) as watched:
+        report = simulate_objects(manifests.objects, watched, until_s=until_s)
+    print_warnings(report.errors)
     return report
 
 
+@contextmanager
+def placing_pods(pods: Iterable[Pod], options: SimOptions) -> Iterator[SimOptions]:
+    """The options of a simulation of these pods, which show its progress."""
+    waiting = sum(1 for pod in pods if not pod.node_name and not pod.finished)
+    tried = 0
+
+    def count(decision: Decision) -> None:
+        nonlocal tried
+        tried += 1
+        progress.update(min(tried, waiting))
+
+    with Progress("placing pods", total=waiting) as progress, seldom_collecting():
+        yield replace(options, on_decision=count)
+
+
+_TIMELINE_COLUMNS = ("at_seconds", "event", "pod", "node", "message")
 _POD_COLUMNS = ("pod", "state", "node", "at_seconds", "attempts", "message")
+
+
+def _write_csv(report: SimulationReport) -> None:
+    if report.timeline is None:
+        output.write_csv(_POD_COLUMNS, _pod_rows(report))
+        return
+    happened = ((h.at_s, h.what.value, h.pod, h.node, h.message) for h in report.timeline)
+    output.write_csv(_TIMELINE_COLUMNS, happened)
 
 
 def _pod_rows(report: SimulationReport) -> Iterator[tuple[object, ...]]:
@@ -128,11 +129,3 @@ def _pod_rows(report: SimulationReport) -> Iterator[tuple[object, ...]]:
             pending.attempts,
             pending.message,
         )
-
-
-def _timeline_csv(
-    report: SimulationReport,
-) -> tuple[tuple[str, ...], Iterator[tuple[object, ...]]]:
-    assert report.timeline is not None
-    columns = ("at_seconds", "event", "pod", "node", "message")
-    return columns, ((h.at_s, h.what.value, h.pod, h.node, h.message) for h in report.timeline)

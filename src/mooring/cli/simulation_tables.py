@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-import click
-
+from mooring.cli.options import DEFAULT_ROWS
 from mooring.cli.output import Cell, Column, Page, counted
 from mooring.config import Duration
 from mooring.sim.report import NodeUsage, Pending, SimulationReport, Usage
 from mooring.sim.story import Happening, What
-
-DEFAULT_ROWS = 40
-
-rows_option = click.option(
-    "--rows",
-    type=click.IntRange(min=0),
-    default=DEFAULT_ROWS,
-    show_default=True,
-    metavar="N",
-    help="The most rows of a table; 0 shows all.",
-)
 
 #: How many nodes something was said of: `3 Insufficient cpu`, `0/5 nodes`.
 _COUNT = re.compile(r"\b\d+(?=[ /])")
@@ -53,7 +41,7 @@ def write_tables(report: SimulationReport, *, rows: int = DEFAULT_ROWS) -> None:
 
 def add_tables(page: Page, report: SimulationReport, *, rows: int | None) -> None:
     if report.timeline is not None:
-        _timeline(page, report.timeline)
+        add_timeline(page, _timeline_rows(report.timeline))
     if report.placements:
         _placements(page, report, rows)
     if report.preemptions:
@@ -91,7 +79,7 @@ def when(at_s: float) -> str:
 # The tables, in their order
 
 
-def _timeline(page: Page, timeline: Sequence[Happening]) -> None:
+def add_timeline(page: Page, rows: Iterable[Sequence[str | Cell]]) -> None:
     page.heading("TIMELINE")
     page.table(
         (
@@ -101,7 +89,7 @@ def _timeline(page: Page, timeline: Sequence[Happening]) -> None:
             Column("NODE"),
             Column("DETAILS", wraps=True),
         ),
-        _timeline_rows(timeline),
+        rows,
     )
 
 

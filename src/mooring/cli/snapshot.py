@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from mooring.cli import output
-from mooring.cli.cluster_options import check_installed, kubeconfig_options
-from mooring.errors import InputError
+from mooring.cli.inputs import read_live
+from mooring.cli.options import kubeconfig_options
 
 
 @click.command()
@@ -44,16 +44,9 @@ def snapshot(kubeconfig: str | None, context: str | None, target: str, form: str
       mooring snapshot --kubeconfig ~/.kube/config -o cluster.yaml
       mooring simulate -f cluster.yaml -f new-workload.yaml
     """
-    check_installed()
-    import asyncio
+    objects = read_live(kubeconfig, context)
+    from mooring.live.snapshot import counts, to_data
 
-    from mooring.live.session import connector
-    from mooring.live.snapshot import counts, read_from, to_data
-
-    connect = connector(Path(kubeconfig) if kubeconfig else None, context)
-    objects, left_out = asyncio.run(read_from(connect))
-    for line in left_out:
-        click.echo(f"warning: {line}", err=True)
     _write(target, form or _form_of(target), to_data(objects))
     if target != "-":
         found = ", ".join(f"{n:,} {kind}" for kind, n in sorted(counts(objects).items()))
@@ -70,7 +63,4 @@ def _write(target: str, form: str, data: object) -> None:
         (output.write_json if form == "json" else output.write_yaml)(data)
         return
     text = msgspec.json.encode(data) if form == "json" else output.to_yaml(data).encode()
-    try:
-        Path(target).write_bytes(text)
-    except OSError as error:
-        raise InputError([f"{target}: cannot be written: {error.strerror or error}"]) from error
+    output.write_file(Path(target), text)

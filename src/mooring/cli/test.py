@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
@@ -10,12 +9,16 @@ from xml.etree import ElementTree
 import click
 
 from mooring.cli import output
-from mooring.cli.cluster_options import read_only_options
 from mooring.cli.inputs import ClusterInput, read_cluster
-from mooring.cli.main import NO
-from mooring.cli.output import Cell, Column, Page, counted
+from mooring.cli.options import (
+    file_option,
+    output_option,
+    read_only_options,
+    timeline_option,
+)
+from mooring.cli.output import Cell, Page, counted
 from mooring.cli.progress import Progress
-from mooring.cli.simulation_tables import when
+from mooring.cli.simulation_tables import add_timeline, when
 from mooring.errors import InputError
 from mooring.objects.meta import KubeObject
 from mooring.sim.scenarios.run import Outcome, play
@@ -32,22 +35,9 @@ from mooring.sim.scenarios.scenario import SUFFIX, Scenario, read_scenarios
     help="A file or folder with a cluster that every scenario begins with; may be repeated.",
 )
 @read_only_options
-@click.option("--timeline", is_flag=True, help="Show everything that happens, in virtual time.")
-@click.option(
-    "--junit",
-    "junit_path",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Write the results as JUnit XML too.",
-)
-@click.option(
-    "-o",
-    "--output",
-    "form",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-)
+@timeline_option
+@file_option("--junit", "junit_path", help="Write the results as JUnit XML too.")
+@output_option("table", "json")
 def test(
     paths: tuple[str, ...],
     clusters: tuple[str, ...],
@@ -77,16 +67,16 @@ def test(
     outcomes = _played(scenarios, base, timeline=timeline)
     if junit_path is not None:
         _write_junit(junit_path, outcomes)
-    if form == "json":
-        output.write_json(
-            {
-                "passed": all(outcome.passed for outcome in outcomes),
-                "scenarios": [outcome.to_data() for outcome in outcomes],
-            }
-        )
-    else:
-        _write_page(outcomes)
-    sys.exit(0 if all(outcome.passed for outcome in outcomes) else NO)
+    passed = all(outcome.passed for outcome in outcomes)
+    output.answer(
+        form,
+        yes=passed,
+        data=lambda: {
+            "passed": passed,
+            "scenarios": [outcome.to_data() for outcome in outcomes],
+        },
+        table=lambda: _write_page(outcomes),
+    )
 
 
 def _read_all(paths: Iterable[str]) -> list[Scenario]:
@@ -151,17 +141,7 @@ def _write_page(outcomes: Sequence[Outcome]) -> None:
 
 
 def _add_timeline(page: Page, outcome: Outcome) -> None:
-    page.heading("TIMELINE")
-    page.table(
-        (
-            Column("TIME", right=True),
-            Column("EVENT"),
-            Column("POD"),
-            Column("NODE"),
-            Column("DETAILS", wraps=True),
-        ),
-        _timeline_rows(outcome),
-    )
+    add_timeline(page, _timeline_rows(outcome))
     page.line()
 
 
@@ -191,7 +171,4 @@ def _write_junit(path: Path, outcomes: Sequence[Outcome]) -> None:
                 case, "failure", message=f"expected {first.expected}; found {first.found}"
             )
             failure.text = outcome.report()
-    try:
-        ElementTree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)
-    except OSError as error:
-        raise InputError([f"{path}: cannot be written: {error.strerror or error}"]) from error
+    output.write_file(path, ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True))

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mooring.cli.inputs import ClusterInput
+from mooring.cli.inputs import ClusterInput, check_installed
 from mooring.cli.main import CANNOT_ANSWER, print_problems
-from mooring.cli.page_inputs import check_installed, page_input, read_page_input
+from mooring.cli.options import file_option
+from mooring.cli.page_inputs import page_input, read_page_input
 from mooring.cli.progress import Progress
 from mooring.errors import InputError
 
@@ -47,10 +48,8 @@ _LOOPBACK = "127.0.0.1"
     help="Another address of this machine. Beyond this machine only with --token-file: the page is"
     " not encrypted, so put something in front of it that is.",
 )
-@click.option(
+@file_option(
     "--token-file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
     help="A file with the token to ask for (16 characters or more), instead of one made up.",
 )
 @click.option(
@@ -89,7 +88,7 @@ def ui(
       mooring ui --kubeconfig ~/.kube/config
       mooring ui --trace openb/
     """
-    check_installed()
+    check_installed("web")
     access = _access(listen, token_file, names)
     origin, folder = _put_down(
         *read_page_input(cluster, config_path=config_path, trace=trace, seed=seed, until_s=until_s)

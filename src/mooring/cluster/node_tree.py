@@ -5,9 +5,10 @@ from __future__ import annotations
 from itertools import chain, zip_longest
 
 from mooring.objects.node import Node
+from mooring.objects.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 
-_ZONE_LABELS = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
-_REGION_LABELS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
+_ZONE_LABELS = (BETA_ZONE, ZONE)
+_REGION_LABELS = (BETA_REGION, REGION)
 
 
 class NodeTree:

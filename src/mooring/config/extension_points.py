@@ -31,3 +31,20 @@ class ExtensionPoint(StrEnum):
     def plugin_type(self) -> str:
         """What messages call a plugin of this point: `PreFilterPlugin`."""
         return f"{self.value[0].upper()}{self.value[1:]}Plugin"
+
+
+#: The points that a pod meets, in that order.
+POD_POINTS = (
+    ExtensionPoint.PRE_ENQUEUE,
+    ExtensionPoint.QUEUE_SORT,
+    ExtensionPoint.PRE_FILTER,
+    ExtensionPoint.FILTER,
+    ExtensionPoint.POST_FILTER,
+    ExtensionPoint.PRE_SCORE,
+    ExtensionPoint.SCORE,
+    ExtensionPoint.RESERVE,
+    ExtensionPoint.PERMIT,
+    ExtensionPoint.PRE_BIND,
+    ExtensionPoint.BIND,
+    ExtensionPoint.POST_BIND,
+)

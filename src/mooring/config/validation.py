@@ -10,7 +10,7 @@ from mooring.config.args import ARGS_BY_PLUGIN, NodeResourcesFitArgs, PluginArgs
 from mooring.config.args_validation import args_problems
 from mooring.config.durations import seconds
 from mooring.config.extenders import ignored_resources
-from mooring.config.extension_points import ExtensionPoint
+from mooring.config.extension_points import POD_POINTS
 from mooring.config.field_errors import child, duplicate, invalid, required
 from mooring.config.gates import FeatureGates
 from mooring.config.label_names import label_key_problems
@@ -30,22 +30,6 @@ REMOVED_PLUGINS = frozenset(("AzureDiskLimits", "CinderLimits", "EBSLimits", "GC
 
 #: "v1" is what the reference calls the version they were removed in.
 _REMOVED = f'was invalid in version "v1" (KubeSchedulerConfiguration is version "{API_VERSION}")'
-
-#: The reference looks for removed plugins at these points alone.
-_CHECKED_FOR_REMOVED = (
-    ExtensionPoint.PRE_ENQUEUE,
-    ExtensionPoint.QUEUE_SORT,
-    ExtensionPoint.PRE_FILTER,
-    ExtensionPoint.FILTER,
-    ExtensionPoint.POST_FILTER,
-    ExtensionPoint.PRE_SCORE,
-    ExtensionPoint.SCORE,
-    ExtensionPoint.RESERVE,
-    ExtensionPoint.PERMIT,
-    ExtensionPoint.PRE_BIND,
-    ExtensionPoint.BIND,
-    ExtensionPoint.POST_BIND,
-)
 
 
 def config_problems(config: KubeSchedulerConfiguration, gates: FeatureGates) -> list[str]:
@@ -139,7 +123,8 @@ def _percentage(percentage: int, path: str) -> Iterator[str]:
 
 
 def _removed_plugins(plugins: Plugins, path: str) -> Iterator[str]:
-    for point in _CHECKED_FOR_REMOVED:
+    # The reference looks for removed plugins at these points alone.
+    for point in POD_POINTS:
         for i, plugin in enumerate(plugins.at(point).enabled):
             if plugin.name in REMOVED_PLUGINS:
                 yield invalid(f"{child(path, point)}.enabled[{i}]", plugin.name, _REMOVED)

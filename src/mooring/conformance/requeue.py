@@ -20,12 +20,12 @@ from mooring.config import default_config
 from mooring.conformance.requeue_api import ReplayApi, decode
 from mooring.errors import InvariantError
 from mooring.objects.pod import Pod
+from mooring.objects.well_known import POD_SCHEDULED
 from mooring.plugins.registry import default_registry
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.queue.scheduling_queue import FLUSH_UNSCHEDULABLE_EVERY_S
 from mooring.runtime.metrics import Metrics
 from mooring.scheduler.event_handlers import EventHandlers
-from mooring.scheduler.failure import POD_SCHEDULED
 from mooring.scheduler.scheduler import Scheduler, Surroundings
 from mooring.sim.clock import VirtualClock, VirtualLoop
 

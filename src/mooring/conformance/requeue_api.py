@@ -28,6 +28,7 @@ from mooring.objects.storage import (
     PersistentVolumeSpec,
     PersistentVolumeStatus,
 )
+from mooring.objects.well_known import POD_SCHEDULED
 from mooring.sim.api import Watcher
 
 #: When the first pod of a case starts, if it is bound; the next one a second later, and so on.
@@ -104,7 +105,7 @@ class ReplayApi:
             self._refusals[pod.key] -= 1
             raise ApiError(f"binding pod {pod.key} is refused")
         stored = self._same_pod(pod)
-        condition = PodCondition(type="PodScheduled", status="True")
+        condition = PodCondition(type=POD_SCHEDULED, status="True")
         self._update(
             stored.placed_on(node_name).with_status(
                 nominated_node_name="",

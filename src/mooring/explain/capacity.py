@@ -21,12 +21,11 @@ from mooring.objects.meta import KubeObject, encode_hook
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod, PodStatus
 from mooring.objects.requests import amounts
+from mooring.objects.well_known import HOSTNAME
 from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.api import RUN_SECONDS
 from mooring.sim.report import Pending, build_report
 from mooring.sim.simulation import SimOptions, Simulation
-
-HOSTNAME = "kubernetes.io/hostname"
 
 #: Whom these refuse, more pods on the nodes will not help: what they look at only ever gets less.
 _FINAL = frozenset(

@@ -27,9 +27,7 @@ from mooring.objects.quantity import ZERO, Quantity
 from mooring.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, amount_of, is_extended
 from mooring.objects.selectors import NodeSelectorTerm
 from mooring.objects.taints import Taint, Toleration
-
-HOSTNAME = "kubernetes.io/hostname"
-UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
+from mooring.objects.well_known import HOSTNAME, UNSCHEDULABLE_TAINT
 
 #: Taints with this prefix tell of a node's state; a node like it would not be born with them.
 _STATE_TAINTS = "node.kubernetes.io/"
@@ -366,7 +364,7 @@ class Uncordon(Change):
         return self.node
 
     def on_node(self, node: Node) -> Node:
-        taints = [taint for taint in node.spec.taints if taint.key != UNSCHEDULABLE_TAINT]
+        taints = [taint for taint in node.spec.taints if taint.key != UNSCHEDULABLE_TAINT.key]
         return replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
 
 
@@ -426,15 +424,9 @@ class AddNodes(Change):
         copies: list[KubeObject] = []
         for name in names:
             copies.append(_copy_of(template, name))
-            of_every_node = filter(belongs_to_node, pods.get(self.like, ()))
-            copies += [_pod_copy(pod, name) for pod in of_every_node]
+            of_template = pods.get(self.like, ())
+            copies += [_pod_copy(pod, name) for pod in of_template if pod.belongs_to_node]
         return copies
-
-
-def belongs_to_node(pod: Pod) -> bool:
-    """Whether every such node has one: it would be made again at once if it were evicted."""
-    controller = pod.metadata.controller
-    return controller is not None and controller.kind in ("DaemonSet", "Node")
 
 
 def apply_changes(

@@ -20,7 +20,6 @@ import numpy as np
 
 from mooring.cluster.node_info import NodeInfo
 from mooring.explain.changes import (
-    HOSTNAME,
     AddNodes,
     Change,
     DropHostPort,
@@ -35,9 +34,9 @@ from mooring.explain.changes import (
     SoftenSpread,
     Tolerate,
     Uncordon,
-    belongs_to_node,
     taint_text,
 )
+from mooring.explain.explanation import pod_of
 from mooring.explain.frames import Frame, make_frame
 from mooring.explain.matrix import UNASKED, Matrix
 from mooring.explain.world import World
@@ -54,6 +53,7 @@ from mooring.objects.selectors import (
     compile_requirement,
 )
 from mooring.objects.taints import tolerated
+from mooring.objects.well_known import HOSTNAME
 from mooring.plugins.default_preemption.budgets import BudgetBook
 from mooring.plugins.default_preemption.candidates import Candidate, DryRun
 from mooring.plugins.default_preemption.choice import best
@@ -176,26 +176,36 @@ class Deadline:
 
 def find_counterfactuals(
     world: World,
-    pod: Pod,
+    key: str,
     *,
     budget_s: float = DEFAULT_BUDGET_S,
     timer: Callable[[], float] = perf_counter,
 ) -> Counterfactuals:
-    """What would place a pod that has no node. The world is left as it was.
+    """What would place the pod `namespace/name` that has no node. The world is left as it was.
 
-    Raises PluginFailure, ExtenderError and NoNodesError if the pod cannot be evaluated as it is.
+    Raises CannotAnswer if there is no such pod; PluginFailure, ExtenderError and NoNodesError if it cannot
+    be evaluated as it is.
     """
+    pod = pod_of(world, key)
+    note = _why_nothing(world, pod)
+    if note:
+        return Counterfactuals(key, (), complete=True, note=note)
+    return _Search(world, pod, Deadline(budget_s, timer)).run()
+
+
+def _why_nothing(world: World, pod: Pod) -> str:
+    """Why no change is looked for; "" if the pod waits for one."""
+    if world.pod(pod.key) is None:
+        return "it has come and gone"
     if world.framework(pod) is None:
-        note = (
+        return (
             f"no profile has the scheduler name {pod.scheduler_name!r}; change it, or add a profile"
         )
-        return Counterfactuals(pod.key, (), complete=True, note=note)
     if pod.node_name:
-        note = f"it is on node {pod.node_name} already"
-        return Counterfactuals(pod.key, (), complete=True, note=note)
-    if world.fits(pod):
-        return Counterfactuals(pod.key, (), complete=True, note="it fits as it is")
-    return _Search(world, pod, Deadline(budget_s, timer)).run()
+        return f"it is on node {pod.node_name} already"
+    if world.cluster.is_assumed(pod):
+        return "it has a node and waits to be bound"
+    return "it fits as it is" if world.fits(pod) else ""
 
 
 class _Search:
@@ -436,7 +446,7 @@ class _AnyVictim(DryRun):
     """Preemption's trial with every pod as a possible victim, except those that would come back."""
 
     def potential_victims(self, node: NodeInfo) -> list[Pod]:
-        return [pod for pod in node.pods.values() if not belongs_to_node(pod)]
+        return [pod for pod in node.pods.values() if not pod.belongs_to_node]
 
 
 def labels_needed(pod: Pod, node: Node) -> LabelNode | None:

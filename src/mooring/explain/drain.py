@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from mooring.errors import InputError
 from mooring.explain.capacity import Settled, unbound
-from mooring.explain.measures import ZONE
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.well_known import ZONE
 from mooring.sim.report import Pending, build_report
-from mooring.sim.scenarios.drain import is_tied_to_node
 from mooring.sim.simulation import Simulation
 
 _MOST_NAMES = 10
@@ -48,7 +47,7 @@ def without_nodes(settled: Settled, names: Iterable[str]) -> Survival:
     gone = 0
     for obj in settled.objects:
         if isinstance(obj, Pod) and obj.node_name in going:
-            if is_tied_to_node(obj) or obj.finished or obj.terminating:
+            if obj.belongs_to_node or obj.finished or obj.terminating:
                 gone += 1
             else:
                 displaced.append(obj)

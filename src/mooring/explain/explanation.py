@@ -112,17 +112,23 @@ class Explanation:
 
 @dataclass(slots=True)
 class Inquiry:
-    """A cluster to ask about, and what was seen on the way there. Close its world when done."""
+    """A cluster to ask about, and what was seen on the way there; the end of a `with` closes it."""
 
     world: World
     #: The decision that placed the pod that was watched for; None if it was not placed.
     seen: Look | None = None
     as_read: bool = False
 
+    def __enter__(self) -> Inquiry:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.world.close()
+
     def explain(self, key: str) -> Explanation:
         """Raises CannotAnswer, and whatever a plugin or an extender fails with."""
         world = self.world
-        pod = self._pod(key)
+        pod = pod_of(world, key)
         if world.framework(pod) is None:
             return _not_looked_at(pod, "ignored", no_profile(pod))
         stay = world.simulation.story.stays.get(pod.uid)
@@ -133,16 +139,6 @@ class Inquiry:
         if world.cluster.is_assumed(pod) and self.seen is not None:
             return _assumed(self.seen, world, pod)
         return _not_placed(world, pod, as_read=self.as_read)
-
-    def _pod(self, key: str) -> Pod:
-        found = self.world.pod(key)
-        stays = self.world.simulation.story.stays.values()
-        left = next((stay.pod for stay in stays if stay.pod.key == key), None)
-        if found is None and left is None:
-            raise CannotAnswer(f"pod {key} is no longer there at the end of the simulation")
-        pod = found if found is not None else left
-        assert pod is not None
-        return pod
 
 
 def inquire(
@@ -180,6 +176,15 @@ def inquire(
         simulation.close()
         raise
     return Inquiry(world, seen[0] if seen else None)
+
+
+def pod_of(world: World, key: str) -> Pod:
+    """The pod as it is, or as it was on its node. Raises CannotAnswer if it never had one and is gone."""
+    stays = world.simulation.story.stays.values()
+    pod = world.pod(key) or next((stay.pod for stay in stays if stay.pod.key == key), None)
+    if pod is None:
+        raise CannotAnswer(f"pod {key} is not there at the end of the simulation")
+    return pod
 
 
 def find_pod(objects: Sequence[KubeObject], name: str) -> str:

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from mooring.cluster.node_info import NodeInfo
 from mooring.objects.pod import Pod
 from mooring.objects.requests import CPU, MEMORY, PODS
+from mooring.objects.well_known import ZONE
 
-ZONE = "topology.kubernetes.io/zone"
 #: Rarer shapes are left out, so that a cluster of many kinds of pods does not take for ever.
 MOST_SHAPES = 100
 

@@ -8,9 +8,10 @@ figures.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
+from typing import TypeVar, cast
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
@@ -32,9 +33,7 @@ _MOST_ATTEMPTS = 15
 #: The points at which the reference counts how often each plugin was asked.
 _COUNTED_POINTS = ("PreFilter", "Filter", "PreScore", "Score")
 
-_PREFIX = "scheduler_"
-
-C = TypeVar("C", bound=Collector)
+_Kind = TypeVar("_Kind", bound=Collector)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,159 +43,182 @@ class CacheSizes:
     assumed_pods: int
 
 
+class _Evaluations(Collector):
+    """How often each plugin was asked, once for all nodes; the plugins' callers count by themselves."""
+
+    def __init__(self, name: str, text: str, *labels: str) -> None:
+        self._new_family = partial(CounterMetricFamily, name, text, labels=labels)
+        self._counts: dict[tuple[str, str], dict[str, int]] = {}
+
+    def of(self, plugin: str, profile: str) -> dict[str, int]:
+        return self._counts.setdefault((plugin, profile), {})
+
+    def collect(self) -> Iterator[Metric]:
+        family = self._new_family()
+        for (plugin, profile), counts in list(self._counts.items()):
+            for point in _COUNTED_POINTS:
+                if point in counts:
+                    family.add_metric((plugin, point, profile), counts[point])
+        yield family
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A metric in the table below, from which each scheduler makes a collector of its own."""
+
+    kind: Callable[..., Collector]
+    #: The name of the metric, with its labels in braces.
+    series: str
+    text: str
+    bounds: tuple[Sequence[float], ...]
+
+    def collector(self) -> Collector:
+        name, _, labels = self.series.rstrip("}").partition("{")
+        return self.kind(name, self.text, *self.bounds, *filter(None, labels.split(",")))
+
+
+def _row(kind: Callable[..., _Kind], series: str, text: str, *bounds: Sequence[float]) -> _Kind:
+    """For type checkers, the collector that takes the place of the row."""
+    return cast(_Kind, _Row(kind, series, text, bounds))
+
+
+def _counter(series: str, text: str) -> Counter:
+    return _row(Counter, series, text)
+
+
+def _gauge(series: str, text: str) -> Gauge:
+    return _row(Gauge, series, text)
+
+
+def _histogram(series: str, text: str, buckets: tuple[float, float, int]) -> Histogram:
+    """The buckets: the first bound, how many times larger each next one is, and how many they are."""
+    return _row(Histogram, series, text, exponential(*buckets))
+
+
 class LiveMetrics(Metrics, QueueMetrics, WriteMetrics):
     """What the framework, the queue and the driver report, kept for `/metrics`."""
 
+    _attempts = _counter(
+        "scheduler_schedule_attempts_total{result,profile}", "Number of attempts to schedule pods."
+    )
+    _attempt_s = _histogram(
+        "scheduler_scheduling_attempt_duration_seconds{result,profile}",
+        "Scheduling attempt latency in seconds (scheduling algorithm + binding).",
+        (0.001, 2, 15),
+    )
+    _event_handling_s = _histogram(
+        "scheduler_event_handling_duration_seconds{event}",
+        "Event handling latency in seconds.",
+        (0.0001, 2, 12),
+    )
+    _pending = _gauge("scheduler_pending_pods{queue}", "Number of pending pods.")
+    _inflight = _gauge(
+        "scheduler_inflight_events{event}", "Number of events kept for the pods in flight."
+    )
+    _tasks = _gauge("scheduler_goroutines{operation}", "Number of running tasks.")
+    _sli_s = _histogram(
+        "scheduler_pod_scheduling_sli_duration_seconds{attempts}",
+        "E2e latency for a pod being scheduled, from its first attempt.",
+        (0.01, 2, 20),
+    )
+    _pod_attempts = _histogram(
+        "scheduler_pod_scheduling_attempts",
+        "Number of attempts to successfully schedule a pod.",
+        (1, 2, 5),
+    )
+    _point_s = _histogram(
+        "scheduler_framework_extension_point_duration_seconds{extension_point,status,profile}",
+        "Latency for running all plugins of a specific extension point.",
+        (0.0001, 2, 12),
+    )
+    _plugin_s = _histogram(
+        "scheduler_plugin_execution_duration_seconds{plugin,extension_point,status}",
+        "Duration for running a plugin at a specific extension point.",
+        (0.00001, 1.5, 20),
+    )
+    _hint_s = _histogram(
+        "scheduler_queueing_hint_execution_duration_seconds{plugin,event,hint}",
+        "Latency for running a queueing hint function of a plugin.",
+        (0.00001, 1.5, 20),
+    )
+    _incoming = _counter(
+        "scheduler_queue_incoming_pods_total{queue,event}",
+        "Number of pods added to scheduling queues by event and queue type.",
+    )
+    _permit_s = _histogram(
+        "scheduler_permit_wait_duration_seconds{result}",
+        "Duration of waiting on permit.",
+        (0.001, 2, 15),
+    )
+    _cache = _gauge(
+        "scheduler_cache_size{type}", "Number of nodes, pods, and assumed pods in the cache."
+    )
+    _unschedulable = _gauge(
+        "scheduler_unschedulable_pods{plugin,profile}",
+        "Number of unschedulable pods broken down by plugin name.",
+    )
+    _algorithm_s = _histogram(
+        "scheduler_scheduling_algorithm_duration_seconds",
+        "Scheduling algorithm latency in seconds.",
+        (0.001, 2, 15),
+    )
+    _victims = _histogram(
+        "scheduler_preemption_victims", "Number of selected preemption victims.", (1, 2, 7)
+    )
+    _preemptions = _counter(
+        "scheduler_preemption_attempts_total", "Total preemption attempts in the cluster till now."
+    )
+    _evictions = _counter(
+        "scheduler_preemption_goroutines_execution_total{result}",
+        "Number of preemption tasks executed.",
+    )
+    _eviction_s = _histogram(
+        "scheduler_preemption_goroutines_duration_seconds{result}",
+        "Duration of the tasks that evict the victims of a preemption.",
+        (0.01, 2, 20),
+    )
+    _evaluations = _row(
+        _Evaluations,
+        "scheduler_plugin_evaluation_total{plugin,extension_point,profile}",
+        "Number of attempts to schedule pods by each plugin and the extension point.",
+    )
+    _leader = _gauge(
+        "leader_election_master_status{name}",
+        "Gauge of if the reporting system is master of the relevant lease.",
+    )
+    _writes_waiting = _gauge(
+        "mooring_writes_waiting{kind}", "Writes that wait to be sent, by kind."
+    )
+    _write_wait_s = _histogram(
+        "mooring_write_wait_seconds{kind}",
+        "How long writes waited before they were sent, by kind.",
+        (0.001, 2, 18),
+    )
+    _superseded = _counter(
+        "mooring_writes_superseded_total{kind}",
+        "Writes that were not sent, as a newer one, a bind or the end of the pod came first.",
+    )
+    _dropped = _counter(
+        "mooring_writes_dropped_total{kind}",
+        "Writes that were not made: too many waited, or the API server did not take them.",
+    )
+    _crashes = _counter(
+        "mooring_task_failures_total",
+        "Tasks and event handlers that ended by an unexpected exception.",
+    )
+    _reloads = _counter(
+        "mooring_config_reloads_total{result}", "Attempts to reload the configuration."
+    )
+
     def __init__(self, timer: Callable[[], float] = time.perf_counter) -> None:
         self.registry = CollectorRegistry()
+        for attribute, row in vars(LiveMetrics).items():
+            if isinstance(row, _Row):
+                collector = row.collector()
+                setattr(self, attribute, collector)
+                self.registry.register(collector)
         # Straight from the callable, as it is asked several times for each pod.
         self.timer = timer  # type: ignore[method-assign]
-        self._attempts = self._counter(
-            "schedule_attempts_total", "Number of attempts to schedule pods.", "result", "profile"
-        )
-        self._attempt_s = self._histogram(
-            "scheduling_attempt_duration_seconds",
-            "Scheduling attempt latency in seconds (scheduling algorithm + binding).",
-            exponential(0.001, 2, 15),
-            "result",
-            "profile",
-        )
-        self._event_handling_s = self._histogram(
-            "event_handling_duration_seconds",
-            "Event handling latency in seconds.",
-            exponential(0.0001, 2, 12),
-            "event",
-        )
-        self._pending = self._gauge("pending_pods", "Number of pending pods.", "queue")
-        self._inflight = self._gauge(
-            "inflight_events", "Number of events kept for the pods in flight.", "event"
-        )
-        self._tasks = self._gauge("goroutines", "Number of running tasks.", "operation")
-        self._sli_s = self._histogram(
-            "pod_scheduling_sli_duration_seconds",
-            "E2e latency for a pod being scheduled, from its first attempt.",
-            exponential(0.01, 2, 20),
-            "attempts",
-        )
-        self._pod_attempts = self._histogram(
-            "pod_scheduling_attempts",
-            "Number of attempts to successfully schedule a pod.",
-            exponential(1, 2, 5),
-        )
-        self._point_s = self._histogram(
-            "framework_extension_point_duration_seconds",
-            "Latency for running all plugins of a specific extension point.",
-            exponential(0.0001, 2, 12),
-            "extension_point",
-            "status",
-            "profile",
-        )
-        self._plugin_s = self._histogram(
-            "plugin_execution_duration_seconds",
-            "Duration for running a plugin at a specific extension point.",
-            exponential(0.00001, 1.5, 20),
-            "plugin",
-            "extension_point",
-            "status",
-        )
-        self._hint_s = self._histogram(
-            "queueing_hint_execution_duration_seconds",
-            "Latency for running a queueing hint function of a plugin.",
-            exponential(0.00001, 1.5, 20),
-            "plugin",
-            "event",
-            "hint",
-        )
-        self._incoming = self._counter(
-            "queue_incoming_pods_total",
-            "Number of pods added to scheduling queues by event and queue type.",
-            "queue",
-            "event",
-        )
-        self._permit_s = self._histogram(
-            "permit_wait_duration_seconds",
-            "Duration of waiting on permit.",
-            exponential(0.001, 2, 15),
-            "result",
-        )
-        self._cache = self._gauge(
-            "cache_size", "Number of nodes, pods, and assumed pods in the cache.", "type"
-        )
-        self._unschedulable = self._gauge(
-            "unschedulable_pods",
-            "Number of unschedulable pods broken down by plugin name.",
-            "plugin",
-            "profile",
-        )
-        self._algorithm_s = self._histogram(
-            "scheduling_algorithm_duration_seconds",
-            "Scheduling algorithm latency in seconds.",
-            exponential(0.001, 2, 15),
-        )
-        self._victims = self._histogram(
-            "preemption_victims",
-            "Number of selected preemption victims.",
-            exponential(1, 2, 7),
-        )
-        self._preemptions = self._counter(
-            "preemption_attempts_total", "Total preemption attempts in the cluster till now."
-        )
-        self._evictions = self._counter(
-            "preemption_goroutines_execution_total",
-            "Number of preemption tasks executed.",
-            "result",
-        )
-        self._eviction_s = self._histogram(
-            "preemption_goroutines_duration_seconds",
-            "Duration of the tasks that evict the victims of a preemption.",
-            exponential(0.01, 2, 20),
-            "result",
-        )
-        self._evaluations = _Evaluations(f"{_PREFIX}plugin_evaluation_total")
-        self.registry.register(self._evaluations)
-        self._leader = self._kept(
-            Gauge(
-                "leader_election_master_status",
-                "Gauge of if the reporting system is master of the relevant lease.",
-                "name",
-            )
-        )
-        self._writes_waiting = self._kept(
-            Gauge("mooring_writes_waiting", "Writes that wait to be sent, by kind.", "kind")
-        )
-        self._write_wait_s = self._kept(
-            Histogram(
-                "mooring_write_wait_seconds",
-                "How long writes waited before they were sent, by kind.",
-                exponential(0.001, 2, 18),
-                "kind",
-            )
-        )
-        self._superseded = self._kept(
-            Counter(
-                "mooring_writes_superseded_total",
-                "Writes that were not sent, as a newer one, a bind or the end of the pod came first.",
-                "kind",
-            )
-        )
-        self._dropped = self._kept(
-            Counter(
-                "mooring_writes_dropped_total",
-                "Writes that were not made: too many waited, or the API server did not take them.",
-                "kind",
-            )
-        )
-        self._crashes = self._kept(
-            Counter(
-                "mooring_task_failures_total",
-                "Tasks and event handlers that ended by an unexpected exception.",
-            )
-        )
-        self._reloads = self._kept(
-            Counter(
-                "mooring_config_reloads_total", "Attempts to reload the configuration.", "result"
-            )
-        )
         for kind in write_metrics.KINDS.values():
             self._writes_waiting.set(0, kind)
         for queue in ("active", "backoff", "unschedulable", "gated"):
@@ -296,7 +318,7 @@ class LiveMetrics(Metrics, QueueMetrics, WriteMetrics):
         self._tasks.set(binding, "binding")
 
     def queue_replaced(self) -> None:
-        """Counts kept by ups and downs begin anew with the queue that they describe."""
+        """Counts kept by ups and downs begin again with the queue that they describe."""
         self._inflight.clear()
         self._unschedulable.clear()
 
@@ -308,43 +330,3 @@ class LiveMetrics(Metrics, QueueMetrics, WriteMetrics):
 
     def reloaded(self, result: str) -> None:
         self._reloads.add(1, result)
-
-    # Being built
-
-    def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        return self._kept(Counter(_PREFIX + name, text, *labels))
-
-    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        return self._kept(Gauge(_PREFIX + name, text, *labels))
-
-    def _histogram(
-        self, name: str, text: str, bounds: tuple[float, ...], *labels: str
-    ) -> Histogram:
-        return self._kept(Histogram(_PREFIX + name, text, bounds, *labels))
-
-    def _kept(self, metric: C) -> C:
-        self.registry.register(metric)
-        return metric
-
-
-class _Evaluations(Collector):
-    """How often each plugin was asked, once for all nodes; the plugins' callers count by themselves."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._counts: dict[tuple[str, str], dict[str, int]] = {}
-
-    def of(self, plugin: str, profile: str) -> dict[str, int]:
-        return self._counts.setdefault((plugin, profile), {})
-
-    def collect(self) -> Iterator[Metric]:
-        family = CounterMetricFamily(
-            self._name,
-            "Number of attempts to schedule pods by each plugin and the extension point.",
-            labels=("plugin", "extension_point", "profile"),
-        )
-        for (plugin, profile), counts in list(self._counts.items()):
-            for point in _COUNTED_POINTS:
-                if point in counts:
-                    family.add_metric((plugin, point, profile), counts[point])
-        yield family

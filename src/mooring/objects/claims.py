@@ -8,6 +8,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.quantity import ZERO, Quantity
 from mooring.objects.selectors import compile_requirement
 from mooring.objects.storage import (
+    ObjectReference,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
@@ -28,6 +29,18 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 _STORAGE = "storage"
 _FILESYSTEM = "Filesystem"
+
+
+def reference_to(claim: PersistentVolumeClaim) -> ObjectReference:
+    """What the volume of a claim says of it."""
+    return ObjectReference(
+        kind="PersistentVolumeClaim",
+        api_version="v1",
+        namespace=claim.namespace,
+        name=claim.name,
+        uid=claim.uid,
+        resource_version=claim.metadata.resource_version,
+    )
 
 
 # The texts of lookups that found nothing, as the reference's listers and its assume caches say them.

@@ -26,11 +26,8 @@ from mooring.objects.storage import (
     VolumeNodeAffinity,
     VolumeSources,
 )
+from mooring.objects.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 
-ZONE = "topology.kubernetes.io/zone"
-REGION = "topology.kubernetes.io/region"
-BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
-BETA_REGION = "failure-domain.beta.kubernetes.io/region"
 #: Stands between the zones in the label of a volume that is in several.
 ZONES_DELIMITER = "__"
 

@@ -38,6 +38,7 @@ from mooring.objects.selectors import LabelSelector, SelectorRequirement
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, Volume
 from mooring.objects.taints import Toleration
 from mooring.objects.twins import have_same_parts
+from mooring.objects.well_known import POD_SCHEDULED
 
 DEFAULT_CLASS_ANNOTATIONS = (
     "storageclass.kubernetes.io/is-default-class",
@@ -53,7 +54,7 @@ TROUBLE_TOLERATIONS = tuple(
 )
 
 _GATED = PodCondition(
-    type="PodScheduled",
+    type=POD_SCHEDULED,
     status="False",
     reason="SchedulingGated",
     message="Scheduling is blocked due to non-empty scheduling gates",
@@ -104,7 +105,7 @@ class Defaults:
         spec = _merged_label_keys(self.spec(pod.spec), pod.labels)
         status = pod.status
         conditions = status.conditions
-        if spec.scheduling_gates and pod.condition("PodScheduled") is None:
+        if spec.scheduling_gates and pod.condition(POD_SCHEDULED) is None:
             conditions = [*conditions, _GATED]
         status = _changed(status, phase=status.phase or "Pending", conditions=conditions)
         done = _changed(pod, spec=spec, status=status)

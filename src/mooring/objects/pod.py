@@ -212,6 +212,12 @@ class Pod(KubeObject, frozen=True):
         """A pod that has run to its end holds nothing on its node."""
         return self.status.phase in ("Succeeded", "Failed")
 
+    @property
+    def belongs_to_node(self) -> bool:
+        """A DaemonSet's pod or a static pod: it stays through a drain, and goes with its node."""
+        controller = self.metadata.controller
+        return controller is not None and controller.kind in ("DaemonSet", "Node")
+
     @cached_property
     def host_ports(self) -> tuple[tuple[str, str, int], ...]:
         """The (address, protocol, port) of every port that the pod takes on its node."""

@@ -14,12 +14,12 @@ from mooring.framework.verdicts import RowVerdicts, by_mask
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
-from mooring.objects.taints import Taint, tolerated
+from mooring.objects.taints import tolerated
+from mooring.objects.well_known import UNSCHEDULABLE_TAINT
 
 CORDONED = unresolvable("node(s) were unschedulable")
 
 #: What `spec.unschedulable` amounts to, whether or not the node carries the taint itself.
-UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 _NODE_CHANGED = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)
 _TOLERATIONS_CHANGED = ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION)

@@ -28,16 +28,13 @@ from mooring.objects.claims import (
     waits_for_consumer,
 )
 from mooring.objects.csi_translation import (
-    BETA_REGION,
-    BETA_ZONE,
-    REGION,
-    ZONE,
     ZONES_DELIMITER,
 )
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.objects.selectors import NodeTerm, Requirement
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from mooring.objects.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 
 #: Users meet these texts in Events and in `kubectl describe`, so they are the reference's, verbatim.
 CONFLICT = unresolvable("node(s) had no available volume zone")

@@ -14,6 +14,7 @@ from mooring.framework.api import Event, PodStatusPatch
 from mooring.framework.interface import CLEAR_NOMINATION, NominatingInfo
 from mooring.framework.status import Code, Status
 from mooring.objects.pod import Pod, PodCondition
+from mooring.objects.well_known import POD_SCHEDULED
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.runtime.framework import Framework
 from mooring.scheduler.diagnosis import FitError, NodeRefusal
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 #: The longest note of an Event, in bytes.
 _LONGEST_NOTE = 1024
 _CUT = " ..."
-
-POD_SCHEDULED = "PodScheduled"
 
 
 def handle_failure(

@@ -22,6 +22,7 @@ from mooring.framework.clock import Clock
 from mooring.objects.kinds import KIND_OF
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod, PodCondition
+from mooring.objects.well_known import POD_SCHEDULED
 
 #: How long a pod runs, in seconds of virtual time; then it succeeds and frees its node.
 RUN_SECONDS = "mooring.dev/run-seconds"
@@ -106,7 +107,7 @@ class SimApi:
         if stored.terminating:
             raise Conflict(f"pod {pod.key} is being deleted, cannot be assigned to a host")
         condition = PodCondition(
-            type="PodScheduled", status="True", last_transition_time=self._timestamp()
+            type=POD_SCHEDULED, status="True", last_transition_time=self._timestamp()
         )
         bound = stored.placed_on(node_name).with_status(
             nominated_node_name="",

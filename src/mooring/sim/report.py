@@ -13,7 +13,7 @@ from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from mooring.objects.storage import PersistentVolume
-from mooring.scheduler.failure import POD_SCHEDULED
+from mooring.objects.well_known import POD_SCHEDULED
 from mooring.sim.simulation import SimOptions, Simulation
 from mooring.sim.story import Eviction, Happening, What, gated_by, no_profile
 

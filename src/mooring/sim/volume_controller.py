@@ -22,6 +22,7 @@ from mooring.objects.claims import (
     class_of_volume,
     offers_modes,
     provisions,
+    reference_to,
     requested_storage,
     same_volume_mode,
     storage_capacity,
@@ -31,7 +32,6 @@ from mooring.objects.meta import KubeObject, ObjectMeta
 from mooring.objects.node import Node
 from mooring.objects.selectors import NodeSelector, NodeSelectorTerm, SelectorRequirement
 from mooring.objects.storage import (
-    ObjectReference,
     PersistentVolume,
     PersistentVolumeClaim,
     PersistentVolumeSpec,
@@ -39,13 +39,12 @@ from mooring.objects.storage import (
     StorageClass,
     VolumeNodeAffinity,
 )
+from mooring.objects.well_known import HOSTNAME
 from mooring.sim.api import SimApi
 
 #: On a StorageClass: seconds until a volume is there, and whether provisioning fails instead.
 PROVISION_SECONDS = "mooring.dev/provision-seconds"
 PROVISION_FAILS = "mooring.dev/provision-fails"
-
-_HOSTNAME = "kubernetes.io/hostname"
 
 
 @dataclass(slots=True)
@@ -127,7 +126,7 @@ class VolumeController:
                 self._quietly(lambda: self.api.update(_annotated(current, {}, drop=SELECTED_NODE)))
             return
         node = self.api.get(Node, node_name)
-        hostname = node.labels.get(_HOSTNAME) if node is not None else None
+        hostname = node.labels.get(HOSTNAME) if node is not None else None
         volume = self.api.create(_volume_for(current, hostname))
         self._bind(current, volume)
 
@@ -141,7 +140,7 @@ class VolumeController:
         )
         taken = msgspec.structs.replace(
             volume,
-            spec=msgspec.structs.replace(volume.spec, claim_ref=_reference(claim)),
+            spec=msgspec.structs.replace(volume.spec, claim_ref=reference_to(claim)),
             status=PersistentVolumeStatus(phase="Bound"),
         )
         self._quietly(lambda: self.api.update(taken))
@@ -181,7 +180,7 @@ def _volume_for(claim: PersistentVolumeClaim, hostname: str | None) -> Persisten
     """A volume as a provisioner would make it: where the pod's node can reach it."""
     affinity = None
     if hostname:
-        named = SelectorRequirement(key=_HOSTNAME, operator="In", values=[hostname])
+        named = SelectorRequirement(key=HOSTNAME, operator="In", values=[hostname])
         terms = [NodeSelectorTerm(match_expressions=[named])]
         affinity = VolumeNodeAffinity(required=NodeSelector(node_selector_terms=terms))
     return PersistentVolume(
@@ -194,17 +193,7 @@ def _volume_for(claim: PersistentVolumeClaim, hostname: str | None) -> Persisten
             storage_class_name=class_of_claim(claim),
             volume_mode=claim.spec.volume_mode,
             node_affinity=affinity,
-            claim_ref=_reference(claim),
+            claim_ref=reference_to(claim),
         ),
         status=PersistentVolumeStatus(phase="Bound"),
-    )
-
-
-def _reference(claim: PersistentVolumeClaim) -> ObjectReference:
-    return ObjectReference(
-        kind="PersistentVolumeClaim",
-        api_version="v1",
-        namespace=claim.namespace,
-        name=claim.name,
-        uid=claim.uid,
     )

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mooring.explain.changes import taint_text
-from mooring.explain.measures import ZONE, workload_of
+from mooring.explain.measures import workload_of
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.requests import CPU, MEMORY, PODS
+from mooring.objects.well_known import ZONE
 from mooring.sim.report import unit_of
 from mooring.web.chronicle import WAITING
 from mooring.web.codes import Codes

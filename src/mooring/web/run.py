@@ -116,13 +116,7 @@ class Run:
         self, key: str, *, budget_s: float, timer: Callable[[], float]
     ) -> Counterfactuals:
         """Raises CannotAnswer."""
-        pod = self._world.pod(key)
-        if pod is None:
-            raise CannotAnswer(f"pod {key} is not there at the end of this run")
-        if self._world.cluster.is_assumed(pod):
-            note = "it has a node and waits to be bound"
-            return Counterfactuals(key, (), complete=True, note=note)
-        return find_counterfactuals(self._world, pod, budget_s=budget_s, timer=timer)
+        return find_counterfactuals(self._world, key, budget_s=budget_s, timer=timer)
 
     def close(self) -> None:
         self.simulation.close()

@@ -15,7 +15,7 @@ import msgspec
 from mooring.config import KubeSchedulerConfiguration, default_config, load_config, write_config
 from mooring.errors import InputError
 from mooring.explain.capacity import unbound
-from mooring.explain.changes import AddNodes, apply_changes, belongs_to_node
+from mooring.explain.changes import AddNodes, apply_changes
 from mooring.explain.counterfactuals import Counterfactual
 from mooring.objects.documents import STDIN, read_documents
 from mooring.objects.manifests import read_manifests
@@ -176,7 +176,7 @@ def _without_node(objects: Sequence[KubeObject], name: str) -> Iterator[KubeObje
     """Its pods look for another node, as their controllers would make them again."""
     for obj in objects:
         if isinstance(obj, Pod) and obj.node_name == name:
-            if not belongs_to_node(obj):
+            if not obj.belongs_to_node:
                 yield obj if obj.finished else unbound(obj)
         elif obj.kind not in ("Node", "CSINode") or obj.name != name:
             yield obj

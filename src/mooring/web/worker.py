@@ -8,7 +8,6 @@ at once; and whatever is to be broken off is broken off by ending the process.
 
 from __future__ import annotations
 
-import gc
 import os
 import queue
 import signal
@@ -23,6 +22,7 @@ from typing import IO, Any
 from mooring.errors import ConfigError, InputError, MooringError
 from mooring.explain.explanation import CannotAnswer
 from mooring.explain.world import Look
+from mooring.garbage import collect_seldom, spare_what_stays
 from mooring.web.cluster_map import map_data
 from mooring.web.comparison import comparison_data
 from mooring.web.messages import (
@@ -54,8 +54,6 @@ from mooring.web.what_if import (
 )
 
 _PROGRESS_EVERY_S = 0.1
-#: Objects that stay are not looked through for garbage again and again.
-_SELDOM = (200_000, 50, 50)
 #: How many premises are kept for questions about what is in them.
 _MOST_PREMISES = 2
 #: A pod that was placed is explained by a second run: here if the first was quicker, else elsewhere.
@@ -143,13 +141,13 @@ class Worker:
     def run(self, *, premise: Path) -> dict[str, object]:
         started_from = self._premise(premise)
         waiting = sum(1 for pod in started_from.pods if not pod.node_name and not pod.finished)
-        gc.freeze()
+        spare_what_stays()
         _step_back()
         self._run = Run.of(
             started_from,
             lambda attempts: self._progress(min(attempts, waiting), waiting, "placing pods"),
         )
-        gc.freeze()
+        spare_what_stays()
         return self._run.summary()
 
     def compare(
@@ -254,7 +252,7 @@ def _step_back() -> None:
 def main() -> None:
     """With messages on the standard streams; what plugins print goes to standard error instead."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.set_threshold(*_SELDOM)
+    collect_seldom()
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     worker = Worker(out)

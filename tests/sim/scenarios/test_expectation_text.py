@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from mooring.objects.taints import Taint
+from mooring.objects.well_known import ZONE
 from mooring.sim.scenarios.expectation_text import parse_expectation
 from mooring.sim.scenarios.expectations import (
-    ZONE,
     Gone,
     HowMany,
     PodsMeet,

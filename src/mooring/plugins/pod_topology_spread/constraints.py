@@ -14,9 +14,7 @@ from mooring.cluster.pod_counts import PodQuery
 from mooring.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from mooring.objects.pod import Pod, TopologySpreadConstraint
 from mooring.objects.selectors import NOTHING, Selector, compile_selector, selector_from_map
-
-HOSTNAME = "kubernetes.io/hostname"
-ZONE = "topology.kubernetes.io/zone"
+from mooring.objects.well_known import HOSTNAME, ZONE
 
 HARD = "DoNotSchedule"
 SOFT = "ScheduleAnyway"

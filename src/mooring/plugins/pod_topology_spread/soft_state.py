@@ -21,7 +21,8 @@ from mooring.cluster.row_counts import by_domain, domains_among
 from mooring.cluster.snapshot import Snapshot
 from mooring.framework.interface import MAX_SCORE
 from mooring.objects.pod import Pod
-from mooring.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint
+from mooring.objects.well_known import HOSTNAME
+from mooring.plugins.pod_topology_spread.constraints import Constraint
 from mooring.plugins.pod_topology_spread.inclusion import Inclusion, included, other_labels
 
 

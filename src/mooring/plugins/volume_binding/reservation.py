@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from mooring.cluster.volume_cache import AssumeError, VolumeCache
-from mooring.objects.claims import BOUND_BY_CONTROLLER, SELECTED_NODE, bound_to
+from mooring.objects.claims import BOUND_BY_CONTROLLER, SELECTED_NODE, bound_to, reference_to
 from mooring.objects.meta import ObjectMeta
-from mooring.objects.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim
+from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.plugins.volume_binding.search import PodVolumes
 
 
@@ -50,21 +50,10 @@ def _bound(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Persistent
         claim.name,
         claim.uid,
     ):
-        spec = replace(spec, claim_ref=_reference(claim))
+        spec = replace(spec, claim_ref=reference_to(claim))
     if not bound_to(volume, claim) and BOUND_BY_CONTROLLER not in metadata.annotations:
         metadata = _annotated(metadata, BOUND_BY_CONTROLLER, "yes")
     return replace(volume, metadata=metadata, spec=spec)
-
-
-def _reference(claim: PersistentVolumeClaim) -> ObjectReference:
-    return ObjectReference(
-        kind="PersistentVolumeClaim",
-        api_version="v1",
-        namespace=claim.namespace,
-        name=claim.name,
-        uid=claim.uid,
-        resource_version=claim.metadata.resource_version,
-    )
 
 
 def _selected(claim: PersistentVolumeClaim, node_name: str) -> PersistentVolumeClaim:

@@ -17,26 +17,18 @@ from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.selectors import compile_selector
 from mooring.objects.taints import Taint
+from mooring.objects.well_known import UNSCHEDULABLE_TAINT
 from mooring.sim.api import SimApi
-
-UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 #: As kubectl waits between two attempts.
 _AGAIN_S = 5.0
 #: A drain that gets nowhere for so long is given up, or a scenario would have no end.
 _MOST_ATTEMPTS = 720
-#: Pods of these belong to their node, and go with it.
-_TIED_TO_A_NODE = ("DaemonSet", "Node")
-
-
-def is_tied_to_node(pod: Pod) -> bool:
-    owner = pod.metadata.controller
-    return owner is not None and owner.kind in _TIED_TO_A_NODE
 
 
 def cordon(api: SimApi, node: Node) -> None:
     if not node.spec.unschedulable:
-        taints = [*_other_taints(node), UNSCHEDULABLE]
+        taints = [*_other_taints(node), UNSCHEDULABLE_TAINT]
         api.update(replace(node, spec=replace(node.spec, unschedulable=True, taints=taints)))
 
 
@@ -57,7 +49,7 @@ def _evict(api: SimApi, names: frozenset[str], attempts: int) -> None:
     # Whoever uncordons a node calls the drain off.
     names = frozenset(n for n in names if (node := api.get(Node, n)) and node.spec.unschedulable)
     for pod in list(api.all(Pod)):
-        if pod.node_name not in names or pod.terminating or pod.finished or is_tied_to_node(pod):
+        if pod.node_name not in names or pod.terminating or pod.finished or pod.belongs_to_node:
             continue
         if all(_allows(api, budget) for budget in _budgets_of(api, pod)):
             api.terminate(pod)
@@ -99,4 +91,4 @@ def _number(amount: int | str, total: int) -> int:
 
 
 def _other_taints(node: Node) -> Iterator[Taint]:
-    return (taint for taint in node.taints if taint.key != UNSCHEDULABLE.key)
+    return (taint for taint in node.taints if taint.key != UNSCHEDULABLE_TAINT.key)

@@ -28,9 +28,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from mooring.objects.well_known import ZONE
 from mooring.sim.scenarios.expectations import (
     KEYS,
-    ZONE,
     Expectation,
     Gone,
     HowMany,

@@ -14,14 +14,12 @@ from typing import Any, Protocol
 
 from mooring.objects.pod import Pod
 from mooring.objects.selectors import Selector
+from mooring.objects.well_known import REGION, ZONE
 from mooring.sim.report import node_usages
 from mooring.sim.scenarios.fields import Path
 from mooring.sim.scenarios.pod_conditions import PodCondition, hold_all
 from mooring.sim.scenarios.view import PodLine, Subject, View
 
-ZONE = "topology.kubernetes.io/zone"
-REGION = "topology.kubernetes.io/region"
-HOSTNAME = "kubernetes.io/hostname"
 #: Words for the topology keys that everyone has.
 KEYS = {"zone": ZONE, "zones": ZONE, "region": REGION, "regions": REGION, "node": "", "nodes": ""}
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mooring.errors import InputError
 from mooring.objects.node import Node
 from mooring.objects.selectors import Selector
-from mooring.sim.scenarios.expectations import ZONE
+from mooring.objects.well_known import ZONE
 from mooring.sim.scenarios.fields import FieldError, described, did_you_mean
 from mooring.sim.scenarios.selector_text import parse_selector
 

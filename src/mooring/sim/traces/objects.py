@@ -10,8 +10,8 @@ from mooring.objects.meta import ObjectMeta, OwnerReference, ResourceList
 from mooring.objects.node import Node, NodeSpec, NodeStatus
 from mooring.objects.pod import Container, Pod, PodSpec, ResourceRequirements
 from mooring.objects.taints import Taint
+from mooring.objects.well_known import HOSTNAME
 
-HOSTNAME = "kubernetes.io/hostname"
 NAMESPACE = "default"
 
 

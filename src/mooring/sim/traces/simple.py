@@ -10,6 +10,7 @@ from mooring.objects.node import Node
 from mooring.objects.pod import PodSpec
 from mooring.objects.quantity import parse_quantity
 from mooring.objects.taints import Taint, Toleration
+from mooring.objects.well_known import ZONE
 from mooring.sim.traces.objects import NAMESPACE, PodMaker, make_node, make_spec
 from mooring.sim.traces.table import Row, Table
 from mooring.sim.traces.trace import TracePod
@@ -17,7 +18,6 @@ from mooring.sim.traces.trace import TracePod
 NODE_COLUMNS = ("name", "cpu", "memory")
 POD_COLUMNS = ("name", "arrives_s", "cpu", "memory")
 
-ZONE = "topology.kubernetes.io/zone"
 _KNOWN_NODE_COLUMNS = frozenset((*NODE_COLUMNS, "pods", "zone", "labels", "taints"))
 _KNOWN_POD_COLUMNS = frozenset(
     (

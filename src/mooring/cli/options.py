@@ -1,0 +1,188 @@
+"""The options of commands. Each that several commands have is declared once, so it means the same in all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mooring.cli.inputs import ClusterInput
+from mooring.config import parse_duration
+
+Command = Callable[..., Any]
+Option = Callable[[Command], Command]
+
+DEFAULT_ROWS = 40
+
+
+def duration(text: str) -> float:
+    """The seconds in a length of time as Go writes it, or in a bare number of them."""
+    digits = text.replace(".", "", 1)
+    try:
+        if digits.isascii() and digits.isdigit():
+            return float(text)
+        seconds = parse_duration(text).seconds
+    except ValueError:
+        seconds = -1.0
+    if seconds < 0:
+        raise click.BadParameter(f"{text!r} is not a length of time; write 1h30m, 90s or 5400")
+    return seconds
+
+
+# Kinds of options
+
+
+def duration_option(*names: str, help: str | None = None, default: str | None = None) -> Option:
+    return click.option(
+        *names, type=duration, default=default, show_default=True, metavar="DURATION", help=help
+    )
+
+
+def number_option(*names: str, help: str, default: int | None = None, least: int = 1) -> Option:
+    return click.option(
+        *names,
+        type=click.IntRange(min=least),
+        default=default,
+        show_default=True,
+        metavar="N",
+        help=help,
+    )
+
+
+def file_option(*names: str, help: str) -> Option:
+    """A file that is read or written; the command gets its Path."""
+    kind = click.Path(dir_okay=False, path_type=Path)
+    return click.option(*names, type=kind, metavar="FILE", help=help)
+
+
+def output_option(*forms: str, help: str | None = None) -> Option:
+    """`-o`; the first form is the default. The command gets it as `form`."""
+    return click.option(
+        "-o",
+        "--output",
+        "form",
+        type=click.Choice(forms),
+        default=forms[0],
+        show_default=True,
+        help=help,
+    )
+
+
+# Options that several commands have
+
+config_option = click.option(
+    "--config",
+    "config_path",
+    metavar="FILE",
+    help="A KubeSchedulerConfiguration; without it, the default one. Plugins that it names as"
+    " module:Class may lie beside it.",
+)
+
+seed_option = click.option(
+    "--seed", type=int, help="Break ties between equally good nodes by this number."
+)
+
+until_option = duration_option(
+    "--until",
+    "until_s",
+    help="Stop at this virtual time: 1h30m, 90s or 5400. Otherwise when nothing can change.",
+)
+
+timeline_option = click.option(
+    "--timeline", is_flag=True, help="Show everything that happens, in virtual time."
+)
+
+rows_option = number_option(
+    "--rows", default=DEFAULT_ROWS, least=0, help="The most rows of a table; 0 shows all."
+)
+
+
+def budget_option(default: str, *, to: str) -> Option:
+    return duration_option(
+        "--budget",
+        "budget_s",
+        default=default,
+        help=f"How long to look for changes that would {to}; 0 does not look.",
+    )
+
+
+def log_options(command: Command) -> Command:
+    """`-v` and `--logging-format`."""
+    command = click.option(
+        "--logging-format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="For people, or one JSON object a line.",
+    )(command)
+    return click.option(
+        "-v",
+        "--v",
+        "verbosity",
+        type=click.IntRange(min=0),
+        default=2,
+        show_default=True,
+        help="How much to log; from 4 on, every detail.",
+    )(command)
+
+
+# What a cluster is read from
+
+
+def kubeconfig_options(command: Command) -> Command:
+    """`--kubeconfig` and `--context`, for commands that work on a real cluster."""
+    return _kubeconfig(
+        "How to reach the API server; without it, the service account of the pod that this runs in."
+    )(command)
+
+
+def read_only_options(command: Command) -> Command:
+    """`--kubeconfig` and `--context`, for commands that answer questions about a real cluster."""
+    return _kubeconfig(
+        "Read the real cluster that this file leads to; what other files say is added to it."
+        " Nothing is written there."
+    )(command)
+
+
+def _kubeconfig(text: str) -> Option:
+    def with_options(command: Command) -> Command:
+        command = click.option(
+            "--context",
+            metavar="NAME",
+            help="The context of the kubeconfig to use; otherwise its current one.",
+        )(command)
+        return click.option("--kubeconfig", metavar="FILE", help=text)(command)
+
+    return with_options
+
+
+def cluster_input(command: Command) -> Command:
+    """`PATH…`, `-f PATH`, `--kubeconfig` and `--context`, for every command that reads a cluster.
+
+    The command gets all of them as one ClusterInput, `cluster`.
+    """
+
+    @wraps(command)
+    def with_cluster(
+        *arguments: Any,
+        paths: tuple[str, ...],
+        filenames: tuple[str, ...],
+        kubeconfig: str | None,
+        context: str | None,
+        **others: Any,
+    ) -> Any:
+        cluster = ClusterInput((*paths, *filenames), kubeconfig, context)
+        return command(*arguments, cluster=cluster, **others)
+
+    with_files = click.option(
+        "-f",
+        "--filename",
+        "filenames",
+        multiple=True,
+        metavar="PATH",
+        help="A file or folder to read, as kubectl takes it; may be repeated. - is standard input.",
+    )(read_only_options(with_cluster))
+    return click.argument("paths", nargs=-1, metavar="PATH…")(with_files)
