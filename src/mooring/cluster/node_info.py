@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.quantity import MAX_INT64, MIN_INT64, wrap_int64
@@ -10,6 +12,62 @@ from mooring.objects.taints import Taint
 
 #: An address, a protocol and a port that a pod takes on its node.
 HostPort = tuple[str, str, int]
+
+
+class PodsOnNode:
+    """Pods by UID, in the order in which the reference keeps the pods of a node.
+
+    A pod that comes is the last. Where one leaves, the last takes its place. Preemption considers pods
+    that are equally important in this order.
+    """
+
+    __slots__ = ("_index", "_pods")
+
+    def __init__(self) -> None:
+        self._pods: list[Pod] = []
+        #: UID → the pod's index in `_pods`.
+        self._index: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def __iter__(self) -> Iterator[str]:
+        return (pod.uid for pod in self._pods)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._index
+
+    def __getitem__(self, uid: str) -> Pod:
+        return self._pods[self._index[uid]]
+
+    def values(self) -> Sequence[Pod]:
+        """Not to be kept: it changes with the node."""
+        return self._pods
+
+    def add(self, pod: Pod) -> None:
+        """A pod that is here already is replaced where it is."""
+        index = self._index.setdefault(pod.uid, len(self._pods))
+        if index < len(self._pods):
+            self._pods[index] = pod
+        else:
+            self._pods.append(pod)
+
+    def remove(self, uid: str) -> Pod:
+        """Raises KeyError if the pod is not here."""
+        index = self._index.pop(uid)
+        last = self._pods.pop()
+        if index == len(self._pods):
+            return last
+        removed = self._pods[index]
+        self._pods[index] = last
+        self._index[last.uid] = index
+        return removed
+
+    def copy(self) -> PodsOnNode:
+        other = PodsOnNode()
+        other._pods = self._pods.copy()
+        other._index = self._index.copy()
+        return other
 
 
 class NodeInfo:
@@ -39,7 +97,7 @@ class NodeInfo:
         self.row = row
         self.node: Node | None = None
         #: Every pod that counts here (assigned or assumed), by UID.
-        self.pods: dict[str, Pod] = {}
+        self.pods = PodsOnNode()
         self.allocatable: Amounts = {}
         self.allowed_pods = 0
         self.requested: Amounts = {}
@@ -72,13 +130,13 @@ class NodeInfo:
         self.allowed_pods = 0
 
     def add_pod(self, pod: Pod) -> None:
-        self.pods[pod.uid] = pod
+        self.pods.add(pod)
         self._account(pod, 1)
         self.used_ports.update(pod.host_ports)
 
     def remove_pod(self, pod: Pod) -> None:
         """Raises KeyError if the pod is not here."""
-        held = self.pods.pop(pod.uid)
+        held = self.pods.remove(pod.uid)
         self._account(held, -1)
         self.used_ports.difference_update(held.host_ports)
 
@@ -102,7 +160,7 @@ class NodeInfo:
         """For trying something out; the row stays that of the node it was copied from."""
         other = NodeInfo(self.name, self.row)
         other.node = self.node
-        other.pods = dict(self.pods)
+        other.pods = self.pods.copy()
         other.allocatable = self.allocatable
         other.allowed_pods = self.allowed_pods
         other.requested = dict(self.requested)
