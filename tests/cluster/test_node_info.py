@@ -31,7 +31,7 @@ def test_the_last_pod_takes_the_place_of_one_that_leaves():
     assert names(info) == "db"
     info.add_pod(a)
     assert names(info) == "dba"
-    assert [uid for uid in info.pods] == [d.uid, b.uid, a.uid]
+    assert list(info.pods) == [d.uid, b.uid, a.uid]
     assert a.uid in info.pods
     assert c.uid not in info.pods
     assert info.pods[b.uid] is b

@@ -31,11 +31,7 @@ class DeducedSelectors:
         if self._generation != self._listers.generation:
             self._start_anew()
         owner = pod.metadata.controller
-        key = (
-            pod.namespace,
-            pod.label_items,
-            owner and (owner.api_version, owner.kind, owner.name),
-        )
+        key = pod.selector_key, owner and (owner.api_version, owner.kind, owner.name)
         selector = self._deduced.get(key)
         if selector is None:
             if len(self._deduced) >= _MOST_REMEMBERED:

@@ -16,10 +16,10 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster.clue_index import Clue, ClueIndex, clues_of, demands_of
 from mooring.cluster.columns import Codes, Ints
 from mooring.cluster.row_counts import RowCounts
-from mooring.objects.pod import Pod
+from mooring.cluster.selector_index import IndexKey, SelectorIndex, keys_of_pod, keys_of_selector
+from mooring.objects.pod import Pod, SelectorKey
 from mooring.objects.selectors import Selector
 
 #: How many different questions are remembered; the one asked longest ago is forgotten first.
@@ -76,13 +76,13 @@ def look_up(table: NDArray[Scalar], codes: Codes) -> NDArray[Scalar]:
 class PodGroup:
     """Pods that no selector can tell apart."""
 
-    __slots__ = ("clues", "counters", "labels", "namespace", "rows", "terminating")
+    __slots__ = ("counters", "keys", "labels", "namespace", "rows", "terminating")
 
     def __init__(self, pod: Pod) -> None:
         self.namespace = pod.namespace
         self.labels = pod.labels
         self.terminating = pod.terminating
-        self.clues: tuple[Clue, ...] = clues_of(pod.namespace, pod.labels)
+        self.keys: tuple[IndexKey, ...] = keys_of_pod(pod.namespace, pod.labels)
         #: Row → how many of them are there.
         self.rows: dict[int, int] = {}
         #: The counters that count them.
@@ -90,25 +90,22 @@ class PodGroup:
 
 
 class _Counter:
-    __slots__ = ("clues", "query", "rows")
+    __slots__ = ("keys", "query", "rows")
 
-    def __init__(self, query: PodQuery, clues: tuple[Clue, ...], capacity: int) -> None:
+    def __init__(self, query: PodQuery, keys: tuple[IndexKey, ...], capacity: int) -> None:
         self.query = query
-        #: What it is filed under.
-        self.clues = clues
+        #: What it is indexed by.
+        self.keys = keys
         self.rows = RowCounts(capacity)
-
-
-_GroupKey = tuple[str, frozenset[tuple[str, str]], bool]
 
 
 class PodCounts:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        self._groups: dict[_GroupKey, PodGroup] = {}
-        self._groups_by_clue: ClueIndex[PodGroup] = ClueIndex()
+        self._groups: dict[tuple[SelectorKey, bool], PodGroup] = {}
+        self._groups_by_key: SelectorIndex[PodGroup] = SelectorIndex()
         self._counters: OrderedDict[PodQuery, _Counter] = OrderedDict()
-        self._counters_by_clue: ClueIndex[_Counter] = ClueIndex()
+        self._counters_by_key: SelectorIndex[_Counter] = SelectorIndex()
 
     def counts(self, query: PodQuery) -> Ints:
         """int64[row]: how many pods the query picks on each row. Not to be written to."""
@@ -124,7 +121,7 @@ class PodCounts:
         return counter.rows
 
     def add(self, pod: Pod, row: int) -> None:
-        key = _key(pod)
+        key = pod.selector_key, pod.terminating
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = self._new_group(pod)
@@ -134,7 +131,7 @@ class PodCounts:
 
     def remove(self, pod: Pod, row: int) -> None:
         """Raises KeyError if no such pod was added on this row."""
-        key = _key(pod)
+        key = pod.selector_key, pod.terminating
         group = self._groups[key]
         left = group.rows[row] - 1
         if left:
@@ -143,7 +140,7 @@ class PodCounts:
             del group.rows[row]
             if not group.rows:
                 del self._groups[key]
-                self._groups_by_clue.withdraw(group, group.clues)
+                self._groups_by_key.remove(group, group.keys)
         for counter in group.counters:
             counter.rows.change(row, -1)
 
@@ -154,17 +151,17 @@ class PodCounts:
 
     def _new_group(self, pod: Pod) -> PodGroup:
         group = PodGroup(pod)
-        self._groups_by_clue.file(group, group.clues)
-        candidates = self._counters_by_clue.find(group.clues)
+        self._groups_by_key.add(group, group.keys)
+        candidates = self._counters_by_key.find(group.keys)
         group.counters = [counter for counter in candidates if counter.query.picks(group)]
         return group
 
     def _count_afresh(self, query: PodQuery) -> _Counter:
         if len(self._counters) >= MOST_COUNTERS:
             self._forget_oldest()
-        clues = self._counters_by_clue.rarest(demands_of(query.selector, query.namespaces))
-        counter = self._counters[query] = _Counter(query, clues, self.capacity)
-        self._counters_by_clue.file(counter, clues)
+        keys = self._counters_by_key.rarest(keys_of_selector(query.selector, query.namespaces))
+        counter = self._counters[query] = _Counter(query, keys, self.capacity)
+        self._counters_by_key.add(counter, keys)
         for group in self._picked(query):
             group.counters.append(counter)
             for row, count in group.rows.items():
@@ -173,14 +170,10 @@ class PodCounts:
 
     def _forget_oldest(self) -> None:
         query, counter = self._counters.popitem(last=False)
-        self._counters_by_clue.withdraw(counter, counter.clues)
+        self._counters_by_key.remove(counter, counter.keys)
         for group in self._picked(query):
             group.counters.remove(counter)
 
     def _picked(self, query: PodQuery) -> Iterator[PodGroup]:
-        clues = self._groups_by_clue.rarest(demands_of(query.selector, query.namespaces))
-        return (group for group in self._groups_by_clue.find(clues) if query.picks(group))
-
-
-def _key(pod: Pod) -> _GroupKey:
-    return pod.namespace, pod.label_items, pod.terminating
+        keys = self._groups_by_key.rarest(keys_of_selector(query.selector, query.namespaces))
+        return (group for group in self._groups_by_key.find(keys) if query.picks(group))
