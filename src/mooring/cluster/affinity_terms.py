@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from mooring.cluster.columns import Ints
+from mooring.cluster.columns import Columns, Ints
 from mooring.cluster.row_counts import RowCounts
 from mooring.cluster.selector_index import IndexKey, SelectorIndex, keys_of_pod, keys_of_selector
+from mooring.errors import check_kept
 from mooring.objects.affinity import AffinityTerm
 from mooring.objects.pod import Pod, SelectorKey
 
@@ -111,14 +112,44 @@ class HeldTerms:
         for held in self._terms.values():
             held.rows.grow(capacity)
 
+    def validate(self, rebuilt: HeldTerms, columns: Columns) -> None:
+        """Raise InvariantError unless the same pods in the same rows hold the same terms."""
+        check_kept("affinity terms", self._contents(), rebuilt._contents())
+        self._by_key.validate(
+            "affinity terms", ((held, held.keys) for held in self._terms.values())
+        )
+        for key, held in self._terms.items():
+            held.rows.validate(f"the pods with {key}", rebuilt._terms[key].rows, columns)
+            check_kept(f"{key}, indexed", held.keys in _index_keys(key.term), True)
+        for (namespace, labels), (namespace_labels, found) in self._speaking_of.items():
+            expected = {
+                key
+                for key in self._terms
+                if key.term.matches(namespace, dict(labels), namespace_labels)
+            }
+            check_kept(
+                f"the terms that match pods of {namespace} with {dict(labels)}",
+                {_TermKey(held.kind, held.weight, held.term) for held in found},
+                expected,
+            )
+
+    def _contents(self) -> dict[_TermKey, object]:
+        return {
+            key: (held.kind, held.weight, held.term, held.holders)
+            for key, held in self._terms.items()
+        }
+
     def _new_term(self, key: _TermKey) -> HeldTerm:
-        term = key.term
-        namespaces = term.namespaces if term.namespace_selector.nothing else None
-        keys = self._by_key.rarest(keys_of_selector(term.selector, namespaces))
+        keys = self._by_key.rarest(_index_keys(key.term))
         held = HeldTerm(key, keys, self.capacity)
         self._by_key.add(held, keys)
         self._speaking_of.clear()
         return held
+
+
+def _index_keys(term: AffinityTerm) -> list[tuple[IndexKey, ...]]:
+    namespaces = term.namespaces if term.namespace_selector.nothing else None
+    return keys_of_selector(term.selector, namespaces)
 
 
 def _keys(pod: Pod) -> list[_TermKey]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from mooring.errors import InvariantError, check_kept
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.quantity import MAX_INT64, MIN_INT64, wrap_int64
@@ -62,6 +63,14 @@ class PodsOnNode:
         self._pods[index] = last
         self._index[last.uid] = index
         return removed
+
+    def validate(self) -> None:
+        """Raise InvariantError unless every pod is found where it is."""
+        check_kept(
+            "the places of pods on a node",
+            self._index,
+            {pod.uid: index for index, pod in enumerate(self._pods)},
+        )
 
     def copy(self) -> PodsOnNode:
         other = PodsOnNode()
@@ -170,6 +179,28 @@ class NodeInfo:
         other.pvc_refs = dict(self.pvc_refs)
         other.generation = self.generation
         return other
+
+    def validate(self, rebuilt: NodeInfo) -> None:
+        """Raise InvariantError unless this is what a node with the same pods is."""
+        check_kept(f"node {self.name}", self._contents(), rebuilt._contents())
+        # A port that two pods take is free when either leaves, as upstream: so some may be missing.
+        if not self.used_ports <= rebuilt.used_ports:
+            extra = self.used_ports - rebuilt.used_ports
+            raise InvariantError(
+                f"node {self.name}, ports: {extra} are kept, and no pod takes them"
+            )
+
+    def _contents(self) -> dict[str, object]:
+        return {
+            "row": self.row,
+            "node": self.node,
+            "pods": list(self.pods),
+            "allocatable": self.allocatable,
+            "allowed pods": self.allowed_pods,
+            "requested": {name: amount for name, amount in self.requested.items() if amount},
+            "non-zero requests": (self.non_zero_cpu, self.non_zero_memory),
+            "claims in use": self.pvc_refs,
+        }
 
     def __repr__(self) -> str:
         return f"NodeInfo({self.name!r}, row={self.row}, pods={len(self.pods)})"

@@ -7,7 +7,7 @@ addition a pod. PodTopologySpread and InterPodAffinity share these counts.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,9 +16,10 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster.columns import Codes, Ints
+from mooring.cluster.columns import Codes, Columns, Ints
 from mooring.cluster.row_counts import RowCounts
 from mooring.cluster.selector_index import IndexKey, SelectorIndex, keys_of_pod, keys_of_selector
+from mooring.errors import check_kept
 from mooring.objects.pod import Pod, SelectorKey
 from mooring.objects.selectors import Selector
 
@@ -148,6 +149,34 @@ class PodCounts:
         self.capacity = capacity
         for counter in self._counters.values():
             counter.rows.grow(capacity)
+
+    def validate(self, rebuilt: PodCounts, columns: Columns) -> None:
+        """Raise InvariantError unless the same pods in the same rows, counted again, are as many."""
+        for query in self._counters:
+            rebuilt.kept(query)
+        check_kept("groups of pods", self._contents(), rebuilt._contents())
+        self._groups_by_key.validate(
+            "groups of pods", ((group, group.keys) for group in self._groups.values())
+        )
+        self._counters_by_key.validate(
+            "counts of pods", ((counter, counter.keys) for counter in self._counters.values())
+        )
+        for query, counter in self._counters.items():
+            what = f"the count of the pods of {query}"
+            requirements = keys_of_selector(query.selector, query.namespaces)
+            check_kept(f"{what}, indexed", counter.keys in requirements, True)
+            counter.rows.validate(what, rebuilt.kept(query), columns)
+
+    def _contents(self) -> dict[tuple[SelectorKey, bool], dict[str, object]]:
+        return {
+            key: {
+                "pods": (group.namespace, group.labels, group.terminating),
+                "rows": group.rows,
+                "index keys": group.keys,
+                "counted by": Counter(counter.query for counter in group.counters),
+            }
+            for key, group in self._groups.items()
+        }
 
     def _new_group(self, pod: Pod) -> PodGroup:
         group = PodGroup(pod)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
+from mooring.errors import check_kept
 from mooring.objects.selectors import Selector
 
 #: A label and its value; or, under a name that no label can have, a namespace.
@@ -71,6 +72,16 @@ class SelectorIndex(Generic[T]):
     def rarest(self, requirements: Iterable[tuple[IndexKey, ...]]) -> tuple[IndexKey, ...]:
         """The requirement under whose keys the fewest items are found."""
         return min(requirements, key=self._count)
+
+    def validate(self, what: str, items: Iterable[tuple[T, Iterable[IndexKey]]]) -> None:
+        """Raise InvariantError unless these items are found under these keys, and no others."""
+        rebuilt: SelectorIndex[T] = SelectorIndex()
+        for item, keys in items:
+            rebuilt.add(item, keys)
+        check_kept(f"the index of {what}", self._contents(), rebuilt._contents())
+
+    def _contents(self) -> dict[IndexKey, set[T]]:
+        return {key: set(items) for key, items in self._under.items()}
 
     def _count(self, keys: tuple[IndexKey, ...]) -> int:
         return sum(len(self._under.get(key, ())) for key in keys)
