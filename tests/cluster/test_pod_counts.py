@@ -62,6 +62,7 @@ def test_counts_kept_through_any_history_equal_a_recount(asked_before, data):
             cluster.remove_pod(cluster.pods[name])
         else:
             topology.put_pod(cluster, data.draw(topology.placed_pods(name)))
+        cluster.validate()
 
     for query in [*asked_before, data.draw(queries())]:
         recount = np.zeros(cluster.pod_counts.capacity, np.int64)
@@ -91,7 +92,7 @@ def test_sums_by_domain_kept_through_any_history_equal_a_recount(query, data):
                 if info.node is not None and len(cluster.infos) > 1:
                     cluster.remove_node(info.name)
             case "snapshot":
-                cluster.snapshot()
+                cluster.validate()
 
     snapshot = cluster.snapshot()
     for key in topology.KEYS:

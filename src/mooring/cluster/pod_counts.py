@@ -172,7 +172,7 @@ class PodCounts:
             key: {
                 "pods": (group.namespace, group.labels, group.terminating),
                 "rows": group.rows,
-                "index keys": group.keys,
+                "index keys": set(group.keys),
                 "counted by": Counter(counter.query for counter in group.counters),
             }
             for key, group in self._groups.items()
