@@ -161,10 +161,10 @@ def listed_under_another_key(cluster: Cluster) -> None:
 SPOILED = {
     # Pods
     "a pod is missing": (lambda c: c.pods.popitem(), "the nodes of pods"),
-    "a pod is on two nodes": (pod_in_two_places, "the nodes of pods|the number of pods"),
+    "a pod is on two nodes": (pod_in_two_places, "is on a and on b"),
     "a pod is another version": (replace_pod, "another version"),
     "an assumed pod is unknown": (lambda c: c._assumed.add("nobody"), "not known"),
-    "an index of a pod": (lambda c: c.infos["a"].pods._index.popitem(), "pods on a node"),
+    "an index of a pod": (lambda c: c.infos["a"].pods._indexed().popitem(), "pods on a node"),
     # Nodes
     "a sum of requests": (lambda c: c.infos["a"].requested.update(cpu=5), "a, requested, cpu: 5"),
     "a sum for scoring": (

@@ -212,14 +212,18 @@ class Cluster:
     def _validate_pods(self) -> None:
         for info in self.infos.values():
             info.pods.validate()
-        on_nodes = {uid: name for name, info in self.infos.items() for uid in info.pods}
         by_pod = {uid: pod.node_name for uid, pod in self.pods.items()}
+        on_nodes: dict[str, str] = {}
+        for name, info in self.infos.items():
+            for pod in info.pods.values():
+                if pod.uid in on_nodes:
+                    raise InvariantError(
+                        f"pod {_label(pod)} is on {on_nodes[pod.uid]} and on {name}"
+                    )
+                on_nodes[pod.uid] = name
+                if pod is not self.pods.get(pod.uid, pod):
+                    raise InvariantError(f"pod {_label(pod)} is another version on its node")
         check_kept("the nodes of pods", by_pod, on_nodes)
-        count = sum(len(info.pods) for info in self.infos.values())
-        check_kept("the number of pods", len(self.pods), count)
-        for uid, pod in self.pods.items():
-            if self.infos[pod.node_name].pods[uid] is not pod:
-                raise InvariantError(f"pod {_label(pod)} is another version on its node")
         if not self._assumed <= self.pods.keys():
             raise InvariantError("a pod is assumed that is not known")
         for name, info in self.infos.items():

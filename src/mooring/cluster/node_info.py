@@ -26,8 +26,9 @@ class PodsOnNode:
 
     def __init__(self) -> None:
         self._pods: list[Pod] = []
-        #: UID → the pod's index in `_pods`.
-        self._index: dict[str, int] = {}
+        #: UID → the pod's index in `_pods`; None until somebody asks for one that is not the last. Most
+        #: nodes never need it, and it would take more memory than the list.
+        self._index: dict[str, int] | None = None
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -36,47 +37,50 @@ class PodsOnNode:
         return (pod.uid for pod in self._pods)
 
     def __contains__(self, uid: str) -> bool:
-        return uid in self._index
+        return uid in self._indexed()
 
     def __getitem__(self, uid: str) -> Pod:
-        return self._pods[self._index[uid]]
+        return self._pods[self._indexed()[uid]]
 
     def values(self) -> Sequence[Pod]:
         """Not to be kept: it changes with the node."""
         return self._pods
 
     def add(self, pod: Pod) -> None:
-        """A pod that is here already is replaced where it is."""
-        index = self._index.setdefault(pod.uid, len(self._pods))
-        if index < len(self._pods):
-            self._pods[index] = pod
-        else:
-            self._pods.append(pod)
+        if self._index is not None:
+            self._index[pod.uid] = len(self._pods)
+        self._pods.append(pod)
 
     def remove(self, uid: str) -> Pod:
         """Raises KeyError if the pod is not here."""
-        index = self._index.pop(uid)
-        last = self._pods.pop()
-        if index == len(self._pods):
-            return last
-        removed = self._pods[index]
-        self._pods[index] = last
-        self._index[last.uid] = index
+        pods = self._pods
+        if pods and pods[-1].uid == uid:
+            if self._index is not None:
+                del self._index[uid]
+            return pods.pop()
+        index = self._indexed().pop(uid)
+        removed, last = pods[index], pods.pop()
+        pods[index] = last
+        self._indexed()[last.uid] = index
         return removed
-
-    def validate(self) -> None:
-        """Raise InvariantError unless every pod is found where it is."""
-        check_kept(
-            "the places of pods on a node",
-            self._index,
-            {pod.uid: index for index, pod in enumerate(self._pods)},
-        )
 
     def copy(self) -> PodsOnNode:
         other = PodsOnNode()
         other._pods = self._pods.copy()
-        other._index = self._index.copy()
         return other
+
+    def validate(self) -> None:
+        """Raise InvariantError unless every pod is found where it is."""
+        if self._index is not None:
+            check_kept("the places of pods on a node", self._index, self._places())
+
+    def _indexed(self) -> dict[str, int]:
+        if self._index is None:
+            self._index = self._places()
+        return self._index
+
+    def _places(self) -> dict[str, int]:
+        return {pod.uid: index for index, pod in enumerate(self._pods)}
 
 
 class NodeInfo:
