@@ -192,6 +192,7 @@ SPOILED = {
     "alive": (put(lambda c: c.alive, False), "alive"),
     "unschedulable": (put(lambda c: c.unschedulable, True), "unschedulable"),
     "generation": (put(lambda c: c.generations, 0), "the generation of the row of a"),
+    "a generation to come": (lambda c: setattr(c, "_generation", 0), "yet to come"),
     "taints": (put(lambda c: c.taint_sets.codes, 0), "taints"),
     "ports": (put(lambda c: c.port_sets.codes, 0), "the ports in the row of a"),
     "features": (put(lambda c: c.feature_sets.codes, 0), "features"),
@@ -282,6 +283,18 @@ def test_whatever_is_spoiled_is_noticed(spoil, problem):
 
     with pytest.raises(InvariantError, match=problem):
         cluster.validate()
+
+
+def test_rows_that_are_free_at_the_end_are_no_difference():
+    cluster = lived()
+    for i in range(100):
+        cluster.add_node(make_node(f"n{i}", zone="z"))
+    cluster.add_pod(make_pod("x", node="n9", labels=WEB))
+    cluster.validate()
+    for i in range(10, 100):
+        cluster.remove_node(f"n{i}")
+
+    cluster.validate()
 
 
 def test_looking_changes_nothing_but_rows_that_were_to_be_written():

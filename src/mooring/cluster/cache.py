@@ -250,7 +250,7 @@ class Cluster:
             if row in names:
                 rebuilt._info(names[row])
             else:
-                rebuilt.columns.take_slot()
+                rebuilt._take_row()
         for name in dict.fromkeys((*self._tree.names(), *self.infos)):
             if (info := self.infos.get(name)) is not None and info.node is not None:
                 rebuilt.add_node(info.node)
@@ -262,15 +262,19 @@ class Cluster:
     def _info(self, name: str) -> NodeInfo:
         info = self.infos.get(name)
         if info is None:
-            size = self.columns.size
-            info = self.infos[name] = NodeInfo(name, self.columns.take_slot())
-            if self.columns.size > size:
-                # A snapshot has a place for each slot, also for that of a node nobody has seen yet.
-                self._snapshot = None
-            if self.pod_counts.capacity < self.columns.capacity:
-                self.pod_counts.grow(self.columns.capacity)
-                self.held_terms.grow(self.columns.capacity)
+            info = self.infos[name] = NodeInfo(name, self._take_row())
         return info
+
+    def _take_row(self) -> int:
+        size = self.columns.size
+        row = self.columns.take_slot()
+        if self.columns.size > size:
+            # A snapshot has a place for each slot, also for that of a node nobody has seen yet.
+            self._snapshot = None
+        if self.pod_counts.capacity < self.columns.capacity:
+            self.pod_counts.grow(self.columns.capacity)
+            self.held_terms.grow(self.columns.capacity)
+        return row
 
     def _put(self, pod: Pod) -> None:
         if not pod.uid:
