@@ -1,7 +1,7 @@
 """The objects of the benchmarks: nodes and pods as an API server shows them, decoded from JSON one by one.
 
-Nodes and pods have the sizes of upstream's scheduler_perf. Each pod is decoded by itself, so that twins
-share no string and no list: finding out that they are twins is part of what is measured.
+Nodes and pods have the sizes of upstream's scheduler_perf. Each pod is decoded by itself, so that pods of
+one controller share no string and no list: finding out that they can is part of what is measured.
 """
 
 from __future__ import annotations

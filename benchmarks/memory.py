@@ -30,7 +30,7 @@ from mooring.objects.decoding import decode_json
 from mooring.objects.manifests import read_manifests
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
-from mooring.objects.twins import Twins
+from mooring.objects.shared_parts import SharedParts
 from mooring.plugins.registry import default_registry
 from mooring.runtime.metrics import Metrics
 from mooring.scheduler.event_handlers import EventHandlers
@@ -91,9 +91,9 @@ def hold(nodes: int, pods: int) -> Figures:
     scheduler, handlers = _scheduler()
     for i in range(nodes):
         handlers.added(decode_json(listing.node_text(i).encode(), Node))
-    twins = Twins()
+    shared_parts = SharedParts()
     for text in listing.pod_texts(nodes, pods):
-        handlers.added(twins.join(decode_json(text.encode(), Pod)).pod)
+        handlers.added(shared_parts.join(decode_json(text.encode(), Pod)).pod)
     if nodes:
         _first_decision(scheduler, handlers)
     gc.collect()

@@ -178,7 +178,7 @@ def histories(
                 if info is not None and info.node is not None:
                     cluster.remove_node(info.name)
         if draw(st.booleans()):
-            cluster.snapshot()
+            cluster.validate()
     return cluster
 
 

@@ -21,7 +21,7 @@ MooringError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 class MooringError(Exception):
@@ -112,3 +112,20 @@ class ExtenderError(MooringError):
 
 class InvariantError(MooringError):
     """Mooring's own books do not add up."""
+
+
+def check_kept(what: str, kept: object, rebuilt: object) -> None:
+    """Raise InvariantError unless what is kept equals what a rebuild gives.
+
+    The error names the first difference. Of mappings, that is the first key whose values differ.
+    """
+    if kept == rebuilt:
+        return
+    if isinstance(kept, Mapping) and isinstance(rebuilt, Mapping):
+        for key in (*rebuilt, *kept):
+            check_kept(f"{what}, {key}", kept.get(key, _NOTHING), rebuilt.get(key, _NOTHING))
+    raise InvariantError(f"{what}: {kept} is kept, and a rebuild gives {rebuilt}")
+
+
+#: Stands for a key that a mapping lacks.
+_NOTHING = "nothing"

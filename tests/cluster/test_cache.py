@@ -307,27 +307,6 @@ def test_a_heartbeat_changes_no_row():
     assert cluster.node_changes.position == position
 
 
-@pytest.mark.parametrize(
-    ("spoil", "problem"),
-    [
-        pytest.param(lambda c: c.pods.clear(), "are not the known pods", id="a pod is missing"),
-        pytest.param(
-            lambda c: c.infos["n"].requested.update(cpu=5), "was not kept", id="a sum is off"
-        ),
-        pytest.param(lambda c: c._assumed.add("nobody"), "assumed that is not known", id="assumed"),
-    ],
-)
-def test_books_that_do_not_add_up_are_found_out(spoil, problem):
-    cluster = cluster_with("n")
-    cluster.add_pod(make_pod("p", cpu="1", node="n"))
-    cluster.validate()
-
-    spoil(cluster)
-
-    with pytest.raises(InvariantError, match=problem):
-        cluster.validate()
-
-
 def test_only_rows_that_changed_are_written():
     cluster = cluster_with("a", "b")
     columns = cluster.snapshot().columns

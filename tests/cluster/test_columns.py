@@ -40,6 +40,8 @@ class History:
     def live(self, steps: int) -> None:
         for _ in range(steps):
             self.random.choice(self.steps)()
+            if self.random.random() < 0.5:
+                self.cluster.validate()
 
     def put_node(self) -> None:
         pick = self.random.choice

@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 
 from mooring.cluster import pod_counts
 from mooring.cluster.cache import Cluster
-from mooring.cluster.clue_index import clues_of
 from mooring.cluster.columns import ABSENT
 from mooring.cluster.pod_counts import PodCounts, PodQuery, look_up
 from mooring.cluster.row_counts import by_domain, domains_among
+from mooring.cluster.selector_index import keys_of_pod
 from mooring.objects.selectors import compile_selector
 from tests import topology_clusters as topology
 from tests.makers import HOSTNAME, make_node, make_pod, make_selector
@@ -62,6 +62,7 @@ def test_counts_kept_through_any_history_equal_a_recount(asked_before, data):
             cluster.remove_pod(cluster.pods[name])
         else:
             topology.put_pod(cluster, data.draw(topology.placed_pods(name)))
+        cluster.validate()
 
     for query in [*asked_before, data.draw(queries())]:
         recount = np.zeros(cluster.pod_counts.capacity, np.int64)
@@ -91,7 +92,7 @@ def test_sums_by_domain_kept_through_any_history_equal_a_recount(query, data):
                 if info.node is not None and len(cluster.infos) > 1:
                     cluster.remove_node(info.name)
             case "snapshot":
-                cluster.snapshot()
+                cluster.validate()
 
     snapshot = cluster.snapshot()
     for key in topology.KEYS:
@@ -176,7 +177,7 @@ def test_a_group_without_pods_is_forgotten():
     counts.add(web_pod(), 0)
     counts.remove(web_pod(), 0)
 
-    assert not list(counts._groups_by_clue.find(clues_of("default", {"app": "web"})))
+    assert not list(counts._groups_by_key.find(keys_of_pod("default", {"app": "web"})))
 
 
 def test_a_pod_that_was_never_added_cannot_be_removed():

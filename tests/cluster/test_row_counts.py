@@ -54,6 +54,7 @@ def test_sums_by_domain_are_what_counting_again_gives(seed):
             cluster.remove_pod(chance.choice(list(cluster.pods.values())))
         if chance.random() < 0.5:
             assert kept(cluster) == recounted(cluster)
+            cluster.validate()
     assert kept(cluster) == recounted(cluster)
 
 

@@ -150,6 +150,17 @@ class TestVictims:
 
         assert names(world.detail(high("300m")).victims) == ["young", "low"]
 
+    def test_equally_important_pods_get_their_place_back_in_the_order_of_the_node(self):
+        """When "a" leaves, the last pod, "d", takes its place: so "d" comes before "b" and "c"."""
+        pods = {name: placed(name, cpu="120m") for name in "abcd"}
+        world = World([small_node()], pods.values())
+        assert names(world.detail(high("260m")).victims) == ["c", "d"]
+
+        world.scheduler.cluster.remove_pod(pods["a"])
+
+        assert names(world.detail(high("260m")).victims) == ["c"]
+        assert names(world.detail(high("300m")).victims) == ["b", "c"]
+
     def test_a_pod_that_has_not_started_is_the_youngest(self):
         pods = [make_pod("new", node="n1", cpu="250m"), placed("old", cpu="250m", started=5)]
         world = World([small_node()], pods)

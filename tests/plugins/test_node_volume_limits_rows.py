@@ -52,6 +52,7 @@ class Story:
         act()
 
     def check(self) -> None:
+        self.world.cluster.validate()
         pod = self._pod("asks")
         state, status = self.world.pre_filter(self.plugin, pod)
         if status == SUCCESS:

@@ -124,6 +124,32 @@ def test_the_others_wait_for_what_the_one_that_was_tried_waits_for():
     assert world.metrics.unschedulable[(FIT, "default-scheduler")] == 0
 
 
+def test_a_pod_that_comes_back_under_another_rejection_stands_for_the_pods_of_that_one():
+    """The others of that rejection were left untried until something else happened.
+
+    1. "a" is tried for the pods that Fit rejected, and comes back rejected by Other, as "c" does.
+    2. Before the next pod is popped an event wakes "a" again, for those that Other rejected.
+    3. The next pop ends the first trial, and "b" follows. The second trial must not end with it.
+    """
+    world = alike(hints=((NODE_ADD, FIT, None), (NODE_LABEL, "Other", None)))
+    waiting(world, "a", "b")
+    world.queue.move_all(NODE_ADD)
+    world.fail(world.pop(), "Other")
+    world.add("c", labels={"app": "web"})
+    world.fail(world.queue.pop_specific(make_pod("c")), "Other")
+    world.clock.advance(60)
+    world.queue.move_all(NODE_LABEL)
+    assert tried(world) == ["a"]
+
+    names = set()
+    while (queued := world.queue.pop()) is not None:
+        names.add(queued.pod.name)
+        world.queue.done(queued.uid)
+        world.queue.validate()
+
+    assert names == {"a", "b", "c"}
+
+
 @pytest.mark.parametrize("leaves", ["deleted", "changed"])
 def test_another_takes_the_place_of_a_representative_that_is_gone(leaves):
     world = alike()

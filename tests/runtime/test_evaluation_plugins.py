@@ -105,6 +105,9 @@ def choices(forms: list[Form], *, keep: bool, pods: int = 12) -> list[tuple[str,
         tested.handlers.added(make_pod(f"p{number}", cpu="100m", labels={"app": "a"}))
         while tested.scheduler.schedule_one():
             pass
+        if number % 2:
+            tested.scheduler.cluster.validate()
+            tested.scheduler.queue.validate()
     assert len(tested.decisions) >= pods
     return [(decision.pod.name, decision.node_name) for decision in tested.decisions[:pods]]
 

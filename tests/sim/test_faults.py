@@ -10,6 +10,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -29,7 +30,7 @@ from mooring.sim.simulation import SimOptions, Simulation
 from mooring.sim.volume_controller import PROVISION_FAILS, PROVISION_SECONDS
 from tests.engine import registry_with
 from tests.makers import make_node, make_pod
-from tests.sim.books import assert_at_rest
+from tests.sim.books import assert_at_rest, validate
 from tests.volume_world import (
     make_claim,
     make_class,
@@ -123,7 +124,7 @@ class World:
         return self.writer
 
     def run(self, until_s: float | None = None) -> None:
-        self.sim.run(until_s=until_s)
+        self.sim.run(until_s=until_s, stops_when=partial(validate, self.sim))
 
     def at(self, when_s: float, action: Callable[[], object]) -> None:
         self.api.later(when_s - self.sim.clock.elapsed_s, action)

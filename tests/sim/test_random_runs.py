@@ -10,6 +10,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -35,7 +36,7 @@ from tests.makers import (
     make_pod_affinity,
     make_spread,
 )
-from tests.sim.books import assert_at_rest, assert_no_volume_is_held
+from tests.sim.books import assert_at_rest, assert_no_volume_is_held, validate
 from tests.volume_world import make_claim, make_class, make_volume, with_annotations
 
 #: As many lives as other properties have examples; a quarter of them are lived twice.
@@ -116,13 +117,11 @@ class Life:
             self.api.later(when_s, self.random.choice(self._fates()))
 
     def run(self) -> None:
-        """To the end, with a look at the books on the way."""
+        """To the end, with a look at the books after each moment at which something is done."""
         for until_s in (0.5, 6.0, 33.0):
-            self.sim.run(until_s=until_s)
-            self.sim.scheduler.cluster.validate()
-            self.sim.scheduler.queue.validate()
+            self.sim.run(until_s=until_s, stops_when=partial(validate, self.sim))
             assert_nothing_is_used_twice(self.sim)
-        self.sim.run()
+        self.sim.run(stops_when=partial(validate, self.sim))
 
     def chance(self, share: float) -> bool:
         return self.random.random() < share

@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from mooring.cluster.clue_index import Clue, ClueIndex, clues_of, demands_of
-from mooring.cluster.columns import Ints
+from mooring.cluster.columns import Columns, Ints
 from mooring.cluster.row_counts import RowCounts
+from mooring.cluster.selector_index import IndexKey, SelectorIndex, keys_of_pod, keys_of_selector
+from mooring.errors import check_kept
 from mooring.objects.affinity import AffinityTerm
-from mooring.objects.pod import Pod
+from mooring.objects.pod import Pod, SelectorKey
 
 
 class TermKind(Enum):
@@ -35,15 +36,15 @@ class _TermKey:
 class HeldTerm:
     """One term, and on which rows how many pods hold it."""
 
-    __slots__ = ("clues", "holders", "kind", "rows", "term", "weight")
+    __slots__ = ("holders", "keys", "kind", "rows", "term", "weight")
 
-    def __init__(self, key: _TermKey, clues: tuple[Clue, ...], capacity: int) -> None:
+    def __init__(self, key: _TermKey, keys: tuple[IndexKey, ...], capacity: int) -> None:
         self.kind = key.kind
         self.term = key.term
         #: Of a preferred term; 0 for a required one.
         self.weight = key.weight
-        #: What it is filed under.
-        self.clues = clues
+        #: What it is indexed by.
+        self.keys = keys
         #: How many pods hold it, row by row.
         self.rows = RowCounts(capacity)
         #: How many pods hold it in all.
@@ -58,17 +59,15 @@ class HeldTerm:
 #: How many different pods are remembered with the terms that speak of them.
 _MOST_REMEMBERED = 1024
 
-_PodKey = tuple[str, frozenset[tuple[str, str]]]
-
 
 class HeldTerms:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self._terms: dict[_TermKey, HeldTerm] = {}
-        self._by_clue: ClueIndex[HeldTerm] = ClueIndex()
+        self._by_key: SelectorIndex[HeldTerm] = SelectorIndex()
         #: The terms that speak of pods with a namespace and labels, and the labels that the namespace
         #: had then; forgotten whenever a term comes or goes.
-        self._speaking_of: dict[_PodKey, tuple[Mapping[str, str], Sequence[HeldTerm]]] = {}
+        self._speaking_of: dict[SelectorKey, tuple[Mapping[str, str], Sequence[HeldTerm]]] = {}
 
     def add(self, pod: Pod, row: int) -> None:
         for key in _keys(pod):
@@ -86,21 +85,21 @@ class HeldTerms:
             held.holders -= 1
             if not held.holders:
                 del self._terms[key]
-                self._by_clue.withdraw(held, held.clues)
+                self._by_key.remove(held, held.keys)
                 self._speaking_of.clear()
 
     def speaking_of(self, pod: Pod, namespace_labels: Mapping[str, str]) -> Sequence[HeldTerm]:
         """The held terms that match this pod, whichever their kind."""
         if not self._terms:
             return ()
-        key = pod.namespace, pod.label_items
+        key = pod.selector_key
         known = self._speaking_of.get(key)
         if known is not None and known[0] == namespace_labels:
             return known[1]
         namespace, labels = pod.namespace, pod.labels
         found = [
             held
-            for held in self._by_clue.find(clues_of(namespace, labels))
+            for held in self._by_key.find(keys_of_pod(namespace, labels))
             if held.term.matches(namespace, labels, namespace_labels)
         ]
         if len(self._speaking_of) >= _MOST_REMEMBERED:
@@ -113,14 +112,44 @@ class HeldTerms:
         for held in self._terms.values():
             held.rows.grow(capacity)
 
+    def validate(self, rebuilt: HeldTerms, columns: Columns) -> None:
+        """Raise InvariantError unless the same pods in the same rows hold the same terms."""
+        check_kept("affinity terms", self._contents(), rebuilt._contents())
+        self._by_key.validate(
+            "affinity terms", ((held, held.keys) for held in self._terms.values())
+        )
+        for key, held in self._terms.items():
+            held.rows.validate(f"the pods with {key}", rebuilt._terms[key].rows, columns)
+            check_kept(f"{key}, indexed", held.keys in _index_keys(key.term), True)
+        for (namespace, labels), (namespace_labels, found) in self._speaking_of.items():
+            expected = {
+                key
+                for key in self._terms
+                if key.term.matches(namespace, dict(labels), namespace_labels)
+            }
+            check_kept(
+                f"the terms that match pods of {namespace} with {dict(labels)}",
+                {_TermKey(held.kind, held.weight, held.term) for held in found},
+                expected,
+            )
+
+    def _contents(self) -> dict[_TermKey, object]:
+        return {
+            key: (held.kind, held.weight, held.term, held.holders)
+            for key, held in self._terms.items()
+        }
+
     def _new_term(self, key: _TermKey) -> HeldTerm:
-        term = key.term
-        namespaces = term.namespaces if term.namespace_selector.nothing else None
-        clues = self._by_clue.rarest(demands_of(term.selector, namespaces))
-        held = HeldTerm(key, clues, self.capacity)
-        self._by_clue.file(held, clues)
+        keys = self._by_key.rarest(_index_keys(key.term))
+        held = HeldTerm(key, keys, self.capacity)
+        self._by_key.add(held, keys)
         self._speaking_of.clear()
         return held
+
+
+def _index_keys(term: AffinityTerm) -> list[tuple[IndexKey, ...]]:
+    namespaces = term.namespaces if term.namespace_selector.nothing else None
+    return keys_of_selector(term.selector, namespaces)
 
 
 def _keys(pod: Pod) -> list[_TermKey]:

@@ -16,13 +16,15 @@ from __future__ import annotations
 from mooring.cluster.affinity_terms import HeldTerms
 from mooring.cluster.changes import ChangeLog
 from mooring.cluster.columns import Columns
+from mooring.cluster.deduced_selectors import DeducedSelectors
+from mooring.cluster.device_classes import DeviceClassNames
 from mooring.cluster.listers import Listers
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.node_tree import NodeTree
 from mooring.cluster.pod_counts import PodCounts
 from mooring.cluster.snapshot import Snapshot
 from mooring.cluster.volume_cache import VolumeCache
-from mooring.errors import InvariantError, MooringError
+from mooring.errors import InvariantError, MooringError, check_kept
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 
@@ -38,6 +40,9 @@ class Cluster:
         self.listers = Listers()
         #: One for all profiles, so that none of them takes a volume that another has chosen.
         self.volumes = VolumeCache(self.listers)
+        #: Shared by the profiles, like the volumes.
+        self.deduced_selectors = DeducedSelectors(self.listers)
+        self.device_classes = DeviceClassNames(self.listers)
         self.columns = Columns()
         self.pod_counts = PodCounts(self.columns.capacity)
         self.held_terms = HeldTerms(self.columns.capacity)
@@ -183,34 +188,93 @@ class Cluster:
         return self._snapshot
 
     def validate(self) -> None:
-        """Raise InvariantError unless the books add up; for tests and for dumps."""
-        on_nodes = {uid: name for name, info in self.infos.items() for uid in info.pods}
+        """Raise InvariantError unless everything that is kept is what a rebuild gives.
+
+        For tests and for dumps. Rows are written as for a snapshot first; nothing else changes.
+        """
+        self._validate_pods()
+        rebuilt = self._rebuilt()
+        for name, info in self.infos.items():
+            info.validate(rebuilt.infos[name])
+        self._tree.validate(rebuilt._tree)
+        snapshot, rebuilt_columns = self.snapshot(), rebuilt.snapshot().columns
+        check_kept("the order of nodes", snapshot.order, self._tree.order())
+        snapshot.validate()
+        self.columns.validate(rebuilt_columns)
+        self._validate_rows()
+        self.pod_counts.validate(rebuilt.pod_counts, self.columns)
+        self.held_terms.validate(rebuilt.held_terms, self.columns)
+        self.listers.validate()
+        self.volumes.validate()
+        self.deduced_selectors.validate()
+        self.device_classes.validate()
+
+    def _validate_pods(self) -> None:
+        for info in self.infos.values():
+            info.pods.validate()
         by_pod = {uid: pod.node_name for uid, pod in self.pods.items()}
-        if on_nodes != by_pod:
-            raise InvariantError(f"pods on nodes {on_nodes} are not the known pods {by_pod}")
+        on_nodes: dict[str, str] = {}
+        for name, info in self.infos.items():
+            for pod in info.pods.values():
+                if pod.uid in on_nodes:
+                    raise InvariantError(
+                        f"pod {_label(pod)} is on {on_nodes[pod.uid]} and on {name}"
+                    )
+                on_nodes[pod.uid] = name
+                if pod is not self.pods.get(pod.uid, pod):
+                    raise InvariantError(f"pod {_label(pod)} is another version on its node")
+        check_kept("the nodes of pods", by_pod, on_nodes)
         if not self._assumed <= self.pods.keys():
             raise InvariantError("a pod is assumed that is not known")
         for name, info in self.infos.items():
-            recounted = NodeInfo(name)
+            if info.node is None and not len(info.pods):
+                raise InvariantError(f"node {name} is kept without a node and without pods")
+
+    def _validate_rows(self) -> None:
+        """Each entry has a row of its own, written since it last changed; all others are free."""
+        rows = sorted([info.row for info in self.infos.values()] + self.columns.free_slots)
+        check_kept("rows", rows, list(range(self.columns.size)))
+        for name, info in self.infos.items():
+            written = int(self.columns.generations[info.row])
+            check_kept(f"the generation of the row of {name}", written, info.generation)
+            ports = self.columns.port_sets.at(info.row)
+            check_kept(f"the ports in the row of {name}", ports, info.used_ports)
+            if info.generation > self._generation:
+                raise InvariantError(f"node {name} has a generation that is yet to come")
+
+    def _rebuilt(self) -> Cluster:
+        """A cluster without a past that has the same nodes and pods in the same rows."""
+        rebuilt = Cluster()
+        names = {info.row: name for name, info in self.infos.items()}
+        for row in range(self.columns.size):
+            if row in names:
+                rebuilt._info(names[row])
+            else:
+                rebuilt._take_row()
+        for name in dict.fromkeys((*self._tree.names(), *self.infos)):
+            if (info := self.infos.get(name)) is not None and info.node is not None:
+                rebuilt.add_node(info.node)
+        for info in self.infos.values():
             for pod in info.pods.values():
-                recounted.add_pod(pod)
-            if {k: v for k, v in info.requested.items() if v} != {
-                k: v for k, v in recounted.requested.items() if v
-            }:
-                raise InvariantError(f"what pods request on {name} was not kept: {info.requested}")
+                rebuilt.add_pod(pod)
+        return rebuilt
 
     def _info(self, name: str) -> NodeInfo:
         info = self.infos.get(name)
         if info is None:
-            size = self.columns.size
-            info = self.infos[name] = NodeInfo(name, self.columns.take_slot())
-            if self.columns.size > size:
-                # A snapshot has a place for each slot, also for that of a node nobody has seen yet.
-                self._snapshot = None
-            if self.pod_counts.capacity < self.columns.capacity:
-                self.pod_counts.grow(self.columns.capacity)
-                self.held_terms.grow(self.columns.capacity)
+            info = self.infos[name] = NodeInfo(name, self._take_row())
         return info
+
+    def _take_row(self) -> int:
+        size = self.columns.size
+        row = self.columns.take_slot()
+        if self.columns.size > size:
+            # A snapshot has a place for each slot, also for that of a node nobody has seen yet.
+            self._snapshot = None
+        if self.pod_counts.capacity < self.columns.capacity:
+            self.pod_counts.grow(self.columns.capacity)
+            self.held_terms.grow(self.columns.capacity)
+        return row
 
     def _put(self, pod: Pod) -> None:
         if not pod.uid:

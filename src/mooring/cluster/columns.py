@@ -8,12 +8,13 @@ are given to the next node. Arrays are longer than `size`: always index them wit
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster.node_info import HostPort, NodeInfo
+from mooring.errors import check_kept
 from mooring.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from mooring.objects.taints import Taint
 
@@ -66,6 +67,13 @@ class InternedColumn(Generic[T]):
     def grow(self, capacity: int) -> None:
         self.codes = _grown(self.codes, capacity, 0)
 
+    def at(self, row: int) -> T:
+        return self.values[int(self.codes[row])]
+
+    def validate(self, what: str) -> None:
+        """Raise InvariantError unless each value is found by its code, and each code by its value."""
+        check_kept(f"the codes of {what}", self._code_of, _codes_of(self.values))
+
     def compact(self, rows: Iterable[int]) -> None:
         """Forget values that no row has any more."""
         kept = {row: self.values[self.codes[row]] for row in rows}
@@ -102,6 +110,14 @@ class LabelColumn:
         """ABSENT for a value that no row has ever had."""
         return ABSENT if value is None else self._code_of.get(value, ABSENT)
 
+    def at(self, row: int) -> str | None:
+        code = self.codes[row]
+        return None if code == ABSENT else self.values[code]
+
+    def validate(self) -> None:
+        """Raise InvariantError unless each value is found by its code, and each code by its value."""
+        check_kept(f"the codes of label {self.key}", self._code_of, _codes_of(self.values))
+
     def grow(self, capacity: int) -> None:
         self.codes = _grown(self.codes, capacity, ABSENT)
 
@@ -124,6 +140,13 @@ class ImageState:
     def discard(self, row: int) -> None:
         self.rows.discard(row)
         self._index = None
+
+    def validate(self, name: str) -> None:
+        """Raise InvariantError unless the array has the rows of the set."""
+        if self._index is not None:
+            check_kept(
+                f"the array of image {name}", sorted(self._index.tolist()), sorted(self.rows)
+            )
 
     @property
     def index(self) -> NDArray[np.intp]:
@@ -189,6 +212,11 @@ class Columns:
         self._listed_images.append({})
         return row
 
+    @property
+    def free_slots(self) -> list[int]:
+        """The slots that no node has."""
+        return list(self._free)
+
     def free_slot(self, row: int) -> None:
         self._free.append(row)
 
@@ -244,12 +272,17 @@ class Columns:
     def label(self, key: str) -> LabelColumn:
         """The column of one label, built when it is first asked for and kept up to date since."""
         column = self._label_columns.get(key)
-        if column is None or len(column.values) > 2 * self.count + 1024:
+        if column is None or not self.keeps(column):
             column = self._label_columns[key] = LabelColumn(key, self.capacity)
             for row, labels in enumerate(self._labels):
                 if self.alive[row]:
                     column.write(row, labels.get(key))
         return column
+
+    def keeps(self, column: LabelColumn) -> bool:
+        """Whether `label` gives this column. One that churn has filled with values is built again."""
+        kept = self._label_columns.get(column.key)
+        return kept is column and len(column.values) <= 2 * self.count + 1024
 
     def compact(self) -> None:
         """Forget interned values that churn has left behind; codes change."""
@@ -258,6 +291,72 @@ class Columns:
         for column in columns:
             if len(column.values) > 2 * self.size + 1024:
                 column.compact(range(self.size))
+
+    def validate(self, rebuilt: Columns) -> None:
+        """Raise InvariantError unless these rows mean what the rows of rebuilt columns do.
+
+        Both have their nodes in the same rows. Codes may differ, and so may the sizes of images, which
+        the first node that lists an image gives: that node may have left.
+        """
+        for interned, what in (
+            (self.taint_sets, "taints"),
+            (self.port_sets, "ports"),
+            (self.feature_sets, "features"),
+        ):
+            interned.validate(what)
+        for key, column in self._label_columns.items():
+            column.validate()
+            rebuilt.label(key)
+        for name, image in self.images.items():
+            image.validate(name)
+        check_kept("columns", self._contents(), rebuilt._contents())
+
+    def _contents(self) -> dict[str, object]:
+        columns = self._label_columns.values()
+        return {
+            "capacity": {array.shape[-1] for array in self._arrays()} | {self.capacity},
+            "rows by name": self.row_of,
+            "count of nodes": self.count,
+            "images": {name: image.rows for name, image in self.images.items()},
+            **{f"row {row}": self._row_contents(row, columns) for row in range(self.size)},
+        }
+
+    def _row_contents(self, row: int, columns: Iterable[LabelColumn]) -> dict[str, object]:
+        return {
+            "name": self.names[row],
+            "alive": bool(self.alive[row]),
+            "allocatable": self._amounts(self.allocatable, row),
+            "requested": self._amounts(self.requested, row),
+            "non-zero requests": self.non_zero[:, row].tolist(),
+            "count of pods": int(self.pod_count[row]),
+            "allowed pods": int(self.allowed_pods[row]),
+            "unschedulable": bool(self.unschedulable[row]),
+            "taints": self.taint_sets.at(row),
+            "features": self.feature_sets.at(row),
+            "labels": self._labels[row],
+            "label columns": {column.key: column.at(row) for column in columns},
+            "images": self._listed_images[row],
+        }
+
+    def _amounts(self, array: Ints, row: int) -> dict[str, int]:
+        amounts = array[:, row].tolist()
+        return {name: amounts[i] for name, i in self.resources.items() if amounts[i]}
+
+    def _arrays(self) -> list[NDArray[Any]]:
+        """Everything that has an element for each row."""
+        interned = (self.taint_sets, self.port_sets, self.feature_sets)
+        return [
+            self.allocatable,
+            self.requested,
+            self.non_zero,
+            self.pod_count,
+            self.allowed_pods,
+            self.alive,
+            self.unschedulable,
+            self.generations,
+            *(each.codes for each in interned),
+            *(column.codes for column in self._label_columns.values()),
+        ]
 
     def _write_labels(self, row: int, labels: dict[str, str]) -> None:
         if self._labels[row] == labels:
@@ -319,6 +418,10 @@ class Columns:
             interned.grow(capacity)
         for column in self._label_columns.values():
             column.grow(capacity)
+
+
+def _codes_of(values: Sequence[T]) -> dict[T, int]:
+    return {value: code for code, value in enumerate(values)}
 
 
 Scalar = TypeVar("Scalar", bound=np.generic)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from mooring.cluster.listers import Listers
+from mooring.errors import check_kept
 from mooring.objects.kinds import ReplicaSet, ReplicationController, Service, StatefulSet
-from mooring.objects.pod import Pod
+from mooring.objects.pod import Pod, SelectorKey
 from mooring.objects.selectors import (
     Requirement,
     Selector,
@@ -16,34 +19,48 @@ from mooring.objects.selectors import (
 _MOST_REMEMBERED = 4096
 
 
+class _Owner(NamedTuple):
+    """A pod's controller, as far as it tells where to look for a selector."""
+
+    api_version: str
+    kind: str
+    name: str
+
+
 class DeducedSelectors:
-    """Deduced once for pods that are alike, and anew whenever a listed object changes."""
+    """Deduced once for pods with the same labels and controller, until a listed object changes."""
 
     def __init__(self, listers: Listers) -> None:
         self._listers = listers
         #: What follows was derived from the listers at this generation.
         self._generation = -1
         self._services: dict[str, list[tuple[Selector, dict[str, str]]]] = {}
-        self._deduced: dict[tuple[object, ...], Selector] = {}
+        self._deduced: dict[tuple[SelectorKey, _Owner | None], Selector] = {}
 
     def of(self, pod: Pod) -> Selector:
         """One without requirements if nothing selects the pod."""
         if self._generation != self._listers.generation:
-            self._start_anew()
-        owner = pod.metadata.controller
-        key = (
-            pod.namespace,
-            pod.label_items,
-            owner and (owner.api_version, owner.kind, owner.name),
-        )
+            self._forget()
+        key = pod.selector_key, _owner_of(pod)
         selector = self._deduced.get(key)
         if selector is None:
             if len(self._deduced) >= _MOST_REMEMBERED:
                 self._deduced.clear()
-            selector = self._deduced[key] = self._deduce(pod)
+            selector = self._deduced[key] = self._deduce(*key)
         return selector
 
-    def _start_anew(self) -> None:
+    def validate(self) -> None:
+        """Raise InvariantError unless each selector that is kept would be deduced again."""
+        if self._generation != self._listers.generation:
+            # Everything is forgotten before it is read.
+            return
+        rebuilt = DeducedSelectors(self._listers)
+        rebuilt._forget()
+        check_kept("the selectors of services", self._services, rebuilt._services)
+        deduced = {key: rebuilt._deduce(*key) for key in self._deduced}
+        check_kept("deduced selectors", self._deduced, deduced)
+
+    def _forget(self) -> None:
         self._generation = self._listers.generation
         self._deduced = {}
         self._services = {}
@@ -53,15 +70,15 @@ class DeducedSelectors:
                 known = self._services.setdefault(service.namespace, [])
                 known.append((selector_from_map(labels), labels))
 
-    def _deduce(self, pod: Pod) -> Selector:
-        labels: dict[str, str] = {}
-        for selector, selected in self._services.get(pod.namespace, ()):
-            if selector.matches(pod.labels):
+    def _deduce(self, pods: SelectorKey, owner: _Owner | None) -> Selector:
+        namespace, label_items = pods
+        of_pods, labels = dict(label_items), dict[str, str]()
+        for selector, selected in self._services.get(namespace, ()):
+            if selector.matches(of_pods):
                 labels |= selected
-        owner = pod.metadata.controller
         if owner is None:
             return selector_from_map(labels)
-        key = f"{pod.namespace}/{owner.name}"
+        key = f"{namespace}/{owner.name}"
         match owner.api_version, owner.kind:
             case "v1", "ReplicationController":
                 controller = self._listers.get(ReplicationController, key)
@@ -76,6 +93,11 @@ class DeducedSelectors:
                     _requirements(self._listers.get(StatefulSet, key))
                 )
         return selector_from_map(labels)
+
+
+def _owner_of(pod: Pod) -> _Owner | None:
+    owner = pod.metadata.controller
+    return None if owner is None else _Owner(owner.api_version, owner.kind, owner.name)
 
 
 def _requirements(controller: ReplicaSet | StatefulSet | None) -> tuple[Requirement, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mooring.cluster.listers import Listers
+from mooring.errors import check_kept
 from mooring.objects.kinds import DeviceClass
 from mooring.objects.requests import is_scalar
 
@@ -13,7 +14,7 @@ DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 
 class DeviceClassNames:
-    """The resource names that some device class serves, gathered anew when a listed object changed."""
+    """The resource names that some device class serves, gathered again when a listed object changed."""
 
     def __init__(self, listers: Listers) -> None:
         self._listers = listers
@@ -22,10 +23,18 @@ class DeviceClassNames:
 
     def __contains__(self, resource: str) -> bool:
         if self._generation != self._listers.generation:
-            names = (name for each in self._listers.all(DeviceClass) for name in names_of(each))
-            self._names = frozenset(filter(is_scalar, names))
+            self._names = self._gathered()
             self._generation = self._listers.generation
         return resource in self._names
+
+    def validate(self) -> None:
+        """Raise InvariantError unless the names are those of the device classes there are."""
+        if self._generation == self._listers.generation:
+            check_kept("the resources of device classes", self._names, self._gathered())
+
+    def _gathered(self) -> frozenset[str]:
+        names = (name for each in self._listers.all(DeviceClass) for name in names_of(each))
+        return frozenset(filter(is_scalar, names))
 
     def serve_any_of(self, requests: Mapping[str, int]) -> bool:
         return any(amount > 0 and name in self for name, amount in requests.items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
+from mooring.errors import check_kept
 from mooring.objects import kinds
 from mooring.objects.meta import KubeObject
 
@@ -54,6 +55,12 @@ class Listers:
         found = self.get(kinds.Namespace, namespace)
         return found.labels if found is not None else {}
 
+    def validate(self) -> None:
+        """Raise InvariantError unless every object is kept under its kind and key."""
+        for kind, known in self._by_kind.items():
+            for key, obj in known.items():
+                check_kept(f"{kind.__name__} {key}", (type(obj), obj.key), (kind, key))
+
     def _changed(self, obj: KubeObject) -> None:
         self.generation += 1
         for changed in self._followers.get(type(obj), ()):
@@ -84,6 +91,20 @@ class Index(Generic[K]):
         if found is None:
             found = self._sorted[value] = [filed[key] for key in sorted(filed)]
         return found
+
+    def validate(self) -> None:
+        """Raise InvariantError unless the objects there are are under the values that they have."""
+        objects = {obj.key: obj for obj in self._listers.all(self._kind)}
+        values = {key: self._value_of(obj) for key, obj in objects.items()}
+        under: dict[str, dict[str, K]] = {}
+        for key, value in values.items():
+            under.setdefault(value, {})[key] = objects[key]
+        what = f"the index of {self._kind.__name__} objects"
+        check_kept(what, self._values, values)
+        check_kept(what, self._under, under)
+        for value, found in self._sorted.items():
+            expected = [under[value][key] for key in sorted(under.get(value, ()))]
+            check_kept(f"{what}, sorted, {value}", found, expected)
 
     def _changed(self, key: str) -> None:
         value = self._values.pop(key, None)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
+from mooring.errors import InvariantError, check_kept
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.quantity import MAX_INT64, MIN_INT64, wrap_int64
@@ -10,6 +13,74 @@ from mooring.objects.taints import Taint
 
 #: An address, a protocol and a port that a pod takes on its node.
 HostPort = tuple[str, str, int]
+
+
+class PodsOnNode:
+    """Pods by UID, in the order in which the reference keeps the pods of a node.
+
+    A pod that comes is the last. Where one leaves, the last takes its place. Preemption considers pods
+    that are equally important in this order.
+    """
+
+    __slots__ = ("_index", "_pods")
+
+    def __init__(self) -> None:
+        self._pods: list[Pod] = []
+        #: UID → the pod's index in `_pods`; None until somebody asks for one that is not the last. Most
+        #: nodes never need it, and it would take more memory than the list.
+        self._index: dict[str, int] | None = None
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def __iter__(self) -> Iterator[str]:
+        return (pod.uid for pod in self._pods)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._indexed()
+
+    def __getitem__(self, uid: str) -> Pod:
+        return self._pods[self._indexed()[uid]]
+
+    def values(self) -> Sequence[Pod]:
+        """Not to be kept: it changes with the node."""
+        return self._pods
+
+    def add(self, pod: Pod) -> None:
+        if self._index is not None:
+            self._index[pod.uid] = len(self._pods)
+        self._pods.append(pod)
+
+    def remove(self, uid: str) -> Pod:
+        """Raises KeyError if the pod is not here."""
+        pods = self._pods
+        if pods and pods[-1].uid == uid:
+            if self._index is not None:
+                del self._index[uid]
+            return pods.pop()
+        index = self._indexed().pop(uid)
+        removed, last = pods[index], pods.pop()
+        pods[index] = last
+        self._indexed()[last.uid] = index
+        return removed
+
+    def copy(self) -> PodsOnNode:
+        other = PodsOnNode()
+        other._pods = self._pods.copy()
+        return other
+
+    def validate(self) -> None:
+        """Raise InvariantError unless every pod is found where it is."""
+        if self._index is not None:
+            check_kept("the places of pods on a node", self._index, self._places())
+
+    def _indexed(self) -> dict[str, int]:
+        if self._index is None:
+            self._index = self._places()
+        return self._index
+
+    def _places(self) -> dict[str, int]:
+        return {pod.uid: index for index, pod in enumerate(self._pods)}
 
 
 class NodeInfo:
@@ -39,7 +110,7 @@ class NodeInfo:
         self.row = row
         self.node: Node | None = None
         #: Every pod that counts here (assigned or assumed), by UID.
-        self.pods: dict[str, Pod] = {}
+        self.pods = PodsOnNode()
         self.allocatable: Amounts = {}
         self.allowed_pods = 0
         self.requested: Amounts = {}
@@ -72,13 +143,13 @@ class NodeInfo:
         self.allowed_pods = 0
 
     def add_pod(self, pod: Pod) -> None:
-        self.pods[pod.uid] = pod
+        self.pods.add(pod)
         self._account(pod, 1)
         self.used_ports.update(pod.host_ports)
 
     def remove_pod(self, pod: Pod) -> None:
         """Raises KeyError if the pod is not here."""
-        held = self.pods.pop(pod.uid)
+        held = self.pods.remove(pod.uid)
         self._account(held, -1)
         self.used_ports.difference_update(held.host_ports)
 
@@ -102,7 +173,7 @@ class NodeInfo:
         """For trying something out; the row stays that of the node it was copied from."""
         other = NodeInfo(self.name, self.row)
         other.node = self.node
-        other.pods = dict(self.pods)
+        other.pods = self.pods.copy()
         other.allocatable = self.allocatable
         other.allowed_pods = self.allowed_pods
         other.requested = dict(self.requested)
@@ -112,6 +183,28 @@ class NodeInfo:
         other.pvc_refs = dict(self.pvc_refs)
         other.generation = self.generation
         return other
+
+    def validate(self, rebuilt: NodeInfo) -> None:
+        """Raise InvariantError unless this is what a node with the same pods is."""
+        check_kept(f"node {self.name}", self._contents(), rebuilt._contents())
+        # A port that two pods take is free when either leaves, as upstream: so some may be missing.
+        if not self.used_ports <= rebuilt.used_ports:
+            extra = self.used_ports - rebuilt.used_ports
+            raise InvariantError(
+                f"node {self.name}, ports: {extra} are kept, and no pod takes them"
+            )
+
+    def _contents(self) -> dict[str, object]:
+        return {
+            "row": self.row,
+            "node": self.node,
+            "pods": list(self.pods),
+            "allocatable": self.allocatable,
+            "allowed pods": self.allowed_pods,
+            "requested": {name: amount for name, amount in self.requested.items() if amount},
+            "non-zero requests": (self.non_zero_cpu, self.non_zero_memory),
+            "claims in use": self.pvc_refs,
+        }
 
     def __repr__(self) -> str:
         return f"NodeInfo({self.name!r}, row={self.row}, pods={len(self.pods)})"

@@ -19,9 +19,9 @@ T = TypeVar("T")
 Ways = Sequence[Sequence[Requirement]] | None
 
 #: A label and its value.
-_Clue = tuple[str, str]
-#: The clue that every node gives; no label has an empty key.
-_ANYWHERE: _Clue = ("", "")
+_Label = tuple[str, str]
+#: The label that stands for every node; no real one has an empty key.
+_ANYWHERE: _Label = ("", "")
 
 
 class NodeReach(Generic[T]):
@@ -29,16 +29,16 @@ class NodeReach(Generic[T]):
 
     def __init__(self, things: Iterable[tuple[T, Ways]]) -> None:
         self._things = list(things)
-        #: Under each clue the positions of things, going up.
-        self._under: dict[_Clue, list[int]] = {}
+        #: Under each label the positions of things, going up.
+        self._under: dict[_Label, list[int]] = {}
         for position, (_, ways) in enumerate(self._things):
-            for clue in _clues(ways):
-                self._under.setdefault(clue, []).append(position)
+            for label in _labels(ways):
+                self._under.setdefault(label, []).append(position)
 
     def from_node(self, labels: Mapping[str, str]) -> Iterator[T]:
         """One after the other: most often the first is all that is asked for."""
         under = self._under
-        found = [under[clue] for clue in (*labels.items(), _ANYWHERE) if clue in under]
+        found = [under[label] for label in (*labels.items(), _ANYWHERE) if label in under]
         last = -1
         for position in found[0] if len(found) == 1 else merge(*found):
             if position != last:
@@ -48,13 +48,13 @@ class NodeReach(Generic[T]):
                     yield thing
 
 
-def _clues(ways: Ways) -> Iterable[_Clue]:
+def _labels(ways: Ways) -> Iterable[_Label]:
     """For each way, the values of one label that it asks for; or that of every node."""
     if ways is None:
         return (_ANYWHERE,)
-    return {clue for way in ways for clue in _clues_of_way(way)}
+    return {label for way in ways for label in _labels_of_way(way)}
 
 
-def _clues_of_way(way: Sequence[Requirement]) -> Iterable[_Clue]:
+def _labels_of_way(way: Sequence[Requirement]) -> Iterable[_Label]:
     values = [[(r.key, value) for value in r.values] for r in way if r.operator == "In"]
     return min(values, key=len, default=[_ANYWHERE])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import chain, zip_longest
 
+from mooring.errors import check_kept
 from mooring.objects.node import Node
 from mooring.objects.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 
@@ -37,6 +38,21 @@ class NodeTree:
             del self._zones[zone][name]
             if not self._zones[zone]:
                 del self._zones[zone]
+
+    def names(self) -> list[str]:
+        """In the order in which the nodes came, or came into the zone that they are in."""
+        return list(self._zone_of)
+
+    def validate(self, rebuilt: NodeTree) -> None:
+        """Raise InvariantError unless a tree with the same nodes has the same zones.
+
+        Zones may be in another order: a zone keeps its turn when the first node that was in it leaves.
+        """
+        zones, expected = (
+            {zone: list(names) for zone, names in tree._zones.items()} for tree in (self, rebuilt)
+        )
+        check_kept("the nodes of the zones", zones, expected)
+        check_kept("the zones of the nodes", self._zone_of, rebuilt._zone_of)
 
     def order(self) -> list[str]:
         """The first node of each zone, then the second of each, and so on."""

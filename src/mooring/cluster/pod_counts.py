@@ -7,7 +7,7 @@ addition a pod. PodTopologySpread and InterPodAffinity share these counts.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,10 +16,11 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster.clue_index import Clue, ClueIndex, clues_of, demands_of
-from mooring.cluster.columns import Codes, Ints
+from mooring.cluster.columns import Codes, Columns, Ints
 from mooring.cluster.row_counts import RowCounts
-from mooring.objects.pod import Pod
+from mooring.cluster.selector_index import IndexKey, SelectorIndex, keys_of_pod, keys_of_selector
+from mooring.errors import check_kept
+from mooring.objects.pod import Pod, SelectorKey
 from mooring.objects.selectors import Selector
 
 #: How many different questions are remembered; the one asked longest ago is forgotten first.
@@ -76,13 +77,13 @@ def look_up(table: NDArray[Scalar], codes: Codes) -> NDArray[Scalar]:
 class PodGroup:
     """Pods that no selector can tell apart."""
 
-    __slots__ = ("clues", "counters", "labels", "namespace", "rows", "terminating")
+    __slots__ = ("counters", "keys", "labels", "namespace", "rows", "terminating")
 
     def __init__(self, pod: Pod) -> None:
         self.namespace = pod.namespace
         self.labels = pod.labels
         self.terminating = pod.terminating
-        self.clues: tuple[Clue, ...] = clues_of(pod.namespace, pod.labels)
+        self.keys: tuple[IndexKey, ...] = keys_of_pod(pod.namespace, pod.labels)
         #: Row → how many of them are there.
         self.rows: dict[int, int] = {}
         #: The counters that count them.
@@ -90,25 +91,22 @@ class PodGroup:
 
 
 class _Counter:
-    __slots__ = ("clues", "query", "rows")
+    __slots__ = ("keys", "query", "rows")
 
-    def __init__(self, query: PodQuery, clues: tuple[Clue, ...], capacity: int) -> None:
+    def __init__(self, query: PodQuery, keys: tuple[IndexKey, ...], capacity: int) -> None:
         self.query = query
-        #: What it is filed under.
-        self.clues = clues
+        #: What it is indexed by.
+        self.keys = keys
         self.rows = RowCounts(capacity)
-
-
-_GroupKey = tuple[str, frozenset[tuple[str, str]], bool]
 
 
 class PodCounts:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        self._groups: dict[_GroupKey, PodGroup] = {}
-        self._groups_by_clue: ClueIndex[PodGroup] = ClueIndex()
+        self._groups: dict[tuple[SelectorKey, bool], PodGroup] = {}
+        self._groups_by_key: SelectorIndex[PodGroup] = SelectorIndex()
         self._counters: OrderedDict[PodQuery, _Counter] = OrderedDict()
-        self._counters_by_clue: ClueIndex[_Counter] = ClueIndex()
+        self._counters_by_key: SelectorIndex[_Counter] = SelectorIndex()
 
     def counts(self, query: PodQuery) -> Ints:
         """int64[row]: how many pods the query picks on each row. Not to be written to."""
@@ -124,7 +122,7 @@ class PodCounts:
         return counter.rows
 
     def add(self, pod: Pod, row: int) -> None:
-        key = _key(pod)
+        key = pod.selector_key, pod.terminating
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = self._new_group(pod)
@@ -134,7 +132,7 @@ class PodCounts:
 
     def remove(self, pod: Pod, row: int) -> None:
         """Raises KeyError if no such pod was added on this row."""
-        key = _key(pod)
+        key = pod.selector_key, pod.terminating
         group = self._groups[key]
         left = group.rows[row] - 1
         if left:
@@ -143,7 +141,7 @@ class PodCounts:
             del group.rows[row]
             if not group.rows:
                 del self._groups[key]
-                self._groups_by_clue.withdraw(group, group.clues)
+                self._groups_by_key.remove(group, group.keys)
         for counter in group.counters:
             counter.rows.change(row, -1)
 
@@ -152,19 +150,47 @@ class PodCounts:
         for counter in self._counters.values():
             counter.rows.grow(capacity)
 
+    def validate(self, rebuilt: PodCounts, columns: Columns) -> None:
+        """Raise InvariantError unless the same pods in the same rows, counted again, are as many."""
+        for query in self._counters:
+            rebuilt.kept(query)
+        check_kept("groups of pods", self._contents(), rebuilt._contents())
+        self._groups_by_key.validate(
+            "groups of pods", ((group, group.keys) for group in self._groups.values())
+        )
+        self._counters_by_key.validate(
+            "counts of pods", ((counter, counter.keys) for counter in self._counters.values())
+        )
+        for query, counter in self._counters.items():
+            what = f"the count of the pods of {query}"
+            requirements = keys_of_selector(query.selector, query.namespaces)
+            check_kept(f"{what}, indexed", counter.keys in requirements, True)
+            counter.rows.validate(what, rebuilt.kept(query), columns)
+
+    def _contents(self) -> dict[tuple[SelectorKey, bool], dict[str, object]]:
+        return {
+            key: {
+                "pods": (group.namespace, group.labels, group.terminating),
+                "rows": group.rows,
+                "index keys": set(group.keys),
+                "counted by": Counter(counter.query for counter in group.counters),
+            }
+            for key, group in self._groups.items()
+        }
+
     def _new_group(self, pod: Pod) -> PodGroup:
         group = PodGroup(pod)
-        self._groups_by_clue.file(group, group.clues)
-        candidates = self._counters_by_clue.find(group.clues)
+        self._groups_by_key.add(group, group.keys)
+        candidates = self._counters_by_key.find(group.keys)
         group.counters = [counter for counter in candidates if counter.query.picks(group)]
         return group
 
     def _count_afresh(self, query: PodQuery) -> _Counter:
         if len(self._counters) >= MOST_COUNTERS:
             self._forget_oldest()
-        clues = self._counters_by_clue.rarest(demands_of(query.selector, query.namespaces))
-        counter = self._counters[query] = _Counter(query, clues, self.capacity)
-        self._counters_by_clue.file(counter, clues)
+        keys = self._counters_by_key.rarest(keys_of_selector(query.selector, query.namespaces))
+        counter = self._counters[query] = _Counter(query, keys, self.capacity)
+        self._counters_by_key.add(counter, keys)
         for group in self._picked(query):
             group.counters.append(counter)
             for row, count in group.rows.items():
@@ -173,14 +199,10 @@ class PodCounts:
 
     def _forget_oldest(self) -> None:
         query, counter = self._counters.popitem(last=False)
-        self._counters_by_clue.withdraw(counter, counter.clues)
+        self._counters_by_key.remove(counter, counter.keys)
         for group in self._picked(query):
             group.counters.remove(counter)
 
     def _picked(self, query: PodQuery) -> Iterator[PodGroup]:
-        clues = self._groups_by_clue.rarest(demands_of(query.selector, query.namespaces))
-        return (group for group in self._groups_by_clue.find(clues) if query.picks(group))
-
-
-def _key(pod: Pod) -> _GroupKey:
-    return pod.namespace, pod.label_items, pod.terminating
+        keys = self._groups_by_key.rarest(keys_of_selector(query.selector, query.namespaces))
+        return (group for group in self._groups_by_key.find(keys) if query.picks(group))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mooring.cluster.columns import ABSENT, Codes, Columns, Ints, LabelColumn, Mask
+from mooring.errors import check_kept
 
 
 class RowCounts:
@@ -41,6 +42,18 @@ class RowCounts:
             self._sums[column.key] = sums
         return sums
 
+    def validate(self, what: str, rebuilt: RowCounts, columns: Columns) -> None:
+        """Raise InvariantError unless the counts are those of a rebuild, and the sums are theirs."""
+        if not np.array_equal(self.counts, rebuilt.counts):
+            counts, recounted = (dict(enumerate(each.counts.tolist())) for each in (self, rebuilt))
+            check_kept(f"{what}, row", counts, recounted)
+        for key, sums in self._sums.items():
+            if sums.epoch != columns.node_epoch or not columns.keeps(sums.column):
+                # Summed again before they are read.
+                continue
+            expected = rebuilt.by_domain(sums.column, columns)
+            check_kept(f"{what}, sums by {key}", sums.contents(), expected.contents())
+
     def grow(self, capacity: int) -> None:
         longer = np.zeros(capacity, np.int64)
         longer[: len(self.counts)] = self.counts
@@ -63,6 +76,15 @@ class DomainSums:
         self.exists = exists
         #: The sum of the totals.
         self.all = int(totals.sum())
+
+    def contents(self) -> dict[str, object]:
+        values = self.column.values
+        return {
+            "total": self.all,
+            "number of domains": len(self.totals),
+            "domains": dict(zip((*values, None), self.totals.tolist(), strict=False)),
+            "domains with nodes": dict(zip((*values, None), self.exists.tolist(), strict=False)),
+        }
 
 
 class DomainCounts:

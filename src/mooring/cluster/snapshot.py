@@ -13,6 +13,7 @@ from mooring.cluster.columns import Columns, Ints
 from mooring.cluster.listers import Listers
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.pod_counts import PodCounts
+from mooring.errors import check_kept
 
 #: More nodes than this cannot be put into one order with their scores.
 RANKS = 1 << 24
@@ -60,6 +61,20 @@ class Snapshot:
 
     def at(self, row: int) -> NodeInfo:
         return self._infos[self.columns.names[row]]
+
+    def validate(self) -> None:
+        """Raise InvariantError unless what was derived from the order and the columns still holds."""
+        rebuilt = Snapshot(
+            order=self.order,
+            infos=self._infos,
+            columns=self.columns,
+            pod_counts=self.pod_counts,
+            held_terms=self.held_terms,
+            listers=self.listers,
+        )
+        check_kept("the rows of the snapshot", self.rows.tolist(), rebuilt.rows.tolist())
+        keys, expected = self.name_keys.tolist(), rebuilt.name_keys.tolist()
+        check_kept("the ranks of names in the snapshot", keys, expected)
 
     @cached_property
     def rows(self) -> NDArray[np.intp]:

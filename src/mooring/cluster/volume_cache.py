@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Generic, TypeVar
 
 from mooring.cluster.listers import Index, Listers
-from mooring.errors import MooringError
+from mooring.errors import InvariantError, MooringError
 from mooring.objects.claims import class_of_volume
 from mooring.objects.meta import KubeObject
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
@@ -71,6 +71,15 @@ class AssumeCache(Generic[K]):
         """How the reference says that it is not there."""
         return f'{self._resource} "{key}" not found'
 
+    def validate(self) -> None:
+        """Raise InvariantError unless each assumed object lies over an observed one of its version."""
+        for key, assumed in self._assumed.items():
+            observed = self.observed(key)
+            if assumed.key != key or observed is None or not _same_version(assumed, observed):
+                raise InvariantError(
+                    f"{self._resource} {key} is assumed over what was not observed"
+                )
+
     def _drop_if_outdated(self, key: str) -> None:
         assumed = self._assumed.get(key)
         if assumed is not None:
@@ -86,6 +95,12 @@ class VolumeCache:
         self.volumes = AssumeCache(listers, PersistentVolume, "persistentvolumes")
         self.claims = AssumeCache(listers, PersistentVolumeClaim, "persistentvolumeclaims")
         self._by_class = Index(listers, PersistentVolume, class_of_volume)
+
+    def validate(self) -> None:
+        """Raise InvariantError unless what is assumed and indexed fits what was observed."""
+        self.volumes.validate()
+        self.claims.validate()
+        self._by_class.validate()
 
     def volumes_of_class(self, name: str) -> list[PersistentVolume]:
         """In order of their names; nothing that is assumed changes a volume's class."""

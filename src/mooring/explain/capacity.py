@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 
-import msgspec
 from msgspec.structs import replace as changed
 
 from mooring.objects.controllers import made_by_controllers
 from mooring.objects.defaults import Defaults
 from mooring.objects.generated_names import generated_uid
 from mooring.objects.kinds import DaemonSet
-from mooring.objects.meta import KubeObject, encode_hook
+from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod, PodStatus
+from mooring.objects.pod_class import PodClasses
 from mooring.objects.requests import amounts
 from mooring.objects.well_known import HOSTNAME
 from mooring.scheduler.scheduling_cycle import Decision
@@ -230,16 +230,20 @@ class _Adding:
         """By UID: the pods that fit onto no node even if they were alone with an empty one; and why."""
         last = _LastDecision()
         found: dict[str, tuple[Pod, str]] = {}
-        verdicts: dict[bytes, str] = {}
+        classes = PodClasses()
+        verdicts: dict[int, str] = {}
         with Simulation(replace(self._settled.options, on_decision=last.note)) as simulation:
             simulation.load((*self._settled.objects, *self._added(1)))
             simulation.run()
             for pod in self._settled.waiting:
-                shape = _shape(pod)
-                if shape not in verdicts:
-                    verdicts[shape] = _tried_alone(simulation, pod, last)
-                if verdicts[shape]:
-                    found[pod.uid] = (pod, verdicts[shape])
+                pod_class = classes.of(pod)
+                verdict = verdicts.get(pod_class) if pod_class is not None else None
+                if verdict is None:
+                    verdict = _tried_alone(simulation, pod, last)
+                if pod_class is not None:
+                    verdicts[pod_class] = verdict
+                if verdict:
+                    found[pod.uid] = (pod, verdict)
         return found
 
     def lower_bound(self) -> int:
@@ -376,10 +380,3 @@ def _node_like(template: Node, number: int) -> Node:
         labels={**template.labels, HOSTNAME: name},
     )
     return changed(template, metadata=metadata, spec=changed(template.spec, unschedulable=False))
-
-
-def _shape(pod: Pod) -> bytes:
-    """All of a pod that the scheduler may look at."""
-    return msgspec.json.encode(
-        (pod.namespace, sorted(pod.labels.items()), pod.spec), enc_hook=encode_hook
-    )

@@ -43,7 +43,7 @@ from mooring.live.outage import Outage
 from mooring.objects.kinds import Kind
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
-from mooring.objects.twins import Twins
+from mooring.objects.shared_parts import SharedParts
 
 _LOG = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ class Reflector:
         self._rng = rng
         self._outage = outage
         self._page_size = page_size
-        self._twins = Twins()
+        self._shared_parts = SharedParts()
         #: Where the watch goes on; None lists first.
         self._version: str | None = None
         #: Since anything was last heard.
@@ -249,12 +249,12 @@ class Reflector:
         except msgspec.DecodeError as error:
             _LOG.error("a %s cannot be read, and is left out: %s", self.kind.name, error)
             return None
-        return self._as_twin(obj) if isinstance(obj, Pod) else obj
+        return self._with_shared_parts(obj) if isinstance(obj, Pod) else obj
 
-    def _as_twin(self, pod: Pod) -> Pod:
-        joined, twin = self._twins.join(pod)
-        if twin is not None:
-            joined.take_derived_from(twin)
+    def _with_shared_parts(self, pod: Pod) -> Pod:
+        joined, shares_with = self._shared_parts.join(pod)
+        if shares_with is not None:
+            joined.take_derived_from(shares_with)
         return joined
 
     # Telling

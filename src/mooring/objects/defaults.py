@@ -35,9 +35,9 @@ from mooring.objects.pod import (
 from mooring.objects.priority_classes import PREEMPT, PriorityClasses
 from mooring.objects.requests import CPU, MEMORY, container_requests
 from mooring.objects.selectors import LabelSelector, SelectorRequirement
+from mooring.objects.shared_parts import have_same_parts
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, Volume
 from mooring.objects.taints import Toleration
-from mooring.objects.twins import have_same_parts
 from mooring.objects.well_known import POD_SCHEDULED
 
 DEFAULT_CLASS_ANNOTATIONS = (
@@ -74,8 +74,8 @@ class Defaults:
         self.storage_class = _default_storage_class(
             [o for o in objects if isinstance(o, StorageClass)]
         )
-        #: What `spec` was given and what it returned last: pods of one template, and twins, come one
-        #: after another and share it.
+        #: What `spec` was given and what it returned last: pods of one template, or with shared
+        #: parts, come one after another and share it.
         self._given: PodSpec | None = None
         self._latest: PodSpec | None = None
         #: What `pod` returned last.
@@ -109,13 +109,13 @@ class Defaults:
             conditions = [*conditions, _GATED]
         status = _changed(status, phase=status.phase or "Pending", conditions=conditions)
         done = _changed(pod, spec=spec, status=status)
-        twin, self._latest_pod = self._latest_pod, done
+        previous, self._latest_pod = self._latest_pod, done
         if (
-            twin is not None
-            and twin.namespace == done.namespace
-            and have_same_parts(twin.spec, done.spec)
+            previous is not None
+            and previous.namespace == done.namespace
+            and have_same_parts(previous.spec, done.spec)
         ):
-            done.take_derived_from(twin)
+            done.take_derived_from(previous)
         return done
 
     def spec(self, spec: PodSpec) -> PodSpec:

@@ -39,7 +39,7 @@ from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.priority_classes import PriorityClasses
-from mooring.objects.twins import Twins
+from mooring.objects.shared_parts import SharedParts
 from mooring.objects.validation import metadata_problems, problems_of
 
 DEFAULT_NAMESPACE = "default"
@@ -119,7 +119,7 @@ class _Reading:
         self.problems: list[str] = []
         self._skipped: Counter[str] = Counter()
         self._entries: list[_Entry] = []
-        self._twins = Twins()
+        self._shared_parts = SharedParts()
         #: Kind and name of objects that could not be used: others may refer to them all the same.
         self._broken: set[tuple[str, str]] = set()
 
@@ -133,11 +133,11 @@ class _Reading:
         if obj is None:
             return
         obj = _in_namespace(identified(obj, document.api_version, document.kind))
-        twin = None
+        shares_with = None
         if isinstance(obj, Pod):
-            obj, twin = self._twins.join(obj)
-        # Of a twin, whether its spec makes sense is known.
-        found = list(problems_of(obj) if twin is None else metadata_problems(obj.metadata))
+            obj, shares_with = self._shared_parts.join(obj)
+        # Pods that share their parts are validated once.
+        found = list(problems_of(obj) if shares_with is None else metadata_problems(obj.metadata))
         for path, problem in found:
             self._problem(document.where, obj, f"{path}: {problem}")
         if found:

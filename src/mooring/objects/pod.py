@@ -187,6 +187,10 @@ class PodStatus(Part, frozen=True):
     resource_claim_statuses: list[PodResourceClaimStatus] = []
 
 
+#: A pod's namespace and its labels.
+SelectorKey = tuple[str, frozenset[tuple[str, str]]]
+
+
 class Pod(KubeObject, frozen=True):
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
@@ -239,6 +243,11 @@ class Pod(KubeObject, frozen=True):
         """The labels as a value that can be a dictionary key."""
         return frozenset(self.metadata.labels.items())
 
+    @property
+    def selector_key(self) -> SelectorKey:
+        """What label selectors see of the pod: equal for pods that no selector tells apart."""
+        return self.metadata.namespace, self.label_items
+
     @cached_property
     def requests(self) -> Amounts:
         """What the pod asks of a node that it is to be placed on."""
@@ -287,13 +296,13 @@ class Pod(KubeObject, frozen=True):
                 changed.__dict__.pop(name, None)
         return changed
 
-    def take_derived_from(self, twin: Pod) -> None:
-        """Spare this pod what was worked out for one of the same namespace and an equal spec."""
-        names = _FROM_SPEC_AND_STATUS if _hold_the_same(self, twin) else _FROM_SPEC
+    def take_derived_from(self, other: Pod) -> None:
+        """Take over what was derived from another pod of the same namespace with an equal spec."""
+        names = _FROM_SPEC_AND_STATUS if _hold_the_same(self, other) else _FROM_SPEC
         for name in names:
-            self.__dict__.setdefault(name, getattr(twin, name))
-        if self.metadata.labels is twin.metadata.labels:
-            self.__dict__.setdefault("label_items", twin.label_items)
+            self.__dict__.setdefault(name, getattr(other, name))
+        if self.metadata.labels is other.metadata.labels:
+            self.__dict__.setdefault("label_items", other.label_items)
 
     def condition(self, kind: str) -> PodCondition | None:
         return next((c for c in self.status.conditions if c.type == kind), None)

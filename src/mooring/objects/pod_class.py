@@ -6,19 +6,19 @@ one of them is true of the others.
 
 from __future__ import annotations
 
-from mooring.objects.pod import Pod
+from mooring.objects.pod import Pod, SelectorKey
 
 #: How many classes are remembered; then they are forgotten, all at once, and pods get new ones.
 MOST_CLASSES = 65_536
 
-_Key = tuple[str, str, frozenset[tuple[str, str]]]
+_Key = tuple[SelectorKey, str]
 
 
 class PodClasses:
     """Gives each pod the number of its class."""
 
     def __init__(self) -> None:
-        #: Namespace, controller and labels → the first pod of each class, with the class's number.
+        #: Namespace, labels and controller → the first pod of each class, with the class's number.
         self._known: dict[_Key, list[tuple[Pod, int]]] = {}
         self._size = 0
         self._next_number = 0
@@ -28,7 +28,7 @@ class PodClasses:
         if not _is_ordinary(pod):
             return None
         owner = pod.metadata.controller
-        key = pod.namespace, owner.uid if owner is not None else "", pod.label_items
+        key = pod.selector_key, owner.uid if owner is not None else ""
         known = self._known.get(key)
         if known is not None:
             for other, number in known:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mooring.cluster.columns import Columns, Ints, Rows
-from mooring.cluster.device_classes import DEVICE_CLASS_PREFIX, DeviceClassNames
+from mooring.cluster.device_classes import DEVICE_CLASS_PREFIX
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.framework.cycle_state import CycleState
@@ -58,7 +58,7 @@ class DynamicResources:
     depends_on_kinds = (DeviceClass,)
 
     def __init__(self, args: object, handle: Handle) -> None:
-        self._served = DeviceClassNames(handle.cluster.listers)
+        self._served = handle.cluster.device_classes
 
     def pre_enqueue(self, pod: Pod) -> Status:
         return CLAIMS_UNSUPPORTED if pod.spec.resource_claims else SUCCESS

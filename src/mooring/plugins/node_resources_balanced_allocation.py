@@ -12,7 +12,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from mooring.cluster.columns import Columns, Ints, Rows, row_count
-from mooring.cluster.device_classes import DeviceClassNames
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.args import CPU_AND_MEMORY, NodeResourcesBalancedAllocationArgs
@@ -35,7 +34,7 @@ class NodeResourcesBalancedAllocation:
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs | None, handle: Handle) -> None:
         self._scored = (args and args.resources) or CPU_AND_MEMORY
-        self._served_by_devices = DeviceClassNames(handle.cluster.listers)
+        self._served_by_devices = handle.cluster.device_classes
         self._workspace = resource_scoring.Workspace()
 
     def pre_score(self, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows) -> Status:

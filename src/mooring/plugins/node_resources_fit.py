@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster.columns import Columns, Ints, Rows, row_count
-from mooring.cluster.device_classes import DEVICE_CLASS_PREFIX, DeviceClassNames
+from mooring.cluster.device_classes import DEVICE_CLASS_PREFIX
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.args import (
@@ -96,7 +96,7 @@ class NodeResourcesFit:
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._scored = strategy.resources or CPU_AND_MEMORY
         self._score_node, self._score_rows = _strategy(strategy)
-        self._served_by_devices = DeviceClassNames(handle.cluster.listers)
+        self._served_by_devices = handle.cluster.device_classes
         #: A number for each set of failures that has more bits than an int64.
         self._wide_codes: dict[int, int] = {}
 

@@ -12,9 +12,10 @@ others protects an API server in trouble, and is not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from math import floor, inf
 
-from mooring.errors import InvariantError
+from mooring.errors import InvariantError, check_kept
 from mooring.framework.clock import Clock
 from mooring.queue.heap import KeyedHeap, Orderable
 from mooring.queue.queued_pod import QueuedPodInfo
@@ -132,6 +133,12 @@ class BackoffQueue:
             for queued in heap:
                 if queued.rejected != rejected:
                     raise InvariantError(f"{queued.key} is in the wrong backoff heap")
+                again = replace(queued, backoff_expiration=None)
+                check_kept(
+                    f"the end of the backoff of {queued.key}",
+                    self.expiration(queued),
+                    self.expiration(again),
+                )
         for queued in self._rejected:
             if queued.key in self._failed:
                 raise InvariantError(f"{queued.key} is in both backoff heaps")

@@ -108,8 +108,8 @@ class KeyedHeap(Generic[N]):
         return item
 
     def validate(self) -> None:
-        """Raise InvariantError unless every item has its place and is in order."""
-        places = {(number, key) for _, number, key in self._places}
+        """Raise InvariantError unless every item has its place, in order, and is popped in its turn."""
+        places = {(number, key): order for order, number, key in self._places}
         for key, (order, number, item) in self._present.items():
             if item.key != key:
                 raise InvariantError(f"{item.key} is kept under the name {key}")
@@ -117,6 +117,15 @@ class KeyedHeap(Generic[N]):
                 raise InvariantError(f"{key} has no place in the heap")
             if order != self._order(item):
                 raise InvariantError(f"{key} changed its order and was not put in again")
+            if order != places[number, key]:
+                raise InvariantError(f"{key} has the place of another order in the heap")
+            if number >= self._next_number:
+                raise InvariantError(f"{key} has a number that is yet to be given out")
+        if len(places) != len(self._places):
+            raise InvariantError("a place is in the heap twice")
+        for i in range(1, len(self._places)):
+            if self._places[i] < self._places[(i - 1) // 2]:
+                raise InvariantError(f"{self._places[i][2]} comes after one that it goes before")
 
     def _clear_stale(self) -> None:
         if len(self._places) <= 2 * len(self._present) + _STALE_ALLOWANCE:

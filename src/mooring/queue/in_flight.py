@@ -94,6 +94,9 @@ class InFlight:
 
     def validate(self) -> None:
         """Raise InvariantError unless what is kept is what the pods are to hear of."""
+        for uid, (pod, _) in self._pods.items():
+            if pod.uid != uid:
+                raise InvariantError(f"pod {pod.key} is in flight under the UID of another: {uid}")
         numbers = [number for _, number in self._pods.values()]
         if numbers != sorted(numbers):
             raise InvariantError(f"the pods in flight are not in order: {numbers}")

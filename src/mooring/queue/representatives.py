@@ -92,7 +92,7 @@ class Representatives:
             return
         woken_files = self._woken.pop(queued.pod_class, {})
         for file, woken in woken_files.items():
-            self._waiting.pop(woken.representative.key, None)
+            self._stop_waiting(file, woken)
             self._file_as(queued, file)
         if woken_files:
             self._tried = [file for file in self._tried if file not in woken_files]
@@ -116,19 +116,47 @@ class Representatives:
             self._try(file, first, woken)
 
     def validate(self) -> None:
-        """Raise InvariantError unless each representative that waits is one of a woken file."""
+        """Raise InvariantError unless each woken file has one representative, to be tried or tried."""
         for key, file in self._waiting.items():
             woken = self._woken.get(_class_of(file), {}).get(file)
             if woken is None or woken.representative.key != key:
                 raise InvariantError(f"{key} is the representative of a file that is not woken")
+            if self._places.get(key) is not woken.representative:
+                raise InvariantError(f"{key} is a representative and does not wait")
+        if len(set(self._tried)) != len(self._tried):
+            raise InvariantError("a representative was popped twice")
+        for pod_class, woken_files in self._woken.items():
+            if not woken_files:
+                raise InvariantError(f"class {pod_class} is kept as woken, and no file of it is")
+            for file, woken in woken_files.items():
+                self._validate_woken(pod_class, file, woken)
+
+    def _validate_woken(self, pod_class: int, file: Rejection, woken: _Woken) -> None:
+        key = woken.representative.key
+        if file.pod_class != pod_class or file.gated:
+            raise InvariantError(
+                f"a file is woken for class {pod_class}, which it is not of: {file}"
+            )
+        if self._waiting.get(key) != file and file not in self._tried:
+            raise InvariantError(
+                f"{key} neither waits nor was popped for the file that it stands for"
+            )
+        if woken.before > self._places.unschedulable.next_number:
+            raise InvariantError(f"{key} stands for pods that are yet to come")
 
     def _sleep(self, file: Rejection) -> _Woken:
         of_class = self._woken[_class_of(file)]
         woken = of_class.pop(file)
         if not of_class:
             del self._woken[_class_of(file)]
-        self._waiting.pop(woken.representative.key, None)
+        self._stop_waiting(file, woken)
         return woken
+
+    def _stop_waiting(self, file: Rejection, woken: _Woken) -> None:
+        """A pod that was tried for this file may wait for another one, under which it came back."""
+        key = woken.representative.key
+        if self._waiting.get(key) == file:
+            del self._waiting[key]
 
     def _try(self, file: Rejection, first: QueuedPodInfo, woken: _Woken) -> None:
         unschedulable = self._places.unschedulable

@@ -39,6 +39,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from mooring.errors import InvariantError
 from mooring.framework.clock import Clock
 from mooring.framework.events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ClusterEvent
 from mooring.framework.interface import QueueSortPlugin
@@ -213,6 +214,9 @@ class SchedulingQueue:
         A UID may be both waiting and in flight: `pop` finds that out and drops the duplicate.
         """
         self._places.validate()
+        for queued in self._places:
+            if queued.pod_class is not None and queued.pod_class != self._pod_class(queued.pod):
+                raise InvariantError(f"{queued.key} is kept as of class {queued.pod_class}")
         self._representatives.validate()
         self._in_flight.validate()
         self.nominator.validate()

@@ -145,6 +145,11 @@ class UnschedulablePods:
         filed = {key: rejection for rejection, pods in self._files.items() for key in pods}
         if filed != {key: rejection for key, (rejection, _) in self._filed.items()}:
             raise InvariantError("the files of unschedulable pods are not those in the register")
+        numbers = [number for _, number in self._filed.values()]
+        if len(set(numbers)) != len(numbers):
+            raise InvariantError("two unschedulable pods have the same number")
+        if not all(self._first_number < number < self._next_number for number in numbers):
+            raise InvariantError("an unschedulable pod has a number that is yet to be given out")
         for rejection, pods in self._files.items():
             if not pods:
                 raise InvariantError(f"a file of unschedulable pods is empty: {rejection}")

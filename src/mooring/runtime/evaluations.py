@@ -9,7 +9,7 @@ from mooring.cluster.cache import Cluster
 from mooring.cluster.snapshot import Snapshot
 from mooring.framework.interface import Depends
 from mooring.framework.status import Status
-from mooring.objects.pod import Pod
+from mooring.objects.pod import Pod, SelectorKey
 from mooring.runtime.answers import Answers
 from mooring.runtime.evaluation import Evaluation, TieKeys
 from mooring.runtime.framework import Framework
@@ -26,7 +26,7 @@ _MOST_ANSWERS = 4 * MOST_EVALUATIONS
 #: What a plugin looks at in a pod, with what else its answers depend on; None if they are not kept.
 _Part = tuple[Depends, Hashable] | None
 _Signature = tuple[_Part, ...]
-_PodKey = tuple[str, str, frozenset[tuple[str, str]]]
+_PodKey = tuple[SelectorKey, str]
 
 
 class _Kept:
@@ -66,7 +66,7 @@ class Evaluations:
 
     def of(self, pod: Pod) -> Evaluation:
         owner = pod.metadata.controller
-        key = pod.namespace, owner.uid if owner is not None else "", pod.label_items
+        key = pod.selector_key, owner.uid if owner is not None else ""
         last = self._last.get(key)
         # Specs are compared, not trusted to be equal: an owner's pods may differ.
         if last is not None and last[0].spec == pod.spec:

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mooring.cluster.deduced_selectors import DeducedSelectors
-from mooring.cluster.listers import Listers
 from mooring.cluster.pod_counts import PodQuery
 from mooring.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from mooring.objects.pod import Pod, TopologySpreadConstraint
@@ -48,7 +47,7 @@ class Constraint:
 class PodConstraints:
     """Finds and compiles the constraints of a pod."""
 
-    def __init__(self, args: PodTopologySpreadArgs, listers: Listers) -> None:
+    def __init__(self, args: PodTopologySpreadArgs, selectors: DeducedSelectors) -> None:
         self.system_defaults = args.defaulting_type == SYSTEM_DEFAULTING
         defaults = SYSTEM_CONSTRAINTS if self.system_defaults else args.default_constraints
         #: Action (HARD or SOFT) → the default constraints with this action.
@@ -57,7 +56,7 @@ class PodConstraints:
             for action in (HARD, SOFT)
         }
         self.has_defaults = any(self._defaults.values())
-        self._selectors = DeducedSelectors(listers)
+        self._selectors = selectors
 
     def of(self, pod: Pod, action: str) -> list[Constraint]:
         """The pod's constraints with this action. Raises ValueError if a selector is malformed.

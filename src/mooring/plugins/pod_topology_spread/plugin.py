@@ -31,7 +31,9 @@ class PodTopologySpread:
     name = "PodTopologySpread"
 
     def __init__(self, args: PodTopologySpreadArgs | None, handle: Handle) -> None:
-        self._constraints = PodConstraints(args or PodTopologySpreadArgs(), handle.cluster.listers)
+        self._constraints = PodConstraints(
+            args or PodTopologySpreadArgs(), handle.cluster.deduced_selectors
+        )
 
     def pre_filter(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> Status | None:
         try:

@@ -50,7 +50,8 @@ class PodMaker:
     def __init__(self) -> None:
         self._defaults = Defaults()
         self._specs: dict[Hashable, PodSpec] = {}
-        self._twins: dict[tuple[Hashable, str], Pod] = {}
+        #: Shape and namespace → the first pod that has them.
+        self._first: dict[tuple[Hashable, str], Pod] = {}
 
     def make(
         self,
@@ -77,7 +78,7 @@ class PodMaker:
             ),
             spec=self._specs[shape],
         )
-        pod.take_derived_from(self._twins.setdefault((shape, namespace), pod))
+        pod.take_derived_from(self._first.setdefault((shape, namespace), pod))
         return pod
 
 

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from mooring.objects.manifests import read_manifests
 from mooring.objects.pod import ContainerStatus, Pod, PodStatus, ResourceRequirements
+from mooring.objects.shared_parts import MOST_CONTROLLERS, SharedParts, have_same_parts
 from mooring.objects.storage import AWSElasticBlockStore, Volume
-from mooring.objects.twins import MOST_CONTROLLERS, Twins, have_same_parts
 from tests.makers import make_owner, make_pod, quantity
 
 OWNER = make_owner("ReplicaSet", "web", uid="web-uid")
@@ -20,14 +20,14 @@ def web(name: str, **fields) -> Pod:
     return make_pod(name, **{"cpu": "1", "labels": {"app": "web"}, "owner": OWNER, **fields})
 
 
-def test_twins_are_put_together_from_the_same_parts():
-    twins = Twins()
+def test_pods_of_one_controller_are_put_together_from_the_same_parts():
+    shared_parts = SharedParts()
     first, second = web("a", node="n1"), web("b", node="n2")
 
-    assert twins.join(first) == (first, None)
-    joined, twin = twins.join(second)
+    assert shared_parts.join(first) == (first, None)
+    joined, shares_with = shared_parts.join(second)
 
-    assert twin is first
+    assert shares_with is first
     assert joined == second
     assert have_same_parts(joined.spec, first.spec)
     assert not have_same_parts(second.spec, first.spec)
@@ -44,18 +44,21 @@ def test_twins_are_put_together_from_the_same_parts():
     ],
 )
 def test_pods_that_differ_share_nothing(other):
-    twins = Twins()
-    twins.join(web("a"))
+    shared_parts = SharedParts()
+    shared_parts.join(web("a"))
 
-    assert twins.join(other) == (other, None)
+    assert shared_parts.join(other) == (other, None)
 
 
 def test_only_so_many_controllers_are_remembered():
-    twins = Twins()
+    shared_parts = SharedParts()
     for i in range(MOST_CONTROLLERS + 1):
-        twins.join(web(f"p{i}", owner=make_owner("ReplicaSet", f"r{i}", uid=f"r{i}")))
+        shared_parts.join(web(f"p{i}", owner=make_owner("ReplicaSet", f"r{i}", uid=f"r{i}")))
 
-    assert twins.join(web("again", owner=make_owner("ReplicaSet", "r0", uid="r0"))).twin is None
+    assert (
+        shared_parts.join(web("again", owner=make_owner("ReplicaSet", "r0", uid="r0"))).shares_with
+        is None
+    )
 
 
 def test_a_volume_that_no_rule_looks_at_does_not_tell_pods_apart():
@@ -67,7 +70,7 @@ def test_a_volume_that_no_rule_looks_at_does_not_tell_pods_apart():
     assert pods[0].spec.volumes == [disk]
 
 
-def test_what_a_pod_holds_is_not_taken_from_a_twin_that_was_resized():
+def test_what_a_pod_holds_is_not_taken_from_another_that_was_resized():
     resources = ResourceRequirements(requests={"cpu": quantity("3")})
     status = PodStatus(container_statuses=[ContainerStatus(name="c", resources=resources)])
     resized = replace(web("a"), status=status)
@@ -78,8 +81,8 @@ def test_what_a_pod_holds_is_not_taken_from_a_twin_that_was_resized():
     assert plain.held == web("c").held
 
 
-def test_twins_in_a_file_are_checked_and_completed_as_the_first_of_them(tmp_path):
-    """Limits stand for requests, and a pod without a twin says the same."""
+def test_pods_of_one_controller_in_a_file_are_checked_and_completed_as_the_first_of_them(tmp_path):
+    """Limits stand for requests, and a pod of another controller says the same."""
 
     def document(name: str, owner: str) -> dict[str, object]:
         container = {"name": "c", "resources": {"limits": {"cpu": "250m"}}}

@@ -1,7 +1,7 @@
-"""Twins: pods that one controller made are put together from the same parts.
+"""Pods that one controller made share the parts of their specs.
 
-Their specs differ in the node at most. Where the parts are shared they are held in memory once, and what
-is checked, filled in or derived for one pod need not be done again for the next.
+Their specs differ in the node at most. Shared parts are held in memory once, and what is checked, filled
+in or derived for one pod need not be done again for the next.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ _parts_of = attrgetter(*(name for name in PodSpec.__struct_fields__ if name != "
 
 
 class Joined(NamedTuple):
-    """A pod, and the twin whose parts it has; None if it is the first of its kind."""
+    """A pod, and the earlier pod whose parts it shares; None if it is the first with its spec."""
 
     pod: Pod
-    twin: Pod | None
+    shares_with: Pod | None
 
 
-class Twins:
+class SharedParts:
     def __init__(self) -> None:
-        #: The UID of a controller → the pod of it that was met last and had no twin.
+        #: The UID of a controller → its latest pod that shared nothing with the one before.
         self._of: dict[str, Pod] = {}
 
     def join(self, pod: Pod) -> Joined:
         owner = pod.metadata.controller
         if owner is None or not owner.uid:
             return Joined(pod, None)
-        twin = self._of.get(owner.uid)
-        if twin is None or twin.namespace != pod.namespace:
+        earlier = self._of.get(owner.uid)
+        if earlier is None or earlier.namespace != pod.namespace:
             return self._first(owner.uid, pod)
-        spec = replace(twin.spec, node_name=pod.spec.node_name)
+        spec = replace(earlier.spec, node_name=pod.spec.node_name)
         if spec != pod.spec:
             return self._first(owner.uid, pod)
-        metadata, known = pod.metadata, twin.metadata
+        metadata, known = pod.metadata, earlier.metadata
         if metadata.labels == known.labels:
             metadata = replace(metadata, labels=known.labels)
         if metadata.owner_references == known.owner_references:
             metadata = replace(metadata, owner_references=known.owner_references)
-        return Joined(replace(pod, spec=spec, metadata=metadata), twin)
+        return Joined(replace(pod, spec=spec, metadata=metadata), earlier)
 
     def _first(self, owner_uid: str, pod: Pod) -> Joined:
         if len(self._of) >= MOST_CONTROLLERS:
