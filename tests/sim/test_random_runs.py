@@ -21,6 +21,7 @@ from mooring.framework.status import Status, unschedulable, wait
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
+from mooring.scheduler.journal import EVERYTHING
 from mooring.sim.api import RUN_SECONDS
 from mooring.sim.simulation import SimOptions, Simulation
 from mooring.sim.volume_controller import PROVISION_FAILS, PROVISION_SECONDS
@@ -101,7 +102,7 @@ class Life:
                 config=CONFIG,
                 registry=registry_with({"MayHold": MayHold}),
                 seed=seed if self.chance(0.5) else None,
-                timeline=True,
+                keeps=EVERYTHING,
             )
         )
         self.api = self.sim.api
@@ -332,7 +333,7 @@ def lived(seed: int) -> list:
         assert_no_volume_is_held(sim)
         assert_at_rest(sim)
         return [
-            *sim.story.timeline,
+            *sim.journal.facts,
             *(
                 (at_s, event.reason, event.regarding.key, event.note)
                 for at_s, event in sim.api.events

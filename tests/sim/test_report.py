@@ -18,6 +18,7 @@ from mooring.plugins.default_preemption import Candidate, PreemptionDetail
 from mooring.plugins.default_preemption.choice import best
 from mooring.plugins.default_preemption.node_choice import why_that_node
 from mooring.plugins.registry import default_registry
+from mooring.scheduler.journal import TIMELINE
 from mooring.sim.report import SimulationReport, Usage, simulate_objects
 from mooring.sim.simulation import SimOptions
 from tests.makers import make_node, make_pod
@@ -27,7 +28,7 @@ RUN_SECONDS = "mooring.dev/run-seconds"
 
 def report_on(*objects: KubeObject, **options: object) -> SimulationReport:
     until_s = options.pop("until_s", None)
-    return simulate_objects(objects, SimOptions(timeline=True, **options), until_s=until_s)
+    return simulate_objects(objects, SimOptions(keeps=TIMELINE, **options), until_s=until_s)
 
 
 def told(report: SimulationReport, pod: str) -> list[tuple[float, str]]:

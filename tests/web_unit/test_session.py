@@ -152,9 +152,9 @@ async def test_a_moment_that_takes_long_to_reach_is_looked_at_elsewhere():
         before = await asker.get(f"/api/runs/1/pod?key={WEB}")
         run = asker.session._runs[1]
         assert run.worker is not None
-        moment = await run.worker.ask("moment", key=WEB).reply
+        past = await run.worker.ask("placed_by", key=WEB).reply
 
-        seen = await asker.session._looked_at(run, WEB, moment)
+        seen = await asker.session._looked_at(run, WEB, past)
 
         assert seen == run.pages[WEB]
         assert before["state"] == "placed"

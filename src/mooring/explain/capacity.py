@@ -320,7 +320,8 @@ class _LastDecision:
 
 
 def _last_failure(simulation: Simulation, pod: Pod) -> str:
-    return simulation.story.last_failure.get(pod.uid, "it was neither placed nor refused")
+    message = simulation.summary.of(pod.uid).last_failure
+    return "it was neither placed nor refused" if message is None else message
 
 
 def _tried_alone(simulation: Simulation, pod: Pod, last: _LastDecision) -> str:

@@ -25,8 +25,9 @@ from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.scheduler.scheduling_cycle import Decision
+from mooring.sim.recorder import gated_by, no_profile, waits_for
 from mooring.sim.simulation import SimOptions, Simulation
-from mooring.sim.story import Stay, gated_by, no_profile
+from mooring.sim.summary import PodRecord
 
 _MOST_SUGGESTIONS = 5
 #: Below this likeness, a name is no suggestion.
@@ -125,9 +126,9 @@ class Inquiry:
         pod = self._pod(key)
         if world.framework(pod) is None:
             return _not_looked_at(pod, "ignored", no_profile(pod))
-        stay = world.simulation.story.stays.get(pod.uid)
-        if stay is not None and self.seen is not None:
-            return _placed(self.seen, stay)
+        record = world.simulation.summary.of(pod.uid)
+        if record.bound is not None and self.seen is not None:
+            return _placed(self.seen, record)
         if pod.node_name:
             return _as_if_anew(world.look_without(pod), pod)
         if world.cluster.is_assumed(pod) and self.seen is not None:
@@ -136,8 +137,8 @@ class Inquiry:
 
     def _pod(self, key: str) -> Pod:
         found = self.world.pod(key)
-        stays = self.world.simulation.story.stays.values()
-        left = next((stay.pod for stay in stays if stay.pod.key == key), None)
+        placed = (each.bound for each in self.world.simulation.summary.placed)
+        left = next((bound.assumed for bound in placed if bound and bound.pod == key), None)
         if found is None and left is None:
             raise CannotAnswer(f"pod {key} is no longer there at the end of the simulation")
         pod = found if found is not None else left
@@ -248,17 +249,19 @@ def _not_looked_at(pod: Pod, state: str, why: str) -> Explanation:
     return Explanation(pod.key, state, "", "nothing was evaluated", why, (step,), None)
 
 
-def _placed(look: Look, stay: Stay) -> Explanation:
-    end = f"bound to {stay.node} {_at(stay.at_s)}"
-    if stay.ended is not None and stay.ended_at_s is not None:
-        end += f"; {stay.ended} {_at(stay.ended_at_s)}"
+def _placed(look: Look, record: PodRecord) -> Explanation:
+    bound = record.bound
+    assert bound is not None
+    end = f"bound to {bound.node} {_at(bound.at_s)}"
+    if record.ended_s is not None:
+        end += f"; {record.ended} {_at(record.ended_s)}"
     story = (gate_step(None, ""), *steps_of(look), *_binding(look, end))
-    return _of_look(look, "placed", "as the cluster was when it was decided", story, stay.node)
+    return _of_look(look, "placed", "as the cluster was when it was decided", story, bound.node)
 
 
 def _assumed(look: Look, world: World, pod: Pod) -> Explanation:
     assert look.chosen is not None
-    held = f"waiting {world.simulation.story.held_back_by(pod)} to be bound to {look.chosen}"
+    held = f"waiting {waits_for(world.scheduler, pod)} to be bound to {look.chosen}"
     story = (gate_step(None, ""), *steps_of(look), Step("Permit", "refused", held))
     return _of_look(look, "waiting", "as the cluster was when it was decided", story, look.chosen)
 

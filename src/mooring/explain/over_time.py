@@ -135,12 +135,11 @@ def _sample(
     resources: tuple[ResourceMeasures, ...],
 ) -> Sample:
     running = sum(len(info.pods) for info in infos)
-    preempted = len(simulation.story.evictions)
     return Sample(
         at_s=round(at_s, 3),
         arrived=simulation.arrived,
         ended=simulation.ended,
-        preempted=preempted,
+        preempted=len(simulation.summary.preempted),
         running=running,
         pending=_pending_now(simulation),
         nodes_in_use=sum(1 for info in infos if info.pods),
@@ -160,10 +159,8 @@ def _report(
     samples: tuple[Sample, ...],
     took_s: float,
 ) -> ReplayReport:
-    story = simulation.story
-    waits = np.array(
-        [stay.at_s - story.arrived_s.get(uid, stay.at_s) for uid, stay in story.stays.items()]
-    )
+    summary = simulation.summary
+    waits = np.array([each.bound.at_s - each.arrived_s for each in summary.placed if each.bound])
     waiting = None
     if len(waits):
         mean, median, p99 = waits.mean(), np.median(waits), np.quantile(waits, 0.99)
@@ -178,12 +175,12 @@ def _report(
         notes=trace.notes,
         nodes=len(trace.nodes),
         arrived=simulation.arrived,
-        placed=len(story.stays),
-        never_placed=simulation.arrived - len(story.stays) - len(report.pending),
-        preempted=len(story.evictions),
+        placed=len(summary.placed),
+        never_placed=simulation.arrived - len(summary.placed) - len(report.pending),
+        preempted=len(summary.preempted),
         pending=report.pending,
         elapsed_s=report.elapsed_s,
-        decisions=story.attempts.total(),
+        decisions=summary.decisions,
         took_s=took_s,
         waiting=waiting,
         samples=samples,

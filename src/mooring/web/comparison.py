@@ -63,8 +63,8 @@ def _run(variant: Variant, premise: Premise, on_progress: OnProgress) -> compare
         variant=variant,
         report=run.report,
         measures=run.measures,
-        decisions=[(each.pod, each.node) for each in run.attempts],
-        decisions_per_s=len(run.attempts) / run.took_s if run.took_s > 0 else 0.0,
+        decisions=run.decisions,
+        decisions_per_s=len(run.decisions) / run.took_s if run.took_s > 0 else 0.0,
         where=where_of(variant, run.report),
     )
 

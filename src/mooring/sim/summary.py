@@ -1,0 +1,115 @@
+"""What the facts of a run come to, pod by pod, whether or not the journal keeps them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mooring.scheduler.journal import Bound, ClaimBound, Decided, Fact, FactKind, Preempted
+
+_NO_PROGRESS = frozenset((FactKind.FAILED, FactKind.NOMINATED, FactKind.WAITING, FactKind.EVENT))
+#: These change the cluster in other ways than by giving a pod its node.
+_MORE_THAN_PLACING = frozenset(
+    (
+        FactKind.NOMINATED,
+        FactKind.WAITING,
+        FactKind.PREEMPTED,
+        FactKind.CLAIM_BOUND,
+        FactKind.FINISHED,
+        FactKind.DELETED,
+    )
+)
+
+
+@dataclass(slots=True)
+class PodRecord:
+    """What has become of one pod."""
+
+    #: When it came without a node; 0.0 if it had one from the start.
+    arrived_s: float = 0.0
+    #: How often a node was looked for.
+    attempts: int = 0
+    #: The message of the last attempt that failed; None if none did.
+    last_failure: str | None = None
+    #: None if the scheduler did not bind it.
+    bound: Bound | None = None
+    #: How its time on the node that it was bound to ended: finished, preempted or deleted.
+    ended: FactKind | None = None
+    ended_s: float | None = None
+    finished_s: float | None = None
+
+
+@dataclass(slots=True)
+class RunSummary:
+    """Sums over all facts so far."""
+
+    #: By UID.
+    records: dict[str, PodRecord] = field(default_factory=dict)
+    #: The pods that the scheduler bound, in that order.
+    placed: list[PodRecord] = field(default_factory=list)
+    preempted: list[Preempted] = field(default_factory=list)
+    bound_claims: list[ClaimBound] = field(default_factory=list)
+    #: How many pods came with their node.
+    already_placed: int = 0
+    decisions: int = 0
+    #: How many decisions found a node.
+    choices: int = 0
+    last_decision: Decided | None = None
+    #: Whether nothing has changed the cluster but pods that were given nodes, and kept them.
+    only_placing: bool = True
+    #: When something last happened, and when it last was more than a failure.
+    last_s: float = 0.0
+    last_progress_s: float = 0.0
+
+    def of(self, uid: str) -> PodRecord:
+        """An empty record if nothing is known of the pod."""
+        return self.records.get(uid) or PodRecord()
+
+    def add(self, fact: Fact) -> None:
+        what = fact.what
+        if what is FactKind.PLACED:
+            self.already_placed += 1
+            return
+        if isinstance(fact, Decided):
+            self._record(fact).attempts = fact.number
+            self.decisions += 1
+            self.choices += bool(fact.node)
+            self.last_decision = fact
+            return
+        self.last_s = fact.at_s
+        if what not in _NO_PROGRESS:
+            self.last_progress_s = fact.at_s
+        if what in _MORE_THAN_PLACING:
+            self.only_placing = False
+        if what in (FactKind.QUEUED, FactKind.GATED, FactKind.IGNORED):
+            self._record(fact).arrived_s = fact.at_s
+        elif what is FactKind.FAILED:
+            self._record(fact).last_failure = fact.message
+        elif what is FactKind.FINISHED:
+            self._record(fact).finished_s = fact.at_s
+            self._left(fact)
+        elif what is FactKind.DELETED:
+            self._left(fact)
+        elif isinstance(fact, Bound):
+            self._bound(fact)
+        elif isinstance(fact, Preempted):
+            self.preempted.append(fact)
+            self._left(fact)
+        elif isinstance(fact, ClaimBound):
+            self.bound_claims.append(fact)
+
+    def _record(self, fact: Fact) -> PodRecord:
+        record = self.records.get(fact.uid)
+        if record is None:
+            record = self.records[fact.uid] = PodRecord()
+        return record
+
+    def _bound(self, fact: Bound) -> None:
+        record = self._record(fact)
+        if record.bound is None:
+            self.placed.append(record)
+        record.bound, record.ended, record.ended_s = fact, None, None
+
+    def _left(self, fact: Fact) -> None:
+        record = self.records.get(fact.uid)
+        if record is not None and record.bound is not None and record.ended is None:
+            record.ended, record.ended_s = fact.what, fact.at_s
