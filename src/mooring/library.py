@@ -83,9 +83,9 @@ class Cluster:
         `until` is in seconds, or a length of time such as `1h30m`; without it the run ends when nothing
         can change. With a `seed`, ties between equally good nodes are spread by it.
         """
-        source = RunInput(self.objects, _config(config), seed, _seconds(until))
-        options = source.options(keeps=DECISIONS | TIMELINE if timeline else DECISIONS)
-        inquiry = inquire(self.objects, options, until_s=source.until_s)
+        keeps = DECISIONS | TIMELINE if timeline else DECISIONS
+        source = RunInput(self.objects, _config(config), seed, _seconds(until), keeps)
+        inquiry = inquire(self.objects, source.options(), until_s=source.until_s)
         return SimulatedCluster(self, source, inquiry)
 
     def explain(

@@ -159,10 +159,10 @@ def test_a_pod_is_placed_by_its_last_choice():
     [
         (
             {"feasible": 77},
-            r"it chose n\d \(77 fit, at 0s\), but when the run was repeated it chose n",
+            r"chose n\d of 77 that fit, but n\d of 3 that fit when the run was repeated",
         ),
-        ({"node": "n8x"}, "it chose n8x"),
-        ({"node": "", "feasible": 0}, r"it chose no node \(0 fit"),
+        ({"node": "n8x"}, "chose n8x of"),
+        ({"node": "", "feasible": 0}, "chose no node of 0 that fit, but n"),
     ],
 )
 def test_a_choice_that_is_not_the_recorded_one_is_told(changes, said, put_together):
@@ -175,9 +175,7 @@ def test_a_choice_that_is_not_the_recorded_one_is_told(changes, said, put_togeth
     with pytest.raises(DecidedOtherwise, match=said) as told:
         decide_again(source, PastDecision(other, past.before if put_together else None))
 
-    assert told.value.recorded is other
-    assert "attempt" in str(told.value)
-    assert "default/web-5" in str(told.value)
+    assert str(told.value).startswith("attempt 1 at pod default/web-5 chose")
 
 
 def test_a_decision_that_is_not_made_again_is_told():
@@ -187,7 +185,7 @@ def test_a_decision_that_is_not_made_again_is_told():
     assert past is not None
     other = msgspec.structs.replace(past.decided, number=2)
 
-    with pytest.raises(DecidedOtherwise, match="it chose nothing, as it was not made"):
+    with pytest.raises(DecidedOtherwise, match="but nothing when the run was repeated"):
         decide_again(source, PastDecision(other, None))
 
 
@@ -221,5 +219,5 @@ def test_a_plugin_that_does_not_answer_the_same_each_time_is_found_out():
     assert decide_again(source, past).chosen == "a"
 
     refuses.append("a")
-    with pytest.raises(DecidedOtherwise, match=r"it chose a \(2 fit, at 0s\), but .* chose b \(1"):
+    with pytest.raises(DecidedOtherwise, match="chose a of 2 that fit, but b of 1 that fit"):
         decide_again(source, past)

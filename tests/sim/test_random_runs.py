@@ -24,6 +24,7 @@ from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.scheduler.journal import EVERYTHING
 from mooring.sim.api import RUN_SECONDS
 from mooring.sim.simulation import SimOptions, Simulation
+from mooring.sim.summary import RunSummary
 from mooring.sim.volume_controller import PROVISION_FAILS, PROVISION_SECONDS
 from tests.engine import registry_with
 from tests.makers import (
@@ -324,6 +325,14 @@ def assert_nothing_is_used_twice(sim: Simulation) -> None:
     assert not owners or max(owners.values()) == 1
 
 
+def assert_summary_follows_from_the_journal(sim: Simulation) -> None:
+    """The summary is a view: it can be made from the journal at any time."""
+    again = RunSummary()
+    for fact in sim.journal.facts:
+        again.add(fact)
+    assert again == sim.summary
+
+
 def lived(seed: int) -> list:
     """Everything that happened in one life, checked at its end."""
     life = Life(seed)
@@ -332,6 +341,7 @@ def lived(seed: int) -> list:
         assert_nothing_is_used_twice(sim)
         assert_no_volume_is_held(sim)
         assert_at_rest(sim)
+        assert_summary_follows_from_the_journal(sim)
         return [
             *sim.journal.facts,
             *(

@@ -184,7 +184,7 @@ def test_a_pod_that_nothing_wakes_is_tried_again_after_five_minutes_of_a_given_t
         sim.run(until_s=400)
 
         assert node_of(sim) == "n"
-        assert sim.summary.records["default/p"].bound.at_s == 330, "looked for every 30 seconds"
+        assert sim.summary.placements["default/p"].bound.at_s == 330, "looked for every 30 seconds"
 
 
 # What plugins may do
@@ -199,7 +199,7 @@ def test_a_plugin_may_await_anything_in_virtual_time():
         sim.load([make_node("n"), make_pod()])
         sim.run()
 
-        assert sim.summary.records["default/p"].bound.at_s == 3600
+        assert sim.summary.placements["default/p"].bound.at_s == 3600
         assert_at_rest(sim)
 
 

@@ -100,7 +100,7 @@ def test_a_pod_that_waits_runs_its_whole_time_after_that():
     """train-1 has both GPUs from 30 to 330; train-2, there since 40, then has them for 300."""
     with Replay(read_trace(DATA / "trace")) as simulation:
         simulation.run()
-        placed = {each.bound.assumed.name: each for each in simulation.summary.placed}
+        placed = {each.bound.assumed.name: each for each in simulation.summary.placements.values()}
 
     bound_s = placed["train-2"].bound.at_s
     assert placed["train-1"].ended_s == 330

@@ -12,12 +12,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mooring.config.types import KubeSchedulerConfiguration
 from mooring.errors import ConfigError
 from mooring.explain.matrix import Matrix
 from mooring.explain.measures import Measures, measure, shapes_of
 from mooring.explain.past_decision import RunInput, run_again
-from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.scheduler.journal import Decided
 from mooring.scheduler.scheduling_cycle import Decision
@@ -36,13 +34,7 @@ class Variant:
     """One side of a comparison."""
 
     name: str
-    objects: Sequence[KubeObject]
-    config: KubeSchedulerConfiguration | None = None
-    seed: int | None = None
-
-    @property
-    def run_input(self) -> RunInput:
-        return RunInput(self.objects, self.config, self.seed)
+    source: RunInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +165,7 @@ def compare(
     decisions it has taken.
     """
     runs = tuple(_run(variant, on_progress, stopwatch) for variant in variants)
-    return Comparison(runs, tuple(difference(runs[0], run, explained) for run in runs[1:]))
+    return Comparison(runs, tuple(_difference(runs[0], run, explained) for run in runs[1:]))
 
 
 def values_of(run: Run) -> list[tuple[str, str, float | None]]:
@@ -212,12 +204,12 @@ def _run(variant: Variant, on_progress: OnProgress | None, stopwatch: Stopwatch)
         if on_progress is not None:
             on_progress(variant.name, simulation.summary.decisions)
 
-    with _naming(variant), variant.run_input.simulation(note) as simulation:
+    with _naming(variant), variant.source.simulation(note) as simulation:
         started = stopwatch()
-        simulation.run()
+        simulation.run(until_s=variant.source.until_s)
         took_s = stopwatch() - started
         report = build_report(simulation)
-        shapes = shapes_of(obj for obj in variant.objects if isinstance(obj, Pod))
+        shapes = shapes_of(obj for obj in variant.source.objects if isinstance(obj, Pod))
         measures = measure(simulation.scheduler.cluster.infos.values(), shapes)
     decisions = simulation.journal.decisions
     return Run(
@@ -226,7 +218,7 @@ def _run(variant: Variant, on_progress: OnProgress | None, stopwatch: Stopwatch)
         measures=measures,
         decisions=decisions,
         decisions_per_s=len(decisions) / took_s if took_s > 0 else 0.0,
-        where=where_of(variant, report),
+        where=_where(variant, report),
     )
 
 
@@ -239,11 +231,11 @@ def _naming(variant: Variant) -> Iterator[None]:
         raise ConfigError([f"{variant.name}: {line}" for line in error.problems]) from error
 
 
-def where_of(variant: Variant, report: SimulationReport) -> dict[str, str]:
+def _where(variant: Variant, report: SimulationReport) -> dict[str, str]:
     """Pod → the node where it is or ended, `pending`, or how it went."""
     where = {
         obj.key: obj.node_name
-        for obj in variant.objects
+        for obj in variant.source.objects
         if isinstance(obj, Pod) and obj.node_name and not obj.finished
     }
     for placed in report.placements:
@@ -258,7 +250,7 @@ def where_of(variant: Variant, report: SimulationReport) -> dict[str, str]:
 # Holding two against each other
 
 
-def difference(baseline: Run, run: Run, explained: int) -> Difference:
+def _difference(baseline: Run, run: Run, explained: int) -> Difference:
     """A run against another; `explained` decisions are taken again to be explained."""
     pods = list(dict.fromkeys((*baseline.where, *run.where)))
     both = ((pod, baseline.where.get(pod, ABSENT), run.where.get(pod, ABSENT)) for pod in pods)
@@ -296,7 +288,7 @@ def _first_choices(run: Run) -> dict[str, Decided]:
 
 def _first_difference(baseline: Run, run: Run) -> str | None:
     """The pod of the first attempt that differs, if both made it for the same pod on the same cluster."""
-    same_cluster = baseline.variant.objects is run.variant.objects
+    same_cluster = baseline.variant.source.objects is run.variant.source.objects
     for decided, other in zip(baseline.decisions, run.decisions, strict=False):
         if decided.pod != other.pod:
             return None
@@ -317,7 +309,7 @@ def _explained(
             scores=_top(look.matrix, taken[decided.pod]),
             message=look.fit_error,
         )
-        for decided, look in run_again(run.variant.run_input, decisions).items()
+        for decided, look in run_again(run.variant.source, decisions).items()
     }
 
 

@@ -27,7 +27,7 @@ from mooring.objects.pod import Pod
 from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.recorder import gated_by, no_profile, waits_for
 from mooring.sim.simulation import SimOptions, Simulation
-from mooring.sim.summary import PodRecord
+from mooring.sim.summary import PlacedPod
 
 _MOST_SUGGESTIONS = 5
 #: Below this likeness, a name is no suggestion.
@@ -126,9 +126,9 @@ class Inquiry:
         pod = self._pod(key)
         if world.framework(pod) is None:
             return _not_looked_at(pod, "ignored", no_profile(pod))
-        record = world.simulation.summary.of(pod.uid)
-        if record.bound is not None and self.seen is not None:
-            return _placed(self.seen, record)
+        placed = world.simulation.summary.placements.get(pod.uid)
+        if placed is not None and self.seen is not None:
+            return _placed(self.seen, placed)
         if pod.node_name:
             return _as_if_anew(world.look_without(pod), pod)
         if world.cluster.is_assumed(pod) and self.seen is not None:
@@ -137,8 +137,8 @@ class Inquiry:
 
     def _pod(self, key: str) -> Pod:
         found = self.world.pod(key)
-        placed = (each.bound for each in self.world.simulation.summary.placed)
-        left = next((bound.assumed for bound in placed if bound and bound.pod == key), None)
+        bound = (each.bound for each in self.world.simulation.summary.placements.values())
+        left = next((each.assumed for each in bound if each.pod == key), None)
         if found is None and left is None:
             raise CannotAnswer(f"pod {key} is no longer there at the end of the simulation")
         pod = found if found is not None else left
@@ -249,14 +249,13 @@ def _not_looked_at(pod: Pod, state: str, why: str) -> Explanation:
     return Explanation(pod.key, state, "", "nothing was evaluated", why, (step,), None)
 
 
-def _placed(look: Look, record: PodRecord) -> Explanation:
-    bound = record.bound
-    assert bound is not None
-    end = f"bound to {bound.node} {_at(bound.at_s)}"
-    if record.ended_s is not None:
-        end += f"; {record.ended} {_at(record.ended_s)}"
+def _placed(look: Look, placed: PlacedPod) -> Explanation:
+    node = placed.bound.node
+    end = f"bound to {node} {_at(placed.bound.at_s)}"
+    if placed.ended_s is not None:
+        end += f"; {placed.ended} {_at(placed.ended_s)}"
     story = (gate_step(None, ""), *steps_of(look), *_binding(look, end))
-    return _of_look(look, "placed", "as the cluster was when it was decided", story, bound.node)
+    return _of_look(look, "placed", "as the cluster was when it was decided", story, node)
 
 
 def _assumed(look: Look, world: World, pod: Pod) -> Explanation:

@@ -19,7 +19,7 @@ from mooring.explain.world import Look, World
 from mooring.garbage import seldom_collecting
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
-from mooring.scheduler.journal import DECISIONS, NOTHING, Decided, FactKind
+from mooring.scheduler.journal import DECISIONS, Decided, FactKind
 from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.simulation import SimOptions, Simulation
 
@@ -33,18 +33,17 @@ class DecidedOtherwise(MooringError):
     """A run that was repeated did not come to a decision that was recorded."""
 
     def __init__(self, recorded: Decided, again: Decided | None) -> None:
-        self.recorded, self.again = recorded, again
         super().__init__(
-            f"attempt {recorded.number} at pod {recorded.pod} cannot be shown: it chose"
-            f" {_choice(recorded)}, but when the run was repeated it chose {_choice(again)};"
-            " a plugin or an extender does not answer the same each time"
+            f"attempt {recorded.number} at pod {recorded.pod} chose {_choice(recorded)}, but"
+            f" {_choice(again)} when the run was repeated; a plugin or an extender does not answer"
+            " the same each time"
         )
 
 
 def _choice(decided: Decided | None) -> str:
     if decided is None:
-        return "nothing, as it was not made"
-    return f"{decided.node or 'no node'} ({decided.feasible} fit, at {decided.at_s:g}s)"
+        return "nothing"
+    return f"{decided.node or 'no node'} of {decided.feasible} that fit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +54,17 @@ class RunInput:
     config: KubeSchedulerConfiguration | None = None
     seed: int | None = None
     until_s: float | None = None
+    #: The facts that the journal keeps. It takes decisions to show them again.
+    keeps: AbstractSet[FactKind] = DECISIONS
 
-    def options(
-        self, on_decision: OnDecision | None = None, keeps: AbstractSet[FactKind] = NOTHING
-    ) -> SimOptions:
-        return SimOptions(config=self.config, seed=self.seed, on_decision=on_decision, keeps=keeps)
+    def options(self, on_decision: OnDecision | None = None) -> SimOptions:
+        return SimOptions(
+            config=self.config, seed=self.seed, on_decision=on_decision, keeps=self.keeps
+        )
 
-    def simulation(
-        self, on_decision: OnDecision, keeps: AbstractSet[FactKind] = DECISIONS
-    ) -> Simulation:
+    def simulation(self, on_decision: OnDecision) -> Simulation:
         """Ready to run, and to be closed afterwards. Raises ConfigError and InputError."""
-        simulation = Simulation(self.options(on_decision, keeps))
+        simulation = Simulation(self.options(on_decision))
         try:
             simulation.load(self.objects)
         except BaseException:
@@ -85,9 +84,9 @@ class PastDecision:
 
 def placed_by(simulation: Simulation, uid: str) -> PastDecision | None:
     """The last decision that gave the pod a node; None if none did, or its node did not take it."""
-    known = simulation.scheduler.cluster.pods.get(uid)
-    assumed = known is not None and simulation.scheduler.cluster.is_assumed(known)
-    if simulation.summary.of(uid).bound is None and not assumed:
+    cluster = simulation.scheduler.cluster
+    known = cluster.pods.get(uid)
+    if uid not in simulation.summary.placements and not (known and cluster.is_assumed(known)):
         return None
     choices = [each for each in simulation.journal.decisions if each.uid == uid and each.node]
     return past_decision(simulation, choices[-1]) if choices else None
@@ -106,7 +105,7 @@ def only_placing(simulation: Simulation) -> bool:
     summary, scheduler = simulation.summary, simulation.scheduler
     return (
         summary.only_placing
-        and summary.choices == len(summary.placed)
+        and sum(1 for each in simulation.journal.decisions if each.node) == len(summary.placements)
         and not scheduler.config.extenders
         and all(
             type(call.plugin).__module__.startswith(_BUILT_IN)

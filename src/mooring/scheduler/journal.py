@@ -36,19 +36,17 @@ class FactKind(StrEnum):
     CLAIM_BOUND = "claim-bound"
     #: Anything else that a plugin tells users by an Event.
     EVENT = "event"
-    #: The pod already had its node when it was first seen.
-    PLACED = "placed"
     #: A node was looked for.
     DECIDED = "decided"
-    #: The API shows the pod at another place: a node, the queue, or nowhere.
-    MOVED = "moved"
+    #: The API shows the pod on a node, whether or not the scheduler bound it.
+    PLACED = "placed"
 
 
 NOTHING: AbstractSet[FactKind] = frozenset()
 EVERYTHING: AbstractSet[FactKind] = frozenset(FactKind)
 DECISIONS: AbstractSet[FactKind] = frozenset((FactKind.DECIDED,))
 #: What users see of a run.
-TIMELINE = EVERYTHING - {FactKind.PLACED, FactKind.DECIDED, FactKind.MOVED}
+TIMELINE = EVERYTHING - {FactKind.DECIDED, FactKind.PLACED}
 
 
 class Fact(msgspec.Struct, frozen=True, gc=False):
@@ -104,25 +102,10 @@ class ClaimBound(Fact, frozen=True, gc=False, kw_only=True):
     claim: PersistentVolumeClaim
 
 
-class Moved(Fact, frozen=True, gc=False, kw_only=True):
-    """`node` is empty while the pod waits for one."""
-
-    #: Whether the pod is over.
-    gone: bool
-
-
-def decided(decision: Decision, at_s: float, number: int) -> Decided:
+def decided(at_s: float, decision: Decision, number: int) -> Decided:
     """Call this inside `on_decision`: a decision is valid only there."""
-    pod = decision.pod
-    return Decided(
-        at_s,
-        FactKind.DECIDED,
-        pod.key,
-        pod.uid,
-        decision.node_name or "",
-        number=number,
-        feasible=decision.feasible_count,
-    )
+    pod, node, fit = decision.pod, decision.node_name or "", decision.feasible_count
+    return Decided(at_s, FactKind.DECIDED, pod.key, pod.uid, node, number=number, feasible=fit)
 
 
 @dataclass(slots=True)
@@ -137,9 +120,11 @@ class Journal:
             self.facts.append(fact)
 
     @property
-    def timeline(self) -> list[Fact]:
-        """What users see, if it was kept."""
-        return [fact for fact in self.facts if fact.what in TIMELINE]
+    def timeline(self) -> tuple[Fact, ...] | None:
+        """What users see; None if it was not kept."""
+        if not self.keeps >= TIMELINE:
+            return None
+        return tuple(fact for fact in self.facts if fact.what in TIMELINE)
 
     @property
     def decisions(self) -> list[Decided]:

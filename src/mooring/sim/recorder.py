@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mooring.framework.api import Event, PodStatusPatch
 from mooring.objects.meta import KubeObject
@@ -20,8 +20,15 @@ from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolumeClaim
 from mooring.plugins.default_preemption import PreemptionDetail
 from mooring.plugins.default_preemption.node_choice import why_that_node
-from mooring.scheduler import journal
-from mooring.scheduler.journal import Bound, ClaimBound, Fact, FactKind, Journal, Moved, Preempted
+from mooring.scheduler.journal import (
+    Bound,
+    ClaimBound,
+    Fact,
+    FactKind,
+    Journal,
+    Preempted,
+    decided,
+)
 from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.clock import VirtualClock
 from mooring.sim.summary import RunSummary
@@ -40,9 +47,9 @@ class Recorder:
     clock: VirtualClock
     api: ApiWriter
     journal: Journal
-    summary: RunSummary = field(default_factory=RunSummary)
     #: The scheduler that writes through here; it is asked why it holds a pod back.
-    scheduler: Scheduler | None = None
+    scheduler: Scheduler = field(init=False)
+    summary: RunSummary = field(default_factory=RunSummary)
     #: The last attempt, if it found no node: PostFilter has yet to say what it does about it.
     _failing: Decision | None = None
     #: By UID of a pod for which others were chosen to go: why on that node.
@@ -51,14 +58,14 @@ class Recorder:
     def decided(self, decision: Decision) -> None:
         """Told of each attempt once its node is found, or found missing."""
         number = self.summary.of(decision.pod.uid).attempts + 1
-        self._add(journal.decided(decision, self.clock.elapsed_s, number))
+        self._add(decided(self.clock.elapsed_s, decision, number))
         self._failing = decision if decision.node_name is None else None
 
     # What the scheduler writes
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         await self.api.bind(pod, node_name)
-        self._bound(pod, node_name)
+        self._note(FactKind.BOUND, pod, Bound, node=node_name, assumed=pod)
 
     async def patch_pod_status(self, pod: Pod, patch: PodStatusPatch) -> None:
         await self.api.patch_pod_status(pod, patch)
@@ -98,7 +105,6 @@ class Recorder:
             return
         what, why = self._admission(obj)
         self._note(what, obj, node=obj.node_name, message=why)
-        self._moved(obj)
 
     def updated(self, old: KubeObject, new: KubeObject) -> None:
         if isinstance(old, Pod) and isinstance(new, Pod):
@@ -106,32 +112,28 @@ class Recorder:
         elif isinstance(old, PersistentVolumeClaim) and isinstance(new, PersistentVolumeClaim):
             volume = new.spec.volume_name
             if volume and not old.spec.volume_name:
-                at_s, to = self.clock.elapsed_s, f"to volume {volume}"
-                what = FactKind.CLAIM_BOUND
-                self._add(ClaimBound(at_s, what, new.key, new.uid, message=to, claim=new))
+                to = f"to volume {volume}"
+                self._note(FactKind.CLAIM_BOUND, new, ClaimBound, message=to, claim=new)
 
     def deleted(self, obj: KubeObject) -> None:
         if isinstance(obj, Pod):
             self._note(FactKind.DELETED, obj, node=obj.node_name)
-            self._moved(obj, gone=True)
 
     def _pod_updated(self, old: Pod, new: Pod) -> None:
-        if new.node_name and not old.node_name and self.summary.of(new.uid).bound is None:
+        if new.node_name and not old.node_name and new.uid not in self.summary.placements:
             # By a plugin that binds in its own way.
-            self._bound(new, new.node_name)
+            self._note(FactKind.BOUND, new, Bound, node=new.node_name, assumed=new)
         if new.finished and not old.finished:
             self._note(FactKind.FINISHED, new, node=new.node_name)
         elif new.terminating and not old.terminating:
             self._note(FactKind.TERMINATING, new, node=new.node_name)
-        if (new.node_name, new.finished) != (old.node_name, old.finished):
-            self._moved(new, gone=new.finished)
+        if new.node_name != old.node_name and not new.finished:
+            self._note(FactKind.PLACED, new, node=new.node_name)
 
     def _admission(self, pod: Pod) -> tuple[FactKind, str]:
         """How the queue took a pod that it has just been told of."""
         if pod.node_name:
             return FactKind.PLACED, ""
-        if self.scheduler is None:
-            return FactKind.QUEUED, ""
         if pod.scheduler_name not in self.scheduler.frameworks:
             return FactKind.IGNORED, no_profile(pod)
         queued = self.scheduler.queue.get(pod.key)
@@ -155,39 +157,23 @@ class Recorder:
         if preemptor is not None:
             why = self._why_there.get(preemptor.uid, "")
             by = f"by {preemptor.key} (priority {preemptor.priority}); {why}".removesuffix("; ")
-        self._add(
-            Preempted(
-                self.clock.elapsed_s,
-                FactKind.PREEMPTED,
-                victim.key,
-                victim.uid,
-                victim.node_name,
-                by,
-                victim=victim,
-                preemptor=preemptor,
-                why=why,
-            )
-        )
+        who = {"victim": victim, "preemptor": preemptor, "why": why}
+        node = victim.node_name
+        self._note(FactKind.PREEMPTED, victim, Preempted, node=node, message=by, **who)
 
-    def _bound(self, pod: Pod, node_name: str) -> None:
-        at_s, what = self.clock.elapsed_s, FactKind.BOUND
-        self._add(Bound(at_s, what, pod.key, pod.uid, node_name, assumed=pod))
-
-    def _moved(self, pod: Pod, *, gone: bool = False) -> None:
-        at_s, what = self.clock.elapsed_s, FactKind.MOVED
-        self.journal.add(Moved(at_s, what, pod.key, pod.uid, pod.node_name, gone=gone))
-
-    def _note(self, what: FactKind, pod: Pod, *, node: str = "", message: str = "") -> None:
-        self._add(Fact(self.clock.elapsed_s, what, pod.key, pod.uid, node, message))
+    def _note(
+        self, what: FactKind, obj: KubeObject, make: type[Fact] = Fact, **fields: Any
+    ) -> None:
+        self._add(make(self.clock.elapsed_s, what, obj.key, obj.uid, **fields))
 
     def _add(self, fact: Fact) -> None:
         self.summary.add(fact)
         self.journal.add(fact)
 
 
-def waits_for(scheduler: Scheduler | None, pod: Pod) -> str:
+def waits_for(scheduler: Scheduler, pod: Pod) -> str:
     """What a pod that is assumed on its node waits for."""
-    waiting = scheduler.waiting_pods.get(pod.uid) if scheduler else None
+    waiting = scheduler.waiting_pods.get(pod.uid)
     if waiting is None:
         return "for PreBind"
     return f"for Permit of {', '.join(waiting.pending_plugins())}"

@@ -14,10 +14,9 @@ from mooring.objects.pod import Pod
 from mooring.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from mooring.objects.storage import PersistentVolume
 from mooring.scheduler.failure import POD_SCHEDULED
-from mooring.scheduler.journal import TIMELINE, Fact, Preempted
+from mooring.scheduler.journal import Fact, Preempted
 from mooring.sim.recorder import gated_by, no_profile, waits_for
 from mooring.sim.simulation import SimOptions, Simulation
-from mooring.sim.summary import PodRecord
 
 #: Always reported; others only where some pod asks for them.
 _ALWAYS_REPORTED = (CPU, MEMORY, PODS)
@@ -201,7 +200,7 @@ def build_report(simulation: Simulation) -> SimulationReport:
     waiting = [pod for pod in api.all(Pod) if not pod.node_name and not pod.finished]
     wanted = {
         resource
-        for pod in (*waiting, *(each.bound.assumed for each in summary.placed if each.bound))
+        for pod in (*waiting, *(each.bound.assumed for each in summary.placements.values()))
         for resource, amount in pod.requests.items()
         if amount
     }
@@ -210,7 +209,16 @@ def build_report(simulation: Simulation) -> SimulationReport:
         elapsed_s=_elapsed_s(simulation),
         nodes=len(nodes),
         already_placed=summary.already_placed,
-        placements=tuple(_placements(summary.placed)),
+        placements=tuple(
+            Placement(
+                pod=each.bound.pod,
+                node=each.bound.node,
+                at_s=each.bound.at_s,
+                state=str(each.ended or "running"),
+                ended_at_s=each.ended_s,
+            )
+            for each in summary.placements.values()
+        ),
         pending=tuple(pending_of(simulation, pod) for pod in waiting),
         finished=tuple(
             Finished(pod.key, pod.node_name, summary.of(pod.uid).finished_s or 0.0)
@@ -220,7 +228,7 @@ def build_report(simulation: Simulation) -> SimulationReport:
         volumes=tuple(_volumes(simulation)),
         utilisation=utilisation,
         totals=_totals(utilisation),
-        timeline=timeline_of(simulation),
+        timeline=simulation.journal.timeline,
         errors=tuple(simulation.errors),
     )
 
@@ -229,25 +237,6 @@ def _elapsed_s(simulation: Simulation) -> float:
     """To the end that was asked for, else to the last thing that happened: timers may run on."""
     until_s = simulation.until_s
     return float(simulation.summary.last_s if until_s is None else simulation.clock.elapsed_s)
-
-
-def _placements(placed: Iterable[PodRecord]) -> Iterator[Placement]:
-    for record in placed:
-        bound = record.bound
-        assert bound is not None
-        yield Placement(
-            pod=bound.pod,
-            node=bound.node,
-            at_s=bound.at_s,
-            state=str(record.ended or "running"),
-            ended_at_s=record.ended_s,
-        )
-
-
-def timeline_of(simulation: Simulation) -> tuple[Fact, ...] | None:
-    """None if the simulation was not asked to keep it."""
-    journal = simulation.journal
-    return tuple(journal.timeline) if journal.keeps >= TIMELINE else None
 
 
 # Pods that wait

@@ -21,8 +21,18 @@ _MORE_THAN_PLACING = frozenset(
 
 
 @dataclass(slots=True)
+class PlacedPod:
+    """A pod's time on the node that the scheduler bound it to."""
+
+    bound: Bound
+    #: finished, preempted or deleted; None while the pod is there.
+    ended: FactKind | None = None
+    ended_s: float | None = None
+
+
+@dataclass(slots=True)
 class PodRecord:
-    """What has become of one pod."""
+    """What else has become of a pod."""
 
     #: When it came without a node; 0.0 if it had one from the start.
     arrived_s: float = 0.0
@@ -30,11 +40,6 @@ class PodRecord:
     attempts: int = 0
     #: The message of the last attempt that failed; None if none did.
     last_failure: str | None = None
-    #: None if the scheduler did not bind it.
-    bound: Bound | None = None
-    #: How its time on the node that it was bound to ended: finished, preempted or deleted.
-    ended: FactKind | None = None
-    ended_s: float | None = None
     finished_s: float | None = None
 
 
@@ -44,15 +49,13 @@ class RunSummary:
 
     #: By UID.
     records: dict[str, PodRecord] = field(default_factory=dict)
-    #: The pods that the scheduler bound, in that order.
-    placed: list[PodRecord] = field(default_factory=list)
+    #: By UID, in the order of binding; a pod is bound once.
+    placements: dict[str, PlacedPod] = field(default_factory=dict)
     preempted: list[Preempted] = field(default_factory=list)
     bound_claims: list[ClaimBound] = field(default_factory=list)
     #: How many pods came with their node.
     already_placed: int = 0
     decisions: int = 0
-    #: How many decisions found a node.
-    choices: int = 0
     last_decision: Decided | None = None
     #: Whether nothing has changed the cluster but pods that were given nodes, and kept them.
     only_placing: bool = True
@@ -67,12 +70,11 @@ class RunSummary:
     def add(self, fact: Fact) -> None:
         what = fact.what
         if what is FactKind.PLACED:
-            self.already_placed += 1
+            self.already_placed += fact.uid not in self.placements
             return
         if isinstance(fact, Decided):
             self._record(fact).attempts = fact.number
             self.decisions += 1
-            self.choices += bool(fact.node)
             self.last_decision = fact
             return
         self.last_s = fact.at_s
@@ -90,7 +92,7 @@ class RunSummary:
         elif what is FactKind.DELETED:
             self._left(fact)
         elif isinstance(fact, Bound):
-            self._bound(fact)
+            self.placements[fact.uid] = PlacedPod(fact)
         elif isinstance(fact, Preempted):
             self.preempted.append(fact)
             self._left(fact)
@@ -98,18 +100,9 @@ class RunSummary:
             self.bound_claims.append(fact)
 
     def _record(self, fact: Fact) -> PodRecord:
-        record = self.records.get(fact.uid)
-        if record is None:
-            record = self.records[fact.uid] = PodRecord()
-        return record
-
-    def _bound(self, fact: Bound) -> None:
-        record = self._record(fact)
-        if record.bound is None:
-            self.placed.append(record)
-        record.bound, record.ended, record.ended_s = fact, None, None
+        return self.records.get(fact.uid) or self.records.setdefault(fact.uid, PodRecord())
 
     def _left(self, fact: Fact) -> None:
-        record = self.records.get(fact.uid)
-        if record is not None and record.bound is not None and record.ended is None:
-            record.ended, record.ended_s = fact.what, fact.at_s
+        placed = self.placements.get(fact.uid)
+        if placed is not None and placed.ended is None:
+            placed.ended, placed.ended_s = fact.what, fact.at_s

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from mooring.scheduler.journal import TIMELINE, Fact, FactKind, Moved
+from mooring.objects.pod import Pod
+from mooring.scheduler.journal import TIMELINE, Fact, FactKind
 from mooring.web.premise import Premise
 
 WAITING, ABSENT = -1, -2
@@ -42,23 +43,27 @@ class Places:
         if premise.times is not None:
             start = [ABSENT] * len(pods)
         else:
-            start = [_place(nodes, pod.node_name, gone=pod.finished) for pod in pods]
+            start = [_place(pod, nodes) for pod in pods]
         places = cls(nodes, {pod.key: i for i, pod in enumerate(pods)}, start, list(start))
         for fact in facts:
             places._add(fact)
         return places
 
     def _add(self, fact: Fact) -> None:
-        if isinstance(fact, Moved):
-            self._move(fact)
-        elif fact.what in TIMELINE:
+        if fact.what in TIMELINE:
             self.timeline.append(fact)
             self.steps.append(len(self.at_s))
-        if fact.what in (FactKind.FINISHED, FactKind.DELETED):
-            self.ended.setdefault(self.pod_index[fact.pod], fact.what.value)
+        match fact.what:
+            case FactKind.QUEUED | FactKind.GATED | FactKind.IGNORED:
+                self._move(fact, WAITING)
+            case FactKind.PLACED:
+                self._move(fact, self.node_index.get(fact.node, ABSENT))
+            case FactKind.FINISHED | FactKind.DELETED:
+                self._move(fact, ABSENT)
+                self.ended.setdefault(self.pod_index[fact.pod], fact.what.value)
 
-    def _move(self, fact: Moved) -> None:
-        pod, place = self.pod_index[fact.pod], _place(self.node_index, fact.node, gone=fact.gone)
+    def _move(self, fact: Fact, place: int) -> None:
+        pod = self.pod_index[fact.pod]
         if self.places[pod] != place:
             self.places[pod] = place
             self.at_s.append(fact.at_s)
@@ -66,8 +71,7 @@ class Places:
             self.moved_to.append(place)
 
 
-def _place(nodes: dict[str, int], node_name: str, *, gone: bool) -> int:
-    if gone:
+def _place(pod: Pod, nodes: dict[str, int]) -> int:
+    if pod.finished:
         return ABSENT
-    # A pod on its way out may outlive its node.
-    return nodes.get(node_name, ABSENT) if node_name else WAITING
+    return nodes.get(pod.node_name, ABSENT) if pod.node_name else WAITING

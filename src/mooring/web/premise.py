@@ -15,7 +15,7 @@ from mooring.explain.past_decision import OnDecision, RunInput
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
-from mooring.scheduler.journal import DECISIONS, FactKind
+from mooring.scheduler.journal import EVERYTHING, FactKind
 from mooring.sim.simulation import Simulation
 from mooring.sim.traces.replay import Replay
 from mooring.sim.traces.trace import Trace, TracePod
@@ -27,6 +27,7 @@ class Premise(RunInput):
 
     #: The cluster; of a trace, its nodes and all of its pods.
     objects: tuple[KubeObject, ...]
+    keeps: AbstractSet[FactKind] = EVERYTHING
     #: By key of a pod: when it comes and goes; None if there is no trace, and all are there at once.
     times: dict[str, TracePod] | None = None
 
@@ -42,13 +43,10 @@ class Premise(RunInput):
     def nodes(self) -> list[Node]:
         return [obj for obj in self.objects if isinstance(obj, Node)]
 
-    def simulation(
-        self, on_decision: OnDecision, keeps: AbstractSet[FactKind] = DECISIONS
-    ) -> Simulation:
-        """Ready to run, and to be closed afterwards. Raises ConfigError and InputError."""
+    def simulation(self, on_decision: OnDecision) -> Simulation:
         if self.times is None:
-            return RunInput.simulation(self, on_decision, keeps)
-        return Replay(self._trace(self.times), self.options(on_decision, keeps))
+            return RunInput.simulation(self, on_decision)
+        return Replay(self._trace(self.times), self.options(on_decision))
 
     def _trace(self, times: dict[str, TracePod]) -> Trace:
         """Pods that a what-if brought have no times: they are there from the start, for good."""

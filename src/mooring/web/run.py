@@ -13,7 +13,6 @@ from mooring.explain.past_decision import PastDecision, placed_by
 from mooring.explain.world import Look, World
 from mooring.garbage import seldom_collecting
 from mooring.objects.pod import Pod
-from mooring.scheduler.journal import EVERYTHING, Decided
 from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.report import SimulationReport, build_report
 from mooring.sim.simulation import Simulation
@@ -36,7 +35,6 @@ class Run:
     report: SimulationReport
     shapes: Shapes
     measures: Measures
-    decisions: list[Decided]
     #: On the wall clock.
     took_s: float
 
@@ -54,7 +52,7 @@ class Run:
             on_progress(simulation.summary.decisions)
 
         with seldom_collecting():
-            simulation = premise.simulation(count, EVERYTHING)
+            simulation = premise.simulation(count)
             simulation.run(until_s=premise.until_s)
             report = build_report(simulation)
             places = Places.of(simulation.journal.facts, premise)
@@ -68,7 +66,6 @@ class Run:
             report=report,
             shapes=shapes,
             measures=measure(infos, shapes),
-            decisions=simulation.journal.decisions,
             took_s=stopwatch() - started,
         )
 
@@ -83,7 +80,7 @@ class Run:
             "finished": len(report.finished),
             "preempted": sum(len(each.victims) for each in report.preemptions),
             "elapsedSeconds": report.elapsed_s,
-            "attempts": len(self.decisions),
+            "attempts": self.simulation.summary.decisions,
             "tookSeconds": round(self.took_s, 3),
         }
 
@@ -123,7 +120,7 @@ class Run:
 
 
 def _as_stored(premise: Premise, simulation: Simulation) -> list[Pod]:
-    bound = (each.bound for each in simulation.summary.placed)
-    stored = {each.pod: each.assumed for each in bound if each is not None}
+    bound = (each.bound for each in simulation.summary.placements.values())
+    stored = {each.pod: each.assumed for each in bound}
     stored |= {pod.key: pod for pod in simulation.api.all(Pod)}
     return [stored.get(pod.key, pod) for pod in premise.pods]

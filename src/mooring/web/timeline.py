@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,14 +113,11 @@ def _how_many(run: Run) -> int:
     return max(_FEWEST_SAMPLES, min(_MOST_SAMPLES, _MOST_CELLS // max(cells, 1)))
 
 
-class _State:
-    def __init__(
-        self, resources: tuple[ResourceMeasures, ...], counts: NDArray[np.int64], pending: int
-    ) -> None:
-        self.resources = resources
-        self.running = int(counts.sum())
-        self.nodes_in_use = int(np.count_nonzero(counts))
-        self.pending = pending
+class _State(NamedTuple):
+    resources: tuple[ResourceMeasures, ...]
+    running: int
+    nodes_in_use: int
+    pending: int
 
 
 def _states_at(run: Run, steps: Sequence[int]) -> Iterator[_State]:
@@ -139,8 +136,12 @@ def _states_at(run: Run, steps: Sequence[int]) -> Iterator[_State]:
         requested = np.zeros_like(allocatable)
         for r in range(len(resources)):
             np.add.at(requested[r], places[placed], held[r, placed])
-        pending = int(np.count_nonzero(places == WAITING))
-        yield _State(measure_amounts(allocatable, requested, run.shapes), counts, pending)
+        yield _State(
+            measure_amounts(allocatable, requested, run.shapes),
+            len(placed),
+            int(np.count_nonzero(counts)),
+            int(np.count_nonzero(places == WAITING)),
+        )
 
 
 def _allocatable(run: Run) -> NDArray[np.int64]:

@@ -14,7 +14,6 @@ from mooring.objects.manifests import read_manifests
 from mooring.objects.meta import KubeObject
 from mooring.runtime.plugin_folder import find_plugins_beside
 from mooring.scheduler.journal import NOTHING, TIMELINE, Fact
-from mooring.sim.report import timeline_of
 from mooring.sim.scenarios import fields
 from mooring.sim.scenarios.expectations import Check, Difference
 from mooring.sim.scenarios.pod_conditions import length
@@ -143,7 +142,7 @@ class _Playing:
             if step.at_s is not None:
                 check_time(stage, step.at_s)
                 stage.wait(step.at_s)
-            happened = len(stage.simulation.journal.timeline)
+            happened = len(stage.simulation.journal.facts)
             self.begun.append(Begun(stage.now_s, step.title, happened))
             if step.action is not None:
                 difference = step.action(stage)
@@ -177,7 +176,7 @@ class _Playing:
             checked=self.checked,
             elapsed_s=self.stage.now_s,
             steps=tuple(self.begun),
-            timeline=timeline_of(self.stage.simulation),
+            timeline=self.stage.simulation.journal.timeline,
         )
 
 

@@ -81,10 +81,11 @@ class View:
 
     def waited_s(self, pod: Pod) -> float | None:
         """From its coming to its binding; None if it has no node."""
-        record = self.simulation.summary.of(pod.uid)
-        if record.bound is None:
+        summary = self.simulation.summary
+        placed = summary.placements.get(pod.uid)
+        if placed is None:
             return 0.0 if pod.node_name else None
-        return record.bound.at_s - record.arrived_s
+        return placed.bound.at_s - summary.of(pod.uid).arrived_s
 
     def line(self, pod: Pod) -> PodLine:
         if pod.finished:
