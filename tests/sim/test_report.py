@@ -92,6 +92,14 @@ def test_until_ends_the_run_at_that_time():
     assert report.finished == ()
 
 
+def test_a_pod_whose_end_is_not_shown_before_the_run_ends_is_running():
+    """Its timer and the end of the run go off at once, so no watch tells of it any more."""
+    report = report_on(make_node("n"), make_pod("p", annotations={RUN_SECONDS: "30"}), until_s=30.0)
+
+    assert report.finished == ()
+    assert [placed.state for placed in report.placements] == ["running"]
+
+
 # Who waits, and why
 
 

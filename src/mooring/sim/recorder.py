@@ -20,15 +20,8 @@ from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolumeClaim
 from mooring.plugins.default_preemption import PreemptionDetail
 from mooring.plugins.default_preemption.node_choice import why_that_node
-from mooring.scheduler.journal import (
-    Bound,
-    ClaimBound,
-    Fact,
-    FactKind,
-    Journal,
-    Preempted,
-    decided,
-)
+from mooring.scheduler import journal as facts
+from mooring.scheduler.journal import Fact, FactKind, Journal
 from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.clock import VirtualClock
 from mooring.sim.summary import RunSummary
@@ -58,14 +51,14 @@ class Recorder:
     def decided(self, decision: Decision) -> None:
         """Told of each attempt once its node is found, or found missing."""
         number = self.summary.of(decision.pod.uid).attempts + 1
-        self._add(decided(self.clock.elapsed_s, decision, number))
+        self._add(facts.decided(self.clock.elapsed_s, decision, number))
         self._failing = decision if decision.node_name is None else None
 
     # What the scheduler writes
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         await self.api.bind(pod, node_name)
-        self._note(FactKind.BOUND, pod, Bound, node=node_name, assumed=pod)
+        self._note(FactKind.BOUND, pod, facts.Bound, node=node_name, assumed=pod)
 
     async def patch_pod_status(self, pod: Pod, patch: PodStatusPatch) -> None:
         await self.api.patch_pod_status(pod, patch)
@@ -113,7 +106,7 @@ class Recorder:
             volume = new.spec.volume_name
             if volume and not old.spec.volume_name:
                 to = f"to volume {volume}"
-                self._note(FactKind.CLAIM_BOUND, new, ClaimBound, message=to, claim=new)
+                self._note(FactKind.CLAIM_BOUND, new, facts.ClaimBound, message=to, claim=new)
 
     def deleted(self, obj: KubeObject) -> None:
         if isinstance(obj, Pod):
@@ -122,7 +115,7 @@ class Recorder:
     def _pod_updated(self, old: Pod, new: Pod) -> None:
         if new.node_name and not old.node_name and new.uid not in self.summary.placements:
             # By a plugin that binds in its own way.
-            self._note(FactKind.BOUND, new, Bound, node=new.node_name, assumed=new)
+            self._note(FactKind.BOUND, new, facts.Bound, node=new.node_name, assumed=new)
         if new.finished and not old.finished:
             self._note(FactKind.FINISHED, new, node=new.node_name)
         elif new.terminating and not old.terminating:
@@ -159,7 +152,7 @@ class Recorder:
             by = f"by {preemptor.key} (priority {preemptor.priority}); {why}".removesuffix("; ")
         who = {"victim": victim, "preemptor": preemptor, "why": why}
         node = victim.node_name
-        self._note(FactKind.PREEMPTED, victim, Preempted, node=node, message=by, **who)
+        self._note(FactKind.PREEMPTED, victim, facts.Preempted, node=node, message=by, **who)
 
     def _note(
         self, what: FactKind, obj: KubeObject, make: type[Fact] = Fact, **fields: Any

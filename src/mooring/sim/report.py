@@ -220,10 +220,7 @@ def build_report(simulation: Simulation) -> SimulationReport:
             for each in summary.placements.values()
         ),
         pending=tuple(pending_of(simulation, pod) for pod in waiting),
-        finished=tuple(
-            Finished(pod.key, pod.node_name, summary.of(pod.uid).finished_s or 0.0)
-            for pod in api.finished
-        ),
+        finished=tuple(Finished(fact.pod, fact.node, fact.at_s) for fact in summary.finished),
         preemptions=tuple(_preemptions(summary.preempted)),
         volumes=tuple(_volumes(simulation)),
         utilisation=utilisation,

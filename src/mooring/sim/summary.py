@@ -40,7 +40,6 @@ class PodRecord:
     attempts: int = 0
     #: The message of the last attempt that failed; None if none did.
     last_failure: str | None = None
-    finished_s: float | None = None
 
 
 @dataclass(slots=True)
@@ -51,6 +50,7 @@ class RunSummary:
     records: dict[str, PodRecord] = field(default_factory=dict)
     #: By UID, in the order of binding; a pod is bound once.
     placements: dict[str, PlacedPod] = field(default_factory=dict)
+    finished: list[Fact] = field(default_factory=list)
     preempted: list[Preempted] = field(default_factory=list)
     bound_claims: list[ClaimBound] = field(default_factory=list)
     #: How many pods came with their node.
@@ -87,7 +87,7 @@ class RunSummary:
         elif what is FactKind.FAILED:
             self._record(fact).last_failure = fact.message
         elif what is FactKind.FINISHED:
-            self._record(fact).finished_s = fact.at_s
+            self.finished.append(fact)
             self._left(fact)
         elif what is FactKind.DELETED:
             self._left(fact)

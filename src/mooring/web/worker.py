@@ -176,12 +176,9 @@ class Worker:
     def time(self) -> bytes:
         return packed(timeline_data(self._ready))
 
-    def placed_by(self, *, key: str) -> PastDecision | None:
-        return self._ready.placed_by(key)
-
     def pod(self, *, key: str, seen: Look | None) -> bytes | PastDecision:
         """The decision that has to be made again first, if that would take long."""
-        run, past = self._ready, self.placed_by(key=key)
+        run, past = self._ready, self._ready.placed_by(key)
         if past is not None and seen is None:
             if run.took_s > _QUICK_S:
                 return past
@@ -237,7 +234,6 @@ ANSWERS: dict[str, Callable[..., Any]] = {
         Worker.look,
         Worker.map,
         Worker.time,
-        Worker.placed_by,
         Worker.pod,
         Worker.counterfactuals,
     )
