@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from mooring.framework.api import Event, PodStatusPatch
 from mooring.objects.meta import KubeObject
@@ -20,8 +20,8 @@ from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolumeClaim
 from mooring.plugins.default_preemption import PreemptionDetail
 from mooring.plugins.default_preemption.node_choice import why_that_node
-from mooring.scheduler import journal as facts
-from mooring.scheduler.journal import Fact, FactKind, Journal
+from mooring.scheduler import journal
+from mooring.scheduler.journal import Bound, ClaimBound, Fact, FactKind, Journal, Preempted
 from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.clock import VirtualClock
 from mooring.sim.summary import RunSummary
@@ -51,14 +51,14 @@ class Recorder:
     def decided(self, decision: Decision) -> None:
         """Told of each attempt once its node is found, or found missing."""
         number = self.summary.of(decision.pod.uid).attempts + 1
-        self._add(facts.decided(self.clock.elapsed_s, decision, number))
+        self._add(journal.decided(self.clock.elapsed_s, decision, number))
         self._failing = decision if decision.node_name is None else None
 
     # What the scheduler writes
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         await self.api.bind(pod, node_name)
-        self._note(FactKind.BOUND, pod, facts.Bound, node=node_name, assumed=pod)
+        self._bound(pod, node_name)
 
     async def patch_pod_status(self, pod: Pod, patch: PodStatusPatch) -> None:
         await self.api.patch_pod_status(pod, patch)
@@ -105,8 +105,8 @@ class Recorder:
         elif isinstance(old, PersistentVolumeClaim) and isinstance(new, PersistentVolumeClaim):
             volume = new.spec.volume_name
             if volume and not old.spec.volume_name:
-                to = f"to volume {volume}"
-                self._note(FactKind.CLAIM_BOUND, new, facts.ClaimBound, message=to, claim=new)
+                at_s, what, to = self.clock.elapsed_s, FactKind.CLAIM_BOUND, f"to volume {volume}"
+                self._add(ClaimBound(at_s, what, new.key, new.uid, "", to, claim=new))
 
     def deleted(self, obj: KubeObject) -> None:
         if isinstance(obj, Pod):
@@ -115,7 +115,7 @@ class Recorder:
     def _pod_updated(self, old: Pod, new: Pod) -> None:
         if new.node_name and not old.node_name and new.uid not in self.summary.placements:
             # By a plugin that binds in its own way.
-            self._note(FactKind.BOUND, new, facts.Bound, node=new.node_name, assumed=new)
+            self._bound(new, new.node_name)
         if new.finished and not old.finished:
             self._note(FactKind.FINISHED, new, node=new.node_name)
         elif new.terminating and not old.terminating:
@@ -150,14 +150,16 @@ class Recorder:
         if preemptor is not None:
             why = self._why_there.get(preemptor.uid, "")
             by = f"by {preemptor.key} (priority {preemptor.priority}); {why}".removesuffix("; ")
-        who = {"victim": victim, "preemptor": preemptor, "why": why}
-        node = victim.node_name
-        self._note(FactKind.PREEMPTED, victim, facts.Preempted, node=node, message=by, **who)
+        at_s, what = self.clock.elapsed_s, FactKind.PREEMPTED
+        named = (at_s, what, victim.key, victim.uid, victim.node_name, by)
+        self._add(Preempted(*named, victim=victim, preemptor=preemptor, why=why))
 
-    def _note(
-        self, what: FactKind, obj: KubeObject, make: type[Fact] = Fact, **fields: Any
-    ) -> None:
-        self._add(make(self.clock.elapsed_s, what, obj.key, obj.uid, **fields))
+    def _bound(self, pod: Pod, node: str) -> None:
+        at_s, what = self.clock.elapsed_s, FactKind.BOUND
+        self._add(Bound(at_s, what, pod.key, pod.uid, node, assumed=pod))
+
+    def _note(self, what: FactKind, pod: Pod, *, node: str = "", message: str = "") -> None:
+        self._add(Fact(self.clock.elapsed_s, what, pod.key, pod.uid, node, message))
 
     def _add(self, fact: Fact) -> None:
         self.summary.add(fact)

@@ -6,18 +6,12 @@ from dataclasses import dataclass, field
 
 from mooring.scheduler.journal import Bound, ClaimBound, Decided, Fact, FactKind, Preempted
 
+_PLACED = FactKind.PLACED
+_ARRIVALS = frozenset((FactKind.QUEUED, FactKind.GATED, FactKind.IGNORED))
+_ENDS = frozenset((FactKind.FINISHED, FactKind.PREEMPTED, FactKind.DELETED))
 _NO_PROGRESS = frozenset((FactKind.FAILED, FactKind.NOMINATED, FactKind.WAITING, FactKind.EVENT))
 #: These change the cluster in other ways than by giving a pod its node.
-_MORE_THAN_PLACING = frozenset(
-    (
-        FactKind.NOMINATED,
-        FactKind.WAITING,
-        FactKind.PREEMPTED,
-        FactKind.CLAIM_BOUND,
-        FactKind.FINISHED,
-        FactKind.DELETED,
-    )
-)
+_MORE_THAN_PLACING = _ENDS | {FactKind.NOMINATED, FactKind.WAITING, FactKind.CLAIM_BOUND}
 
 
 @dataclass(slots=True)
@@ -68,41 +62,39 @@ class RunSummary:
         return self.records.get(uid) or PodRecord()
 
     def add(self, fact: Fact) -> None:
-        what = fact.what
-        if what is FactKind.PLACED:
-            self.already_placed += fact.uid not in self.placements
-            return
+        """Kinds that every pod has come first: this is called several times for each."""
         if isinstance(fact, Decided):
             self._record(fact).attempts = fact.number
             self.decisions += 1
             self.last_decision = fact
             return
+        what = fact.what
+        if what is _PLACED:
+            self.already_placed += fact.uid not in self.placements
+            return
         self.last_s = fact.at_s
         if what not in _NO_PROGRESS:
             self.last_progress_s = fact.at_s
-        if what in _MORE_THAN_PLACING:
-            self.only_placing = False
-        if what in (FactKind.QUEUED, FactKind.GATED, FactKind.IGNORED):
+        if isinstance(fact, Bound):
+            self.placements[fact.uid] = PlacedPod(fact)
+        elif what in _ARRIVALS:
             self._record(fact).arrived_s = fact.at_s
         elif what is FactKind.FAILED:
             self._record(fact).last_failure = fact.message
-        elif what is FactKind.FINISHED:
-            self.finished.append(fact)
-            self._left(fact)
-        elif what is FactKind.DELETED:
-            self._left(fact)
-        elif isinstance(fact, Bound):
-            self.placements[fact.uid] = PlacedPod(fact)
-        elif isinstance(fact, Preempted):
-            self.preempted.append(fact)
-            self._left(fact)
-        elif isinstance(fact, ClaimBound):
-            self.bound_claims.append(fact)
+        elif what in _MORE_THAN_PLACING:
+            self.only_placing = False
+            self._changed(fact)
 
     def _record(self, fact: Fact) -> PodRecord:
         return self.records.get(fact.uid) or self.records.setdefault(fact.uid, PodRecord())
 
-    def _left(self, fact: Fact) -> None:
+    def _changed(self, fact: Fact) -> None:
+        if isinstance(fact, Preempted):
+            self.preempted.append(fact)
+        elif isinstance(fact, ClaimBound):
+            self.bound_claims.append(fact)
+        elif fact.what is FactKind.FINISHED:
+            self.finished.append(fact)
         placed = self.placements.get(fact.uid)
-        if placed is not None and placed.ended is None:
+        if placed is not None and placed.ended is None and fact.what in _ENDS:
             placed.ended, placed.ended_s = fact.what, fact.at_s
