@@ -23,10 +23,12 @@ from mooring.explain.counterfactuals import (
 )
 from mooring.explain.explanation import CannotAnswer, Explanation, Inquiry, find_pod, inquire
 from mooring.explain.frames import Frame, make_frame
+from mooring.explain.past_decision import RunInput, decide_again, placed_by
 from mooring.objects.manifests import read_manifests
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.scheduler.journal import DECISIONS, TIMELINE
 from mooring.sim.report import Pending, Placement, SimulationReport, build_report
 from mooring.sim.simulation import SimOptions
 
@@ -81,10 +83,10 @@ class Cluster:
         `until` is in seconds, or a length of time such as `1h30m`; without it the run ends when nothing
         can change. With a `seed`, ties between equally good nodes are spread by it.
         """
-        options = SimOptions(config=_config(config), seed=seed, timeline=timeline)
-        until_s = _seconds(until)
-        inquiry = inquire(self.objects, options, until_s=until_s)
-        return SimulatedCluster(self, options, until_s, inquiry)
+        keeps = DECISIONS | TIMELINE if timeline else DECISIONS
+        source = RunInput(self.objects, _config(config), seed, _seconds(until), keeps)
+        inquiry = inquire(self.objects, source.options(), until_s=source.until_s)
+        return SimulatedCluster(self, source, inquiry)
 
     def explain(
         self,
@@ -135,13 +137,10 @@ class SimulatedCluster:
     and so does the end of a `with`, or nobody holding this object any more.
     """
 
-    def __init__(
-        self, cluster: Cluster, options: SimOptions, until_s: float | None, inquiry: Inquiry
-    ) -> None:
+    def __init__(self, cluster: Cluster, source: RunInput, inquiry: Inquiry) -> None:
         self.cluster = cluster
         self.report: SimulationReport = build_report(inquiry.world.simulation)
-        self._options = options
-        self._until_s = until_s
+        self._source = source
         self._inquiry = inquiry
         self._closing = weakref.finalize(self, inquiry.world.close)
 
@@ -158,17 +157,13 @@ class SimulatedCluster:
         return self.report.all_placed
 
     def explain(self, pod: str) -> Explanation:
-        """As `Cluster.explain`. A pod that was placed takes a second run, to look on at that moment."""
+        """As `Cluster.explain`. The decision that placed a pod is made again, as the cluster was then."""
         key = find_pod(self.cluster.objects, pod)
         world = self._open().world
-        known = world.pod(key)
-        if known is not None and known.uid not in world.simulation.story.stays:
-            if not world.cluster.is_assumed(known):
-                return self._inquiry.explain(key)
-        with inquire(
-            self.cluster.objects, self._options, watched=key, until_s=self._until_s
-        ) as again:
-            return again.explain(key)
+        uid = next(each.uid for each in self.cluster.pods if each.key == key)
+        past = placed_by(world.simulation, uid)
+        seen = None if past is None else decide_again(self._source, past)
+        return Inquiry(world, seen).explain(key)
 
     def counterfactuals(self, pod: str, *, budget_s: float = DEFAULT_BUDGET_S) -> Counterfactuals:
         """As `Cluster.counterfactuals`, without another run."""

@@ -8,6 +8,7 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.config import load_config
 from mooring.explain.compare import Variant, compare, parse_threshold, regressions, values_of
 from mooring.explain.measures import measure, shapes_of
+from mooring.explain.past_decision import RunInput
 from mooring.objects.meta import OwnerReference
 from tests.makers import make_node, make_pod
 
@@ -92,7 +93,7 @@ def two_nodes_and(*pods):
 def test_two_equal_configurations_do_not_differ():
     objects = two_nodes_and(make_pod("p", cpu=1), make_pod("q", cpu=1))
 
-    comparison = compare([Variant("one", objects), Variant("two", objects)])
+    comparison = compare([Variant("one", RunInput(objects)), Variant("two", RunInput(objects))])
 
     assert not comparison.differences[0].moved
     assert not comparison.differences[0].why
@@ -101,7 +102,9 @@ def test_two_equal_configurations_do_not_differ():
 def test_the_first_decision_that_differs_is_explained_by_scores_of_the_same_cluster():
     objects = two_nodes_and(make_pod("p", cpu=1), make_pod("q", cpu=1))
 
-    comparison = compare([Variant("least", objects), Variant("most", objects, MOST_ALLOCATED)])
+    comparison = compare(
+        [Variant("least", RunInput(objects)), Variant("most", RunInput(objects, MOST_ALLOCATED))]
+    )
 
     (difference,) = comparison.differences
     assert difference.moved == (("default/q", "b", "a"),)
@@ -119,7 +122,9 @@ def test_a_pod_that_packing_saves_a_place_for_is_pending_only_by_spreading():
     """Spread, two small pods leave 3 + 3 cpu; packed, they leave 2 + 4, and the large pod fits."""
     objects = two_nodes_and(make_pod("p", cpu=1), make_pod("q", cpu=1), make_pod("large", cpu=4))
 
-    comparison = compare([Variant("most", objects, MOST_ALLOCATED), Variant("least", objects)])
+    comparison = compare(
+        [Variant("most", RunInput(objects, MOST_ALLOCATED)), Variant("least", RunInput(objects))]
+    )
 
     assert comparison.differences[0].only_pending_here == ("default/large",)
     (worse,) = regressions(comparison, [parse_threshold("pending", "+0")])
@@ -132,7 +137,7 @@ def test_clusters_are_compared_too():
     pods = [make_pod("p", cpu=3), make_pod("q", cpu=3)]
     small, large = [make_node("a", cpu=4), *pods], two_nodes_and(*pods)
 
-    comparison = compare([Variant("small", small), Variant("large", large)])
+    comparison = compare([Variant("small", RunInput(small)), Variant("large", RunInput(large))])
 
     assert comparison.differences[0].only_pending_before == ("default/q",)
     assert not any(each.same_state for each in comparison.differences[0].why)
@@ -140,7 +145,7 @@ def test_clusters_are_compared_too():
 
 def test_every_value_has_a_key_of_its_own():
     objects = two_nodes_and(make_pod("p", cpu=1))
-    run = compare([Variant("one", objects), Variant("two", objects)]).runs[0]
+    run = compare([Variant("one", RunInput(objects)), Variant("two", RunInput(objects))]).runs[0]
     keys = [key for key, _, _ in values_of(run)]
 
     assert len(keys) == len(set(keys))

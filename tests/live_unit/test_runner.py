@@ -267,7 +267,13 @@ async def test_a_dump_tells_what_waits_and_what_is_where(caplog):
     assert said["problems"] == []
     assert said["queueSummary"] == "activeQ:0; backoffQ:0; unschedulablePods:1"
     assert said["nodes"][0]["pods"] == ["default/fits"]
-    assert said["queue"]["unschedulable"][0]["rejectedBy"] == ["NodeResourcesFit"]
+    (big,) = said["queue"]["unschedulable"]
+    assert big["rejectedBy"] == ["NodeResourcesFit"]
+    assert [each["what"] for each in big["story"]] == ["decided", "failed"]
+    assert big["story"][1]["message"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    fits = cluster.driver.journal.story("default/fits")
+    assert [(each.what, each.node) for each in fits] == [("decided", "a"), ("bound", "a")]
+    assert fits[0].number == fits[0].feasible == 1
     with caplog.at_level("INFO"):
         log_dump(cluster.driver.scheduler)
     assert "activeQ:0; backoffQ:0; unschedulablePods:1" in caplog.text

@@ -64,7 +64,7 @@ class Run:
         return pod.node_name
 
     def message(self, name: str = "p") -> str:
-        return self.simulation.story.last_failure[f"default/{name}"]
+        return self.simulation.summary.records[f"default/{name}"].last_failure
 
     def rejected_by(self, name: str = "p") -> set[str]:
         queued = self.simulation.scheduler.queue.get(f"default/{name}")
@@ -620,7 +620,7 @@ def low(name: str, node: str, priority: int = 1) -> Any:
 
 
 def preempted(run: Run) -> list[str]:
-    return [eviction.victim.name for eviction in run.simulation.story.evictions]
+    return [fact.victim.name for fact in run.simulation.summary.preempted]
 
 
 HIGH = make_pod("p", cpu=3, priority=100)
@@ -946,7 +946,7 @@ def test_a_simulation_takes_any_transport():
         simulation.run(until_s=ONE_ATTEMPT_S)
 
         assert transport.urls == ["http://x/filter", "http://x/bind"]
-        assert simulation.story.last_failure["default/p"] == "no route"
+        assert simulation.summary.records["default/p"].last_failure == "no route"
 
 
 def test_without_a_transport_extenders_cannot_be_configured():

@@ -113,7 +113,7 @@ def test_a_plugin_that_raises_fails_its_pod_and_no_other(method, message):
         bad = sim.api.get(Pod, "default/bad")
         assert bad.node_name == ""
         assert bad.condition("PodScheduled").reason == "SchedulerError"
-        assert sim.story.last_failure[bad.uid] == message
+        assert sim.summary.records[bad.uid].last_failure == message
         assert sim.api.get(Pod, "default/good").node_name
         (queued,) = [q for q in in_queue(sim) if q.pod.name == BAD]
         assert queued.consecutive_errors_count > 1, "it is tried again and again, after a backoff"
@@ -149,7 +149,7 @@ def test_a_pod_whose_unreserve_raises_is_undone_all_the_same(caplog):
         sim.load([make_node("n"), make_pod()])
         sim.run(until_s=10)
 
-        assert sim.story.last_failure["default/p"].endswith("first")
+        assert sim.summary.records["default/p"].last_failure.endswith("first")
         assert 'running Unreserve plugin "Raises": ValueError: second' in caplog.text
         assert_at_rest(sim)
 
@@ -159,7 +159,7 @@ def test_a_pod_whose_post_filter_raises_is_unschedulable_and_the_message_says_so
         sim.load([make_node("n"), make_pod(BAD, cpu=100), make_pod("good")])
         sim.run(until_s=60)
 
-        message = sim.story.last_failure["default/bad"]
+        message = sim.summary.records["default/bad"].last_failure
         assert message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
         assert message.endswith('running PostFilter plugin "Raises": ValueError: boom')
         assert sim.api.get(Pod, "default/good").node_name

@@ -209,7 +209,7 @@ def test_a_pod_whose_volume_takes_longer_than_the_timeout_is_undone_and_retried(
     world.run()
 
     assert world.pod().node_name == "n"
-    assert 45 <= world.sim.story.stays[POD.uid].at_s < 50
+    assert 45 <= world.sim.summary.placements[POD.uid].bound.at_s < 50
     assert world.at_rest
 
 

@@ -22,8 +22,10 @@ from mooring.framework.status import Status, unschedulable, wait
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
+from mooring.scheduler.journal import EVERYTHING
 from mooring.sim.api import RUN_SECONDS
 from mooring.sim.simulation import SimOptions, Simulation
+from mooring.sim.summary import RunSummary
 from mooring.sim.volume_controller import PROVISION_FAILS, PROVISION_SECONDS
 from tests.engine import registry_with
 from tests.makers import (
@@ -102,7 +104,7 @@ class Life:
                 config=CONFIG,
                 registry=registry_with({"MayHold": MayHold}),
                 seed=seed if self.chance(0.5) else None,
-                timeline=True,
+                keeps=EVERYTHING,
             )
         )
         self.api = self.sim.api
@@ -322,6 +324,14 @@ def assert_nothing_is_used_twice(sim: Simulation) -> None:
     assert not owners or max(owners.values()) == 1
 
 
+def assert_summary_follows_from_the_journal(sim: Simulation) -> None:
+    """The summary is a view: it can be made from the journal at any time."""
+    again = RunSummary()
+    for fact in sim.journal.facts:
+        again.add(fact)
+    assert again == sim.summary
+
+
 def lived(seed: int) -> list:
     """Everything that happened in one life, checked at its end."""
     life = Life(seed)
@@ -330,8 +340,9 @@ def lived(seed: int) -> list:
         assert_nothing_is_used_twice(sim)
         assert_no_volume_is_held(sim)
         assert_at_rest(sim)
+        assert_summary_follows_from_the_journal(sim)
         return [
-            *sim.story.timeline,
+            *sim.journal.facts,
             *(
                 (at_s, event.reason, event.regarding.key, event.note)
                 for at_s, event in sim.api.events

@@ -18,6 +18,7 @@ from mooring.plugins.default_preemption import Candidate, PreemptionDetail
 from mooring.plugins.default_preemption.choice import best
 from mooring.plugins.default_preemption.node_choice import why_that_node
 from mooring.plugins.registry import default_registry
+from mooring.scheduler.journal import TIMELINE
 from mooring.sim.report import SimulationReport, Usage, simulate_objects
 from mooring.sim.simulation import SimOptions
 from tests.makers import make_node, make_pod
@@ -27,7 +28,7 @@ RUN_SECONDS = "mooring.dev/run-seconds"
 
 def report_on(*objects: KubeObject, **options: object) -> SimulationReport:
     until_s = options.pop("until_s", None)
-    return simulate_objects(objects, SimOptions(timeline=True, **options), until_s=until_s)
+    return simulate_objects(objects, SimOptions(keeps=TIMELINE, **options), until_s=until_s)
 
 
 def told(report: SimulationReport, pod: str) -> list[tuple[float, str]]:
@@ -89,6 +90,14 @@ def test_until_ends_the_run_at_that_time():
 
     assert report.elapsed_s == 30.0
     assert report.finished == ()
+
+
+def test_a_pod_whose_end_is_not_shown_before_the_run_ends_is_running():
+    """Its timer and the end of the run go off at once, so no watch tells of it any more."""
+    report = report_on(make_node("n"), make_pod("p", annotations={RUN_SECONDS: "30"}), until_s=30.0)
+
+    assert report.finished == ()
+    assert [placed.state for placed in report.placements] == ["running"]
 
 
 # Who waits, and why

@@ -10,6 +10,7 @@ from mooring.config import load_config
 from mooring.errors import ConfigError, InputError
 from mooring.framework.status import unschedulable, wait
 from mooring.objects.pod import Pod
+from mooring.scheduler.journal import EVERYTHING
 from mooring.sim.api import RUN_SECONDS
 from mooring.sim.simulation import SimOptions, Simulation
 from tests.engine import registry_with
@@ -183,7 +184,7 @@ def test_a_pod_that_nothing_wakes_is_tried_again_after_five_minutes_of_a_given_t
         sim.run(until_s=400)
 
         assert node_of(sim) == "n"
-        assert sim.story.stays["default/p"].at_s == 330, "looked for every 30 seconds"
+        assert sim.summary.placements["default/p"].bound.at_s == 330, "looked for every 30 seconds"
 
 
 # What plugins may do
@@ -198,7 +199,7 @@ def test_a_plugin_may_await_anything_in_virtual_time():
         sim.load([make_node("n"), make_pod()])
         sim.run()
 
-        assert sim.story.stays["default/p"].at_s == 3600
+        assert sim.summary.placements["default/p"].bound.at_s == 3600
         assert_at_rest(sim)
 
 
@@ -288,18 +289,18 @@ def test_a_configuration_that_cannot_be_built_leaves_nothing_open():
 # The same every time
 
 
-def happenings(seed: int | None) -> list:
-    with simulation(seed=seed, timeline=True) as sim:
+def facts(seed: int | None) -> list:
+    with simulation(seed=seed, keeps=EVERYTHING) as sim:
         sim.load(make_node(f"n{i}", cpu=2) for i in range(4))
         sim.load(make_pod(f"p{i}", cpu="500m", priority=i % 3) for i in range(20))
         sim.run()
-        return sim.story.timeline
+        return sim.journal.facts
 
 
 def test_a_seed_gives_the_same_run_every_time_and_another_seed_another_one():
-    assert happenings(1) == happenings(1)
-    assert happenings(None) == happenings(None)
-    assert happenings(1) != happenings(2)
+    assert facts(1) == facts(1)
+    assert facts(None) == facts(None)
+    assert facts(1) != facts(2)
 
 
 def test_two_simulations_do_not_know_of_each_other():

@@ -100,11 +100,12 @@ def test_a_pod_that_waits_runs_its_whole_time_after_that():
     """train-1 has both GPUs from 30 to 330; train-2, there since 40, then has them for 300."""
     with Replay(read_trace(DATA / "trace")) as simulation:
         simulation.run()
-        stays = {stay.pod.name: stay for stay in simulation.story.stays.values()}
+        placed = {each.bound.assumed.name: each for each in simulation.summary.placements.values()}
 
-    assert stays["train-1"].ended_at_s == 330
-    assert 330 <= stays["train-2"].at_s <= 341
-    assert stays["train-2"].ended_at_s == pytest.approx(stays["train-2"].at_s + 300)
+    bound_s = placed["train-2"].bound.at_s
+    assert placed["train-1"].ended_s == 330
+    assert 330 <= bound_s <= 341
+    assert placed["train-2"].ended_s == pytest.approx(bound_s + 300)
 
 
 def test_a_pod_that_gives_up_leaves_without_a_node():

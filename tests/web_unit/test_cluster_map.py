@@ -20,7 +20,7 @@ def data(run):
 
 
 def state_of(data, run, key):
-    return data["states"][data["pods"]["state"][run.chronicle.pod_index[key]]]
+    return data["states"][data["pods"]["state"][run.places.pod_index[key]]]
 
 
 def test_every_column_of_nodes_and_of_pods_has_an_entry_for_each(data, run):
@@ -64,7 +64,7 @@ def test_pods_are_in_the_state_that_the_simulation_left_them_in(data, run, key, 
 
 def test_placed_pods_are_on_the_nodes_of_the_report(data, run):
     for placed in run.report.placements:
-        index = run.chronicle.pod_index[placed.pod]
+        index = run.places.pod_index[placed.pod]
         node = data["pods"]["node"][index]
         if placed.state == "running":
             assert data["nodes"]["name"][node] == placed.node
@@ -90,7 +90,7 @@ def test_labels_can_be_read_back(data, run):
 
 def test_pending_pods_come_with_their_reason_and_plugins(data, run):
     pending, strings = data["pending"], data["strings"]
-    place = pending["pod"].index(run.chronicle.pod_index[BIG])
+    place = pending["pod"].index(run.places.pod_index[BIG])
     expected = next(each for each in run.report.pending if each.pod == BIG)
     assert strings[pending["message"][place]] == expected.message
     assert tuple(strings[each] for each in pending["plugins"][place]) == expected.plugins

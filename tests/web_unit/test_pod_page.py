@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from mooring.explain.explanation import CannotAnswer
+from mooring.explain.past_decision import decide_again
 from mooring.library import Cluster
-from mooring.web.moment import look_at
 from mooring.web.pod_page import pod_data
 from mooring.web.premise import Premise
 from tests.web_unit.clusters import BIG, GATED, THERE, WEB, premise, run_of, trace_premise
@@ -18,8 +18,8 @@ def run():
 
 
 def page(run, key):
-    moment = run.placed_by(key)
-    return pod_data(run, key, None if moment is None else look_at(run.premise, moment))
+    past = run.placed_by(key)
+    return pod_data(run, key, None if past is None else decide_again(run.premise, past))
 
 
 @pytest.mark.parametrize("key", [BIG, WEB, THERE, GATED, "default/web-3", "default/short"])

@@ -29,6 +29,7 @@ from mooring.explain.compare import (
     values_of,
 )
 from mooring.explain.compare import compare as compare_variants
+from mooring.explain.past_decision import RunInput
 from mooring.garbage import seldom_collecting
 
 #: As a `--config`: the configuration that kube-scheduler has without any.
@@ -180,11 +181,11 @@ def _variants(
         for name, path in zip(_distinct(clusters), clusters, strict=True):
             objects = read_cluster(cluster, path).objects
             config = _config(configs[0]) if configs else None
-            yield Variant(name, objects, config, seed)
+            yield Variant(name, RunInput(objects, config, seed))
         return
     objects = read_cluster(cluster, *clusters).objects
     for name, path in zip(_distinct(configs), configs, strict=True):
-        yield Variant(name, objects, _config(path), seed)
+        yield Variant(name, RunInput(objects, _config(path), seed))
 
 
 def _config(path: str) -> KubeSchedulerConfiguration | None:

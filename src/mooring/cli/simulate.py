@@ -25,6 +25,7 @@ from mooring.cli.simulation_tables import write_tables
 from mooring.garbage import seldom_collecting
 from mooring.objects.manifests import Manifests
 from mooring.objects.pod import Pod
+from mooring.scheduler.journal import NOTHING, TIMELINE
 from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.report import SimulationReport, simulate_objects
 from mooring.sim.simulation import SimOptions
@@ -70,7 +71,8 @@ def simulate(
       mooring simulate cluster.yaml --config scheduler.yaml -o json | jq .pending
     """
     manifests = read_cluster(cluster)
-    options = SimOptions(config=read_config(config_path), seed=seed, timeline=timeline)
+    keeps = TIMELINE if timeline else NOTHING
+    options = SimOptions(config=read_config(config_path), seed=seed, keeps=keeps)
     with naming(config_path):
         report = run(manifests, options, until_s)
     output.answer(

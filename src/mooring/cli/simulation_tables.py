@@ -9,22 +9,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from mooring.cli.options import DEFAULT_ROWS
 from mooring.cli.output import Cell, Column, Page, counted
 from mooring.config import Duration
+from mooring.scheduler.journal import Fact, FactKind
 from mooring.sim.report import NodeUsage, Pending, SimulationReport, Usage
-from mooring.sim.story import Happening, What
 
 #: How many nodes something was said of: `3 Insufficient cpu`, `0/5 nodes`.
 _COUNT = re.compile(r"\b\d+(?=[ /])")
 _SEPARATOR = re.compile(r"[,:.] |\.$")
 
 _STYLES = {
-    What.BOUND: "green",
-    What.FINISHED: "green",
-    What.FAILED: "yellow",
-    What.GATED: "yellow",
-    What.IGNORED: "yellow",
-    What.PREEMPTED: "red",
-    What.DELETED: "red",
-    What.QUEUED: "dim",
+    FactKind.BOUND: "green",
+    FactKind.FINISHED: "green",
+    FactKind.FAILED: "yellow",
+    FactKind.GATED: "yellow",
+    FactKind.IGNORED: "yellow",
+    FactKind.PREEMPTED: "red",
+    FactKind.DELETED: "red",
+    FactKind.QUEUED: "dim",
 }
 _BINARY = ((2**50, "Pi"), (2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"), (1, ""))
 _ALL_NODES = "all nodes"
@@ -93,12 +93,12 @@ def add_timeline(page: Page, rows: Iterable[Sequence[str | Cell]]) -> None:
     )
 
 
-def _timeline_rows(timeline: Sequence[Happening]) -> Iterator[Sequence[str | Cell]]:
+def _timeline_rows(timeline: Sequence[Fact]) -> Iterator[Sequence[str | Cell]]:
     """A pod that fails for the same reason again says no more than that."""
     said: dict[str, str] = {}
     for each in timeline:
         message = each.message
-        if each.what == What.FAILED:
+        if each.what == FactKind.FAILED:
             message = "as before" if said.get(each.pod) == message else message
             said[each.pod] = each.message
         style = _STYLES.get(each.what, "")

@@ -309,33 +309,33 @@ class _Adding:
 
 @dataclass(slots=True)
 class _LastDecision:
-    decision: Decision | None = None
+    uid: str = ""
+    #: Why the pod fits nowhere; "" if it does fit.
+    message: str = ""
+    plugins: frozenset[str] = frozenset()
 
     def note(self, decision: Decision) -> None:
-        self.decision = decision
+        self.uid, diagnosis = decision.pod.uid, decision.diagnosis
+        self.message = diagnosis.fit_error if decision.node_name is None else ""
+        self.plugins = frozenset(diagnosis.unschedulable_plugins)
 
     def message_for(self, pod: Pod) -> str:
         """Why it fits nowhere; "" if the last decision was not about that."""
-        decision = self.decision
-        if decision is None or decision.pod.uid != pod.uid or decision.node_name is not None:
-            return ""
-        return decision.diagnosis.fit_error
+        return self.message if self.uid == pod.uid else ""
 
 
 def _last_failure(simulation: Simulation, pod: Pod) -> str:
-    return simulation.story.last_failure.get(pod.uid, "it was neither placed nor refused")
+    return simulation.summary.of(pod.uid).last_failure or "it was neither placed nor refused"
 
 
 def _tried_alone(simulation: Simulation, pod: Pod, last: _LastDecision) -> str:
     """Why the pod can never be placed; "" if it can, or if that depends on other pods."""
     tried = simulation.api.create(_copy_of(pod, 0))
     simulation.run()
-    why, decision = last.message_for(tried), last.decision
+    why, final = last.message_for(tried), last.plugins <= _FINAL
     simulation.api.delete(tried)
     simulation.run()
-    if not why or decision is None:
-        return ""
-    return why if decision.diagnosis.unschedulable_plugins <= _FINAL else ""
+    return why if final else ""
 
 
 def _waits(obj: KubeObject) -> bool:

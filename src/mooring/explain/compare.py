@@ -9,20 +9,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
-from mooring.config.types import KubeSchedulerConfiguration
 from mooring.errors import ConfigError
+from mooring.explain.matrix import Matrix
 from mooring.explain.measures import Measures, measure, shapes_of
-from mooring.objects.meta import KubeObject
+from mooring.explain.past_decision import RunInput, run_again
 from mooring.objects.pod import Pod
-from mooring.runtime.scoring import ScoreMatrix
+from mooring.scheduler.journal import Decided
 from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.report import Pending, SimulationReport, build_report
-from mooring.sim.simulation import SimOptions, Simulation
 
 PENDING = "pending"
 #: Of a pod that a variant does not have.
@@ -37,9 +34,7 @@ class Variant:
     """One side of a comparison."""
 
     name: str
-    objects: Sequence[KubeObject]
-    config: KubeSchedulerConfiguration | None = None
-    seed: int | None = None
+    source: RunInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +44,7 @@ class Run:
     variant: Variant
     report: SimulationReport
     measures: Measures
-    #: Every attempt in its order: the pod, and its node or None.
-    decisions: list[tuple[str, str | None]]
+    decisions: list[Decided]
     #: On the wall clock, and so not the same each time.
     decisions_per_s: float
     #: Pod → the node where it is or ended, `pending`, or how it went.
@@ -171,7 +165,7 @@ def compare(
     decisions it has taken.
     """
     runs = tuple(_run(variant, on_progress, stopwatch) for variant in variants)
-    return Comparison(runs, tuple(difference(runs[0], run, explained) for run in runs[1:]))
+    return Comparison(runs, tuple(_difference(runs[0], run, explained) for run in runs[1:]))
 
 
 def values_of(run: Run) -> list[tuple[str, str, float | None]]:
@@ -206,28 +200,25 @@ def values_of(run: Run) -> list[tuple[str, str, float | None]]:
 
 
 def _run(variant: Variant, on_progress: OnProgress | None, stopwatch: Stopwatch) -> Run:
-    decisions: list[tuple[str, str | None]] = []
-
     def note(decision: Decision) -> None:
-        decisions.append((decision.pod.key, decision.node_name))
         if on_progress is not None:
-            on_progress(variant.name, len(decisions))
+            on_progress(variant.name, simulation.summary.decisions)
 
-    with _naming(variant), _simulation(variant, note) as simulation:
-        simulation.load(variant.objects)
+    with _naming(variant), variant.source.simulation(note) as simulation:
         started = stopwatch()
-        simulation.run()
+        simulation.run(until_s=variant.source.until_s)
         took_s = stopwatch() - started
         report = build_report(simulation)
-        shapes = shapes_of(obj for obj in variant.objects if isinstance(obj, Pod))
+        shapes = shapes_of(obj for obj in variant.source.objects if isinstance(obj, Pod))
         measures = measure(simulation.scheduler.cluster.infos.values(), shapes)
+    decisions = simulation.journal.decisions
     return Run(
         variant=variant,
         report=report,
         measures=measures,
         decisions=decisions,
         decisions_per_s=len(decisions) / took_s if took_s > 0 else 0.0,
-        where=where_of(variant, report),
+        where=_where(variant, report),
     )
 
 
@@ -240,15 +231,11 @@ def _naming(variant: Variant) -> Iterator[None]:
         raise ConfigError([f"{variant.name}: {line}" for line in error.problems]) from error
 
 
-def _simulation(variant: Variant, on_decision: Callable[[Decision], None]) -> Simulation:
-    return Simulation(SimOptions(config=variant.config, seed=variant.seed, on_decision=on_decision))
-
-
-def where_of(variant: Variant, report: SimulationReport) -> dict[str, str]:
+def _where(variant: Variant, report: SimulationReport) -> dict[str, str]:
     """Pod → the node where it is or ended, `pending`, or how it went."""
     where = {
         obj.key: obj.node_name
-        for obj in variant.objects
+        for obj in variant.source.objects
         if isinstance(obj, Pod) and obj.node_name and not obj.finished
     }
     for placed in report.placements:
@@ -263,7 +250,7 @@ def where_of(variant: Variant, report: SimulationReport) -> dict[str, str]:
 # Holding two against each other
 
 
-def difference(baseline: Run, run: Run, explained: int) -> Difference:
+def _difference(baseline: Run, run: Run, explained: int) -> Difference:
     """A run against another; `explained` decisions are taken again to be explained."""
     pods = list(dict.fromkeys((*baseline.where, *run.where)))
     both = ((pod, baseline.where.get(pod, ABSENT), run.where.get(pod, ABSENT)) for pod in pods)
@@ -280,92 +267,63 @@ def difference(baseline: Run, run: Run, explained: int) -> Difference:
 def _divergences(baseline: Run, run: Run, wanted: int) -> Iterable[Divergence]:
     """The first decisions that came out otherwise, each explained from both sides."""
     ours, theirs = _first_choices(baseline), _first_choices(run)
-    pods = [pod for pod in ours if pod in theirs and ours[pod] != theirs[pod]][:wanted]
+    both = (pod for pod in ours if pod in theirs)
+    pods = [pod for pod in both if ours[pod].node != theirs[pod].node][:wanted]
     if not pods:
         return
     first = _first_difference(baseline, run)
-    taken = {pod: {node for node in (ours[pod], theirs[pod]) if node is not None} for pod in pods}
-    left, right = _explained(baseline, taken), _explained(run, taken)
+    taken = {pod: {ours[pod].node, theirs[pod].node} for pod in pods}
+    left = _explained(baseline, [ours[pod] for pod in pods], taken)
+    right = _explained(run, [theirs[pod] for pod in pods], taken)
     for pod in pods:
         yield Divergence(pod, pod == first, (left[pod], right[pod]))
 
 
-def _first_choices(run: Run) -> dict[str, str | None]:
-    choices: dict[str, str | None] = {}
-    for pod, node in run.decisions:
-        choices.setdefault(pod, node)
+def _first_choices(run: Run) -> dict[str, Decided]:
+    choices: dict[str, Decided] = {}
+    for decided in run.decisions:
+        choices.setdefault(decided.pod, decided)
     return choices
 
 
 def _first_difference(baseline: Run, run: Run) -> str | None:
     """The pod of the first attempt that differs, if both made it for the same pod on the same cluster."""
-    same_cluster = baseline.variant.objects is run.variant.objects
-    for (pod, node), (other, other_node) in zip(baseline.decisions, run.decisions, strict=False):
-        if pod != other:
+    same_cluster = baseline.variant.source.objects is run.variant.source.objects
+    for decided, other in zip(baseline.decisions, run.decisions, strict=False):
+        if decided.pod != other.pod:
             return None
-        if node != other_node:
-            return pod if same_cluster else None
+        if decided.node != other.node:
+            return decided.pod if same_cluster else None
     return None
 
 
-@dataclass(slots=True)
-class _Explainer:
-    """Runs a variant again up to the decisions that are to be explained."""
-
-    run: Run
-    #: Pod → the nodes to show in any case.
-    taken: dict[str, set[str]]
-    sides: dict[str, Side] = field(default_factory=dict)
-    simulation: Simulation | None = None
-
-    def note(self, decision: Decision) -> None:
-        key = decision.pod.key
-        if key not in self.taken or key in self.sides:
-            return
-        assert self.simulation is not None
-        self.sides[key] = self._side(self.simulation, decision)
-        if len(self.sides) == len(self.taken):
-            self.simulation.loop.stop()
-
-    def _side(self, simulation: Simulation, decision: Decision) -> Side:
-        side = Side(
-            variant=self.run.name,
-            node=decision.node_name,
-            feasible=decision.feasible_count,
-            scores=(),
+def _explained(
+    run: Run, decisions: Iterable[Decided], taken: dict[str, set[str]]
+) -> dict[str, Side]:
+    """These decisions, made again; `taken` are the nodes to show of each pod in any case."""
+    return {
+        decided.pod: Side(
+            variant=run.name,
+            node=look.chosen,
+            feasible=decided.feasible,
+            scores=_top(look.matrix, taken[decided.pod]),
+            message=look.fit_error,
         )
-        if decision.node_name is None:
-            return replace(side, message=decision.diagnosis.fit_error)
-        scores = decision.scores
-        if scores is None:
-            return side
-        names = decision.diagnosis.snapshot.columns.names
-        return replace(side, scores=_top(scores, names, self.taken[decision.pod.key]))
+        for decided, look in run_again(run.variant.source, decisions).items()
+    }
 
 
-def _explained(run: Run, taken: dict[str, set[str]]) -> dict[str, Side]:
-    explainer = _Explainer(run, taken)
-    with _simulation(run.variant, explainer.note) as simulation:
-        explainer.simulation = simulation
-        simulation.load(run.variant.objects)
-        simulation.run()
-    return explainer.sides
-
-
-def _top(scores: ScoreMatrix, names: Sequence[str], taken: set[str]) -> tuple[NodeScores, ...]:
-    rows = scores.rows.tolist()
-    in_order = sorted(range(len(rows)), key=lambda i: (-int(scores.total[i]), names[rows[i]]))
-    shown = [i for place, i in enumerate(in_order) if place < _TOP_NODES or names[rows[i]] in taken]
+def _top(matrix: Matrix, taken: set[str]) -> tuple[NodeScores, ...]:
+    if not matrix.scores:
+        return ()
+    names = [matrix.nodes[node] for node in matrix.scored.tolist()]
+    in_order = sorted(range(len(names)), key=lambda i: (-int(matrix.totals[i]), names[i]))
+    shown = [i for place, i in enumerate(in_order) if place < _TOP_NODES or names[i] in taken]
     return tuple(
         NodeScores(
-            node=names[rows[i]],
-            total=int(scores.total[i]),
-            by_plugin={
-                plugin: int(np.int64(weight) * normalized[i])
-                for plugin, weight, normalized in zip(
-                    scores.plugins, scores.weights, scores.normalized, strict=True
-                )
-            },
+            node=names[i],
+            total=int(matrix.totals[i]),
+            by_plugin={column.plugin: column.cell(i).weighted for column in matrix.scores},
         )
         for i in shown
     )

@@ -25,8 +25,9 @@ from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.scheduler.scheduling_cycle import Decision
+from mooring.sim.recorder import gated_by, no_profile, waits_for
 from mooring.sim.simulation import SimOptions, Simulation
-from mooring.sim.story import Stay, gated_by, no_profile
+from mooring.sim.summary import PlacedPod
 
 _MOST_SUGGESTIONS = 5
 #: Below this likeness, a name is no suggestion.
@@ -131,9 +132,9 @@ class Inquiry:
         pod = pod_of(world, key)
         if world.framework(pod) is None:
             return _not_looked_at(pod, "ignored", no_profile(pod))
-        stay = world.simulation.story.stays.get(pod.uid)
-        if stay is not None and self.seen is not None:
-            return _placed(self.seen, stay)
+        placed = world.simulation.summary.placements.get(pod.uid)
+        if placed is not None and self.seen is not None:
+            return _placed(self.seen, placed)
         if pod.node_name:
             return _as_if_anew(world.look_without(pod), pod)
         if world.cluster.is_assumed(pod) and self.seen is not None:
@@ -180,8 +181,8 @@ def inquire(
 
 def pod_of(world: World, key: str) -> Pod:
     """The pod as it is, or as it was on its node. Raises CannotAnswer if it never had one and is gone."""
-    stays = world.simulation.story.stays.values()
-    pod = world.pod(key) or next((stay.pod for stay in stays if stay.pod.key == key), None)
+    bound = (each.bound for each in world.simulation.summary.placements.values())
+    pod = world.pod(key) or next((each.assumed for each in bound if each.pod == key), None)
     if pod is None:
         raise CannotAnswer(f"pod {key} is not there at the end of the simulation")
     return pod
@@ -253,17 +254,18 @@ def _not_looked_at(pod: Pod, state: str, why: str) -> Explanation:
     return Explanation(pod.key, state, "", "nothing was evaluated", why, (step,), None)
 
 
-def _placed(look: Look, stay: Stay) -> Explanation:
-    end = f"bound to {stay.node} {_at(stay.at_s)}"
-    if stay.ended is not None and stay.ended_at_s is not None:
-        end += f"; {stay.ended} {_at(stay.ended_at_s)}"
+def _placed(look: Look, placed: PlacedPod) -> Explanation:
+    node = placed.bound.node
+    end = f"bound to {node} {_at(placed.bound.at_s)}"
+    if placed.ended_s is not None:
+        end += f"; {placed.ended} {_at(placed.ended_s)}"
     story = (gate_step(None, ""), *steps_of(look), *_binding(look, end))
-    return _of_look(look, "placed", "as the cluster was when it was decided", story, stay.node)
+    return _of_look(look, "placed", "as the cluster was when it was decided", story, node)
 
 
 def _assumed(look: Look, world: World, pod: Pod) -> Explanation:
     assert look.chosen is not None
-    held = f"waiting {world.simulation.story.held_back_by(pod)} to be bound to {look.chosen}"
+    held = f"waiting {waits_for(world.scheduler, pod)} to be bound to {look.chosen}"
     story = (gate_step(None, ""), *steps_of(look), Step("Permit", "refused", held))
     return _of_look(look, "waiting", "as the cluster was when it was decided", story, look.chosen)
 

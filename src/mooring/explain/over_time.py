@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from mooring.cluster.node_info import NodeInfo
-from mooring.explain.measures import ResourceMeasures, measure_resources, shapes_of
+from mooring.explain.measures import ResourceMeasures, Shapes, measure_resources, shapes_of
 from mooring.sim.report import Pending, SimulationReport, build_report
 from mooring.sim.simulation import SimOptions
 from mooring.sim.traces.replay import Replay
@@ -116,41 +116,30 @@ def replay(
     with Replay(trace, options, pods_end=pods_end) as simulation:
 
         def sample(at_s: float) -> None:
-            infos = [i for i in simulation.scheduler.cluster.infos.values() if i.node is not None]
-            resources = measure_resources(infos, shapes)
-            taken.append(_sample(simulation, at_s, infos, resources))
+            taken.append(_sample(simulation, at_s, shapes))
 
         for i in range(samples):
             at_s = ends_s * i / max(samples - 1, 1)
-            simulation.clock.call_later(at_s + _A_MOMENT_S, lambda at_s=at_s: sample(at_s))  # type: ignore[misc]
+            simulation.clock.call_later(at_s + _A_MOMENT_S, partial(sample, at_s))
         simulation.run(until_s=None if until_s is None else until_s + 2 * _A_MOMENT_S)
         report = build_report(simulation)
         return _report(trace, simulation, report, tuple(taken), stopwatch() - started)
 
 
-def _sample(
-    simulation: Replay,
-    at_s: float,
-    infos: list[NodeInfo],
-    resources: tuple[ResourceMeasures, ...],
-) -> Sample:
-    running = sum(len(info.pods) for info in infos)
-    preempted = len(simulation.story.evictions)
+def _sample(simulation: Replay, at_s: float, shapes: Shapes) -> Sample:
+    scheduler = simulation.scheduler
+    infos = [info for info in scheduler.cluster.infos.values() if info.node is not None]
+    pods = scheduler.observed_pods.values()
     return Sample(
         at_s=round(at_s, 3),
         arrived=simulation.arrived,
         ended=simulation.ended,
-        preempted=preempted,
-        running=running,
-        pending=_pending_now(simulation),
+        preempted=len(simulation.summary.preempted),
+        running=sum(len(info.pods) for info in infos),
+        pending=sum(1 for pod in pods if not pod.node_name and not pod.finished),
         nodes_in_use=sum(1 for info in infos if info.pods),
-        resources=resources,
+        resources=measure_resources(infos, shapes),
     )
-
-
-def _pending_now(simulation: Replay) -> int:
-    pods = simulation.scheduler.observed_pods.values()
-    return sum(1 for pod in pods if not pod.node_name and not pod.finished)
 
 
 def _report(
@@ -160,10 +149,9 @@ def _report(
     samples: tuple[Sample, ...],
     took_s: float,
 ) -> ReplayReport:
-    story = simulation.story
-    waits = np.array(
-        [stay.at_s - story.arrived_s.get(uid, stay.at_s) for uid, stay in story.stays.items()]
-    )
+    summary = simulation.summary
+    bound = (each.bound for each in summary.placements.values())
+    waits = np.array([each.at_s - summary.of(each.uid).arrived_s for each in bound])
     waiting = None
     if len(waits):
         mean, median, p99 = waits.mean(), np.median(waits), np.quantile(waits, 0.99)
@@ -178,12 +166,12 @@ def _report(
         notes=trace.notes,
         nodes=len(trace.nodes),
         arrived=simulation.arrived,
-        placed=len(story.stays),
-        never_placed=simulation.arrived - len(story.stays) - len(report.pending),
-        preempted=len(story.evictions),
+        placed=len(summary.placements),
+        never_placed=simulation.arrived - len(summary.placements) - len(report.pending),
+        preempted=len(summary.preempted),
         pending=report.pending,
         elapsed_s=report.elapsed_s,
-        decisions=story.attempts.total(),
+        decisions=summary.decisions,
         took_s=took_s,
         waiting=waiting,
         samples=samples,

@@ -25,8 +25,8 @@ from mooring.runtime.framework import Framework
 from mooring.runtime.plugin_calls import PluginFailure
 from mooring.scheduler.choosing import first_by_name
 from mooring.scheduler.scheduling_cycle import Decision, NodeSearch, SearchStart
+from mooring.sim.recorder import no_profile
 from mooring.sim.simulation import SimOptions, Simulation
-from mooring.sim.story import no_profile
 
 
 @dataclass(frozen=True, slots=True)

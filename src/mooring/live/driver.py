@@ -31,7 +31,9 @@ from mooring.scheduler.binding_cycle import ASSIGNED_POD_DELETE
 from mooring.scheduler.choosing import SeededSpread, TieBreak
 from mooring.scheduler.event_handlers import EventHandlers
 from mooring.scheduler.extenders import Transport
+from mooring.scheduler.journal import RecentFacts, decided
 from mooring.scheduler.scheduler import Scheduler, Surroundings
+from mooring.scheduler.scheduling_cycle import Decision
 from mooring.webhook import HttpTransport
 
 _LOG = logging.getLogger(__name__)
@@ -88,6 +90,8 @@ class Driver:
         self._retiring: set[asyncio.Task[None]] = set()
         #: Schedulers of earlier configurations that have bindings under way.
         self._retired: list[LiveScheduler] = []
+        #: It outlives a reload.
+        self.journal = RecentFacts()
         self.scheduler, self._transport = self._build(config)
         self._handlers = EventHandlers(self.scheduler)
 
@@ -282,12 +286,19 @@ class Driver:
             tie_break=parts.tie_break,
             repeat_conditions_after_s=_REPEAT_CONDITIONS_S,
             seed=parts.seed,
+            on_decision=self._decided,
             on_crash=lambda _: parts.metrics.task_failed(),
             on_ready=self._wake,
             transport=transport,
             aside=asyncio.to_thread,
         )
-        return LiveScheduler(config, around, parts.metrics, parts.on_fatal), transport
+        scheduler = LiveScheduler(config, around, parts.metrics, parts.on_fatal, self.journal)
+        return scheduler, transport
+
+    def _decided(self, decision: Decision) -> None:
+        attempting = self.scheduler.attempting
+        number = attempting.attempts if attempting is not None else 0
+        self.journal.add(decided(self.parts.clock.now(), decision, number))
 
     def reload(self, config: KubeSchedulerConfiguration) -> None:
         """Go on under another configuration, with everything that is known and waits.

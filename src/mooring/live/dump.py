@@ -6,30 +6,33 @@ import logging
 from typing import Any
 
 from mooring.errors import InvariantError
+from mooring.live.live_scheduler import LiveScheduler
 from mooring.queue.queued_pod import QueuedPodInfo
+from mooring.scheduler.journal import RecentFacts
 from mooring.scheduler.scheduler import Scheduler
 
 _LOG = logging.getLogger(__name__)
 
 
-def dump(scheduler: Scheduler) -> dict[str, Any]:
+def dump(scheduler: LiveScheduler) -> dict[str, Any]:
     """The nodes with their pods, the queue, and whether all of it agrees with the watches."""
-    _, summary = scheduler.queue.pending_pods()
+    queue, journal = scheduler.queue, scheduler.journal
+    _, summary = queue.pending_pods()
     return {
         "problems": problems(scheduler),
         "nodes": _nodes(scheduler),
         "queueSummary": summary,
         "queue": {
-            "active": [_queued(pod) for pod in scheduler.queue.active_pods()],
-            "backoff": [_queued(pod) for pod in scheduler.queue.backoff_pods()],
-            "unschedulable": [_queued(pod) for pod in scheduler.queue.unschedulable_pods()],
-            "inFlight": [pod.key for pod in scheduler.queue.in_flight_pods()],
+            "active": [_queued(pod, journal) for pod in queue.active_pods()],
+            "backoff": [_queued(pod, journal) for pod in queue.backoff_pods()],
+            "unschedulable": [_queued(pod, journal) for pod in queue.unschedulable_pods()],
+            "inFlight": [pod.key for pod in queue.in_flight_pods()],
         },
         "waitingForPermit": [waiting.pod.key for waiting in scheduler.waiting_pods],
     }
 
 
-def log_dump(scheduler: Scheduler) -> None:
+def log_dump(scheduler: LiveScheduler) -> None:
     """A line for each node and each waiting pod, so that no line grows with the cluster."""
     said = dump(scheduler)
     for problem in said["problems"]:
@@ -82,11 +85,12 @@ def _nodes(scheduler: Scheduler) -> list[dict[str, Any]]:
     ]
 
 
-def _queued(queued: QueuedPodInfo) -> dict[str, Any]:
+def _queued(queued: QueuedPodInfo, journal: RecentFacts) -> dict[str, Any]:
     return {
         "pod": queued.key,
         "attempts": queued.attempts,
         "rejectedBy": sorted(queued.rejectors),
         "gatedBy": queued.gating_plugin,
         "since": queued.timestamp,
+        "story": [fact.to_data() for fact in journal.story(queued.key)],
     }

@@ -14,8 +14,9 @@ from mooring.objects.pod import Pod
 from mooring.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from mooring.objects.storage import PersistentVolume
 from mooring.objects.well_known import POD_SCHEDULED
+from mooring.scheduler.journal import Fact, Preempted
+from mooring.sim.recorder import gated_by, no_profile, waits_for
 from mooring.sim.simulation import SimOptions, Simulation
-from mooring.sim.story import Eviction, Happening, What, gated_by, no_profile
 
 #: Always reported; others only where some pod asks for them.
 _ALWAYS_REPORTED = (CPU, MEMORY, PODS)
@@ -139,7 +140,7 @@ class SimulationReport:
     utilisation: tuple[NodeUsage, ...]
     totals: tuple[Usage, ...]
     #: None if the simulation was not asked to keep it.
-    timeline: tuple[Happening, ...] | None
+    timeline: tuple[Fact, ...] | None
     #: What went wrong beside any pod: a plugin's task that failed in the background.
     errors: tuple[str, ...]
 
@@ -173,7 +174,7 @@ class SimulationReport:
             },
         }
         if self.timeline is not None:
-            data["timeline"] = _records(self.timeline)
+            data["timeline"] = [fact.to_data() for fact in self.timeline]
         if self.errors:
             data["errors"] = list(self.errors)
         return data
@@ -194,12 +195,12 @@ def simulate_objects(
 
 def build_report(simulation: Simulation) -> SimulationReport:
     """Look at a simulation that has run."""
-    story, api = simulation.story, simulation.api
+    summary, api = simulation.summary, simulation.api
     nodes = list(api.all(Node))
     waiting = [pod for pod in api.all(Pod) if not pod.node_name and not pod.finished]
     wanted = {
         resource
-        for pod in (*waiting, *(stay.pod for stay in story.stays.values()))
+        for pod in (*waiting, *(each.bound.assumed for each in summary.placements.values()))
         for resource, amount in pod.requests.items()
         if amount
     }
@@ -207,26 +208,24 @@ def build_report(simulation: Simulation) -> SimulationReport:
     return SimulationReport(
         elapsed_s=_elapsed_s(simulation),
         nodes=len(nodes),
-        already_placed=story.already_placed,
+        already_placed=summary.already_placed,
         placements=tuple(
             Placement(
-                pod=stay.pod.key,
-                node=stay.node,
-                at_s=stay.at_s,
-                state=str(stay.ended or "running"),
-                ended_at_s=stay.ended_at_s,
+                pod=each.bound.pod,
+                node=each.bound.node,
+                at_s=each.bound.at_s,
+                state=str(each.ended or "running"),
+                ended_at_s=each.ended_s,
             )
-            for stay in story.stays.values()
+            for each in summary.placements.values()
         ),
         pending=tuple(pending_of(simulation, pod) for pod in waiting),
-        finished=tuple(
-            Finished(pod.key, pod.node_name, story.finished_s[pod.uid]) for pod in api.finished
-        ),
-        preemptions=tuple(_preemptions(story.evictions)),
+        finished=tuple(Finished(fact.pod, fact.node, fact.at_s) for fact in summary.finished),
+        preemptions=tuple(_preemptions(summary.preempted)),
         volumes=tuple(_volumes(simulation)),
         utilisation=utilisation,
         totals=_totals(utilisation),
-        timeline=tuple(story.timeline) if story.keeps_timeline else None,
+        timeline=simulation.journal.timeline,
         errors=tuple(simulation.errors),
     )
 
@@ -234,7 +233,7 @@ def build_report(simulation: Simulation) -> SimulationReport:
 def _elapsed_s(simulation: Simulation) -> float:
     """To the end that was asked for, else to the last thing that happened: timers may run on."""
     until_s = simulation.until_s
-    return float(simulation.story.last_s if until_s is None else simulation.clock.elapsed_s)
+    return float(simulation.summary.last_s if until_s is None else simulation.clock.elapsed_s)
 
 
 # Pods that wait
@@ -242,36 +241,37 @@ def _elapsed_s(simulation: Simulation) -> float:
 
 def pending_of(simulation: Simulation, pod: Pod) -> Pending:
     """Why a pod without a node has none."""
-    state, message = _why_pending(simulation, pod)
+    record = simulation.summary.of(pod.uid)
+    state, message = _why_pending(simulation, pod, record.last_failure)
     queued = simulation.scheduler.queue.get(pod.key)
     return Pending(
         pod=pod.key,
         state=state,
         message=message,
-        since_s=simulation.story.arrived_s.get(pod.uid, 0.0),
-        attempts=queued.attempts if queued is not None else simulation.story.attempts[pod.uid],
+        since_s=record.arrived_s,
+        attempts=queued.attempts if queued is not None else record.attempts,
         plugins=tuple(sorted(filter(None, queued.rejectors))) if queued is not None else (),
         priority=pod.priority,
         nominated_node=pod.nominated_node_name,
     )
 
 
-def _why_pending(simulation: Simulation, pod: Pod) -> tuple[str, str]:
-    scheduler, story = simulation.scheduler, simulation.story
+def _why_pending(simulation: Simulation, pod: Pod, last_failure: str | None) -> tuple[str, str]:
+    scheduler = simulation.scheduler
     if pod.scheduler_name not in scheduler.frameworks:
         return "ignored", no_profile(pod)
     if scheduler.cluster.is_assumed(pod):
         node_name = scheduler.cluster.pods[pod.uid].node_name
-        return "waiting", f"waiting {story.held_back_by(pod)} to be bound to {node_name}"
+        return "waiting", f"waiting {waits_for(scheduler, pod)} to be bound to {node_name}"
     queued = scheduler.queue.get(pod.key)
     if queued is not None and queued.gated:
         return "gated", gated_by(pod, queued.gating_plugin)
-    if pod.uid not in story.last_failure:
+    if last_failure is None:
         return "queued", "not tried yet"
     # The condition has the whole text, where the Event's is cut short.
     condition = pod.condition(POD_SCHEDULED)
     if condition is None:
-        return "error", story.last_failure[pod.uid]
+        return "error", last_failure
     state = "unschedulable" if condition.reason == "Unschedulable" else "error"
     return state, condition.message
 
@@ -279,12 +279,12 @@ def _why_pending(simulation: Simulation, pod: Pod) -> tuple[str, str]:
 # Preemptions and volumes
 
 
-def _preemptions(evictions: Iterable[Eviction]) -> Iterator[Preemption]:
+def _preemptions(evictions: Iterable[Preempted]) -> Iterator[Preemption]:
     """Evictions of one moment, for one pod, on one node, are one preemption."""
-    together: dict[tuple[float, str, str], list[Eviction]] = {}
-    for eviction in evictions:
-        by = eviction.preemptor.uid if eviction.preemptor is not None else ""
-        together.setdefault((eviction.at_s, by, eviction.node), []).append(eviction)
+    together: dict[tuple[float, str, str], list[Preempted]] = {}
+    for fact in evictions:
+        by = fact.preemptor.uid if fact.preemptor is not None else ""
+        together.setdefault((fact.at_s, by, fact.node), []).append(fact)
     for (at_s, _, node), group in together.items():
         preemptor = group[0].preemptor
         yield Preemption(
@@ -298,7 +298,7 @@ def _preemptions(evictions: Iterable[Eviction]) -> Iterator[Preemption]:
 
 
 def _volumes(simulation: Simulation) -> Iterator[VolumeBound]:
-    for bound in simulation.story.bound_claims:
+    for bound in simulation.summary.bound_claims:
         spec = bound.claim.spec
         volume = simulation.api.get(PersistentVolume, spec.volume_name)
         capacity = volume.spec.capacity.get("storage") if volume is not None else None
@@ -371,7 +371,7 @@ def _named(value: Any) -> Any:
         return {_camel(key): _named(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_named(item) for item in value]
-    return str(value) if isinstance(value, What) else value
+    return value
 
 
 def _camel(name: str) -> str:

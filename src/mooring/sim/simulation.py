@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +21,12 @@ from mooring.runtime.registry import Registry
 from mooring.scheduler.choosing import SeededSpread, TieBreak, first_by_name
 from mooring.scheduler.event_handlers import EventHandlers
 from mooring.scheduler.extenders import Transport
+from mooring.scheduler.journal import NOTHING, FactKind, Journal
 from mooring.scheduler.scheduler import Scheduler, Surroundings
 from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.api import SimApi, run_seconds
 from mooring.sim.clock import VirtualClock, VirtualLoop
-from mooring.sim.story import Story
+from mooring.sim.recorder import Recorder
 from mooring.sim.volume_controller import VolumeController
 
 if TYPE_CHECKING:
@@ -51,8 +53,8 @@ class SimOptions:
     seed: int | None = None
     #: Told of each decision as it is taken.
     on_decision: Callable[[Decision], None] | None = None
-    #: Whether the story keeps every single thing that happens; its sums are kept in any case.
-    timeline: bool = False
+    #: The facts that the journal keeps: a long run has a great many. Their sums are kept in any case.
+    keeps: AbstractSet[FactKind] = NOTHING
     #: Whether pods that fit nowhere are tried every few minutes though nothing has happened, as long as
     #: something still can. Over months of virtual time that is most of the work.
     tries_leftover: bool = True
@@ -78,7 +80,9 @@ class Simulation:
         self.clock = VirtualClock(self.loop, DEFAULT_EPOCH_S)
         self.api = SimApi(self.loop, self.clock)
         writer = self.api if options.writer is None else options.writer(self.api)
-        self.story = Story(self.clock, writer, keeps_timeline=options.timeline)
+        self.journal = Journal(options.keeps)
+        self._recorder = Recorder(self.clock, writer, self.journal)
+        self.summary = self._recorder.summary
         self.errors: list[str] = []
         self.loop.set_exception_handler(self._note_error)
         tie_break: TieBreak = first_by_name if options.seed is None else SeededSpread(options.seed)
@@ -87,7 +91,7 @@ class Simulation:
                 config,
                 Surroundings(
                     clock=self.clock,
-                    writer=self.story,
+                    writer=self._recorder,
                     spawn=self._spawn,
                     registry=options.registry or default_registry(),
                     metrics=Metrics(),
@@ -99,7 +103,7 @@ class Simulation:
                     on_ready=self._wake,
                     transport=options.transport or self._http,
                     # An extender that binds cannot reach the API of a simulation.
-                    on_bound_by_extender=self.story.bind,
+                    on_bound_by_extender=self._recorder.bind,
                 ),
             )
         except BaseException:
@@ -114,8 +118,8 @@ class Simulation:
         self._backoff_timer: asyncio.TimerHandle | None = None
         self._leftover_timer: asyncio.TimerHandle | None = None
         self.api.watch(self.handlers)
-        self.story.follow(self.scheduler)
-        self.api.watch(self.story)
+        self._recorder.scheduler = self.scheduler
+        self.api.watch(self._recorder)
         self.api.watch(VolumeController(self.api))
 
     def load(self, objects: Iterable[KubeObject]) -> None:
@@ -179,7 +183,7 @@ class Simulation:
         self.close()
 
     def _decided(self, decision: Decision) -> None:
-        self.story.decided(decision)
+        self._recorder.decided(decision)
         if self._on_decision is not None:
             self._on_decision(decision)
 
@@ -207,11 +211,11 @@ class Simulation:
         """Whether pods only ever fail: gangs that are never complete keep each other trying."""
         if self.until_s is not None or self.api.busy:
             return False
-        return self.loop.time() - self.story.last_progress_s > _PATIENCE_S
+        return self.loop.time() - self.summary.last_progress_s > _PATIENCE_S
 
     def _at_rest(self, since_s: float) -> bool:
         now_s = self.loop.time()
-        if now_s - max(self.story.last_progress_s, since_s) > _PATIENCE_S:
+        if now_s - max(self.summary.last_progress_s, since_s) > _PATIENCE_S:
             return True
         if now_s - since_s > _LONGEST_SETTLING_S:
             return True

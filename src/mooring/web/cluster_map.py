@@ -15,8 +15,8 @@ from mooring.objects.pod import Pod
 from mooring.objects.requests import CPU, MEMORY, PODS
 from mooring.objects.well_known import ZONE
 from mooring.sim.report import unit_of
-from mooring.web.chronicle import WAITING
 from mooring.web.codes import Codes
+from mooring.web.places import WAITING
 from mooring.web.run import Run
 
 STATES = (
@@ -114,12 +114,12 @@ def _nodes(
 def _pods(
     run: Run, labels: _Labels, resources: Sequence[str], shapes: Codes[tuple[int, ...]]
 ) -> dict[str, Any]:
-    pods, strings, chronicle = run.pods, labels.strings, run.chronicle
+    pods, strings = run.pods, labels.strings
     states = _states(run)
     return {
         "name": [pod.name for pod in pods],
         "namespace": [strings.code(pod.namespace) for pod in pods],
-        "node": [max(place, WAITING) for place in chronicle.places],
+        "node": [max(place, WAITING) for place in run.places.places],
         "shape": [shapes.code(_shape(pod, resources)) for pod in pods],
         "priority": [pod.priority for pod in pods],
         "labels": [labels.code(pod.labels) for pod in pods],
@@ -135,8 +135,8 @@ def _shape(pod: Pod, resources: Sequence[str]) -> tuple[int, ...]:
 
 def _states(run: Run) -> dict[int, int]:
     """By pod index, of those that are not running."""
-    index = run.chronicle.pod_index
-    states = {pod: STATES.index(how) for pod, how in run.chronicle.ended.items()}
+    index = run.places.pod_index
+    states = {pod: STATES.index(how) for pod, how in run.places.ended.items()}
     for preemption in run.report.preemptions:
         states.update({index[each.pod]: STATES.index("preempted") for each in preemption.victims})
     for pod in run.premise.pods:
@@ -147,13 +147,13 @@ def _states(run: Run) -> dict[int, int]:
 
 
 def _pending(run: Run, strings: Codes[str]) -> dict[str, Any]:
-    pending, chronicle = run.report.pending, run.chronicle
+    pending, places = run.report.pending, run.places
     return {
-        "pod": [chronicle.pod_index[each.pod] for each in pending],
+        "pod": [places.pod_index[each.pod] for each in pending],
         "state": [STATES.index(each.state) for each in pending],
         "message": [strings.code(each.message) for each in pending],
         "plugins": [[strings.code(name) for name in each.plugins] for each in pending],
         "sinceSeconds": [each.since_s for each in pending],
         "attempts": [each.attempts for each in pending],
-        "nominatedNode": [chronicle.node_index.get(each.nominated_node, -1) for each in pending],
+        "nominatedNode": [places.node_index.get(each.nominated_node, -1) for each in pending],
     }

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from mooring.explain import compare
-from mooring.explain.compare import Comparison, Variant, difference, values_of, where_of
+from mooring.explain.compare import Comparison, Variant, compare, values_of
+from mooring.scheduler.journal import DECISIONS
 from mooring.web.premise import Premise
-from mooring.web.run import Run
 
 #: How many decisions that come out otherwise are explained.
 _EXPLAINED = 5
@@ -35,16 +34,7 @@ def _compared(
     if first.objects == second.objects:
         # They came here apart; that decisions were taken on one and the same cluster is worth telling.
         premises = first, replace(second, objects=first.objects)
-    variants = [
-        Variant(name, premise.objects, premise.config, premise.seed)
-        for name, premise in zip(names, premises, strict=True)
-    ]
-    if any(each.times is not None or each.until_s is not None for each in premises):
-        baseline, other = (
-            _run(variant, premise, on_progress)
-            for variant, premise in zip(variants, premises, strict=True)
-        )
-        return Comparison((baseline, other), (difference(baseline, other, 0),))
+    over_time = any(each.times is not None or each.until_s is not None for each in premises)
     attempts = 0
 
     def count(_: str, __: int) -> None:
@@ -52,21 +42,11 @@ def _compared(
         attempts += 1
         on_progress(attempts)
 
-    return compare.compare(variants, explained=_EXPLAINED, on_progress=count)
-
-
-def _run(variant: Variant, premise: Premise, on_progress: OnProgress) -> compare.Run:
-    """Over time: `compare` itself knows only clusters whose pods are all there at once."""
-    run = Run.of(premise, on_progress)
-    run.close()
-    return compare.Run(
-        variant=variant,
-        report=run.report,
-        measures=run.measures,
-        decisions=[(each.pod, each.node) for each in run.attempts],
-        decisions_per_s=len(run.attempts) / run.took_s if run.took_s > 0 else 0.0,
-        where=where_of(variant, run.report),
-    )
+    variants = [
+        Variant(name, replace(premise, keeps=DECISIONS))
+        for name, premise in zip(names, premises, strict=True)
+    ]
+    return compare(variants, explained=0 if over_time else _EXPLAINED, on_progress=count)
 
 
 def _distinct(names: tuple[str, str]) -> tuple[str, str]:

@@ -37,9 +37,8 @@ _MOST_NAMES = 100
 def pod_data(run: Run, key: str, seen: Look | None) -> dict[str, Any]:
     """`seen` is the decision that placed the pod, if one did. Raises CannotAnswer."""
     explanation = run.explain(key, seen)
-    index = run.chronicle.pod_index[key]
+    index = run.places.pod_index[key]
     pod = run.pods[index]
-    story = run.simulation.story
     return {
         "pod": key,
         "index": index,
@@ -50,18 +49,8 @@ def pod_data(run: Run, key: str, seen: Look | None) -> dict[str, Any]:
         "message": explanation.message,
         "story": [asdict(step) for step in explanation.story],
         "points": _points(run, pod.scheduler_name, explanation),
-        "timeline": [
-            {
-                "atSeconds": each.at_s,
-                "what": each.what.value,
-                "pod": each.pod,
-                "node": each.node,
-                "message": each.message,
-            }
-            for each in story.timeline
-            if each.pod == key
-        ],
-        "attempts": story.attempts[pod.uid],
+        "timeline": [fact.to_data() for fact in run.places.timeline if fact.pod == key],
+        "attempts": run.simulation.summary.of(pod.uid).attempts,
         "margin": explanation.margin,
         "tied": list(explanation.tied[:_MOST_NAMES]),
         "tiedCount": len(explanation.tied),
@@ -106,7 +95,7 @@ def _refusals(matrix: Matrix | None) -> list[dict[str, Any]]:
 def _matrix(run: Run, matrix: Matrix | None) -> dict[str, Any] | None:
     if matrix is None:
         return None
-    index = run.chronicle.node_index
+    index = run.places.node_index
     return {
         "nodes": [index[name] for name in matrix.nodes],
         "statuses": [status_data(status) for status in matrix.statuses],

@@ -7,29 +7,27 @@ from __future__ import annotations
 
 import pickle
 import tempfile
-from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mooring.config import KubeSchedulerConfiguration
+from mooring.explain.past_decision import OnDecision, RunInput
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
-from mooring.scheduler.scheduling_cycle import Decision
-from mooring.sim.simulation import SimOptions, Simulation
+from mooring.scheduler.journal import EVERYTHING, FactKind
+from mooring.sim.simulation import Simulation
 from mooring.sim.traces.replay import Replay
 from mooring.sim.traces.trace import Trace, TracePod
 
 
 @dataclass(frozen=True, slots=True)
-class Premise:
+class Premise(RunInput):
     """Everything that decides what comes of a run."""
 
     #: The cluster; of a trace, its nodes and all of its pods.
     objects: tuple[KubeObject, ...]
-    config: KubeSchedulerConfiguration | None = None
-    seed: int | None = None
-    until_s: float | None = None
+    keeps: AbstractSet[FactKind] = EVERYTHING
     #: By key of a pod: when it comes and goes; None if there is no trace, and all are there at once.
     times: dict[str, TracePod] | None = None
 
@@ -45,20 +43,10 @@ class Premise:
     def nodes(self) -> list[Node]:
         return [obj for obj in self.objects if isinstance(obj, Node)]
 
-    def simulation(self, on_decision: Callable[[Decision], None]) -> Simulation:
-        """Ready to run, and to be closed afterwards. Raises ConfigError and InputError."""
-        options = SimOptions(
-            config=self.config, seed=self.seed, on_decision=on_decision, timeline=True
-        )
-        if self.times is not None:
-            return Replay(self._trace(self.times), options)
-        simulation = Simulation(options)
-        try:
-            simulation.load(self.objects)
-        except BaseException:
-            simulation.close()
-            raise
-        return simulation
+    def simulation(self, on_decision: OnDecision) -> Simulation:
+        if self.times is None:
+            return RunInput.simulation(self, on_decision)
+        return Replay(self._trace(self.times), self.options(on_decision))
 
     def _trace(self, times: dict[str, TracePod]) -> Trace:
         """Pods that a what-if brought have no times: they are there from the start, for good."""

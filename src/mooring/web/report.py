@@ -15,14 +15,14 @@ import msgspec
 
 import mooring
 from mooring.errors import MooringError
+from mooring.explain.past_decision import decide_again
 from mooring.web.assets import Assets, report_document
 from mooring.web.cluster_map import map_data
-from mooring.web.moment import look_at
 from mooring.web.origin import Origin
-from mooring.web.passage import passage_data
 from mooring.web.pod_page import pod_data
 from mooring.web.premise import Premise
 from mooring.web.run import Run
+from mooring.web.timeline import timeline_data
 from mooring.web.what_if import config_text
 
 #: Pages of pods: of all that are pending up to this many, and of some that were placed.
@@ -44,7 +44,7 @@ def write_report(
         answers = {
             "api/session": _session(origin, run),
             "api/runs/1/map": {"run": 1, **map_data(run)},
-            "api/runs/1/time": passage_data(run),
+            "api/runs/1/time": timeline_data(run),
             "api/runs/1/config": {"text": config_text(premise)},
             **dict(_pods(run, budget_s, on_progress)),
         }
@@ -85,8 +85,8 @@ def _pods(run: Run, budget_s: float, on_progress: OnProgress) -> Iterator[tuple[
         on_progress("explaining pods", number, len(keys))
         address = quote(key, safe="!'()*")
         try:
-            moment = run.placed_by(key)
-            seen = None if moment is None else look_at(run.premise, moment)
+            past = run.placed_by(key)
+            seen = None if past is None else decide_again(run.premise, past)
             page = pod_data(run, key, seen)
             yield f"api/runs/1/pod?key={address}", page
             if page["counterfactuals"] and budget_s > 0:

@@ -17,8 +17,8 @@ from typing import Any
 
 import mooring
 from mooring.errors import MooringError
+from mooring.explain.past_decision import PastDecision
 from mooring.web.messages import Progress
-from mooring.web.moment import Moment
 from mooring.web.origin import Origin
 from mooring.web.premise import premise_path
 from mooring.web.what_if import Applied, Named, WhatIf
@@ -184,7 +184,7 @@ class Session:
         run = self._ready(number)
         if key not in run.pages:
             answer = await self._asked(run, "pod", key=key, seen=None)
-            if isinstance(answer, Moment):
+            if isinstance(answer, PastDecision):
                 answer = await self._looked_at(run, key, answer)
             while len(run.pages) >= _MOST_PAGES:
                 del run.pages[next(iter(run.pages))]
@@ -388,12 +388,12 @@ class Session:
             assert worker is not None
             await worker.end()
 
-    async def _looked_at(self, run: RunEntry, key: str, moment: Moment) -> bytes:
+    async def _looked_at(self, run: RunEntry, key: str, past: PastDecision) -> bytes:
         """By a process of its own: the run's worker goes on answering."""
         async with run.looking:
             looker = await WorkerProcess.start()
             try:
-                seen = await looker.ask("look", premise=run.premise, moment=moment).reply
+                seen = await looker.ask("look", premise=run.premise, past=past).reply
             finally:
                 await looker.end()
         answer: bytes = await self._asked(run, "pod", key=key, seen=seen)

@@ -21,6 +21,7 @@ from typing import IO, Any
 
 from mooring.errors import ConfigError, InputError, MooringError
 from mooring.explain.explanation import CannotAnswer
+from mooring.explain.past_decision import PastDecision, decide_again
 from mooring.explain.world import Look
 from mooring.garbage import collect_seldom, spare_what_stays
 from mooring.web.cluster_map import map_data
@@ -35,12 +36,11 @@ from mooring.web.messages import (
     packed,
     read_message,
 )
-from mooring.web.moment import Moment, look_at
-from mooring.web.passage import passage_data
 from mooring.web.pod_page import pod_data
 from mooring.web.premise import Premise, read_premise, write_premise
 from mooring.web.run import Run
 from mooring.web.source_lines import Problem, located
+from mooring.web.timeline import timeline_data
 from mooring.web.what_if import (
     Applied,
     Named,
@@ -162,9 +162,9 @@ class Worker:
         )
         return packed({"runs": runs, **data})
 
-    def look(self, *, premise: Path, moment: Moment) -> Look | None:
+    def look(self, *, premise: Path, past: PastDecision) -> Look:
         _step_back()
-        return look_at(self._premise(premise), moment)
+        return decide_again(self._premise(premise), past)
 
     # What came of it
 
@@ -172,19 +172,15 @@ class Worker:
         return packed({"run": run, **map_data(self._ready)})
 
     def time(self) -> bytes:
-        return packed(passage_data(self._ready))
+        return packed(timeline_data(self._ready))
 
-    def moment(self, *, key: str) -> Moment | None:
-        """The decision that placed the pod."""
-        return self._ready.placed_by(key)
-
-    def pod(self, *, key: str, seen: Look | None) -> bytes | Moment:
-        """A moment to look at first, if that would take long."""
-        run, moment = self._ready, self.moment(key=key)
-        if moment is not None and seen is None:
+    def pod(self, *, key: str, seen: Look | None) -> bytes | PastDecision:
+        """The decision that has to be made again first, if that would take long."""
+        run, past = self._ready, self._ready.placed_by(key)
+        if past is not None and seen is None:
             if run.took_s > _QUICK_S:
-                return moment
-            seen = look_at(run.premise, moment)
+                return past
+            seen = decide_again(run.premise, past)
         return packed(pod_data(run, key, seen))
 
     def counterfactuals(
@@ -236,7 +232,6 @@ ANSWERS: dict[str, Callable[..., Any]] = {
         Worker.look,
         Worker.map,
         Worker.time,
-        Worker.moment,
         Worker.pod,
         Worker.counterfactuals,
     )

@@ -117,7 +117,7 @@ def test_a_stateful_set_loses_its_highest_ordinals_and_gets_its_names_back(stage
 
     scale(stage, StatefulSet, "db", 3)
     assert sorted(pods(stage, "db")) == ["db-0", "db-1", "db-2"]
-    uids = [stay.pod.uid for stay in stage.simulation.story.stays.values()]
+    uids = list(stage.simulation.summary.placements)
     assert len(set(uids)) == len(uids) == 5
 
 

@@ -13,6 +13,7 @@ from mooring.errors import ConfigError, InputError, MooringError
 from mooring.objects.manifests import read_manifests
 from mooring.objects.meta import KubeObject
 from mooring.runtime.plugin_folder import find_plugins_beside
+from mooring.scheduler.journal import NOTHING, TIMELINE, Fact
 from mooring.sim.scenarios import fields
 from mooring.sim.scenarios.expectations import Check, Difference
 from mooring.sim.scenarios.pod_conditions import length
@@ -20,7 +21,6 @@ from mooring.sim.scenarios.scenario import Scenario
 from mooring.sim.scenarios.stage import Stage
 from mooring.sim.scenarios.steps import Step, check_time
 from mooring.sim.simulation import SimOptions
-from mooring.sim.story import Happening
 
 #: Of a difference that concerns more pods than this, the others are counted.
 _MOST_PODS = 20
@@ -67,7 +67,7 @@ class Outcome:
     elapsed_s: float
     steps: tuple[Begun, ...]
     #: None unless it was asked for.
-    timeline: tuple[Happening, ...] | None = None
+    timeline: tuple[Fact, ...] | None = None
 
     @property
     def passed(self) -> bool:
@@ -89,23 +89,15 @@ class Outcome:
             "steps": [{"atSeconds": each.at_s, "step": each.title} for each in self.steps],
         }
         if self.timeline is not None:
-            data["timeline"] = [
-                {
-                    "atSeconds": each.at_s,
-                    "what": str(each.what),
-                    "pod": each.pod,
-                    "node": each.node,
-                    "message": each.message,
-                }
-                for each in self.timeline
-            ]
+            data["timeline"] = [fact.to_data() for fact in self.timeline]
         return data
 
 
 def play(scenario: Scenario, *, base: Sequence[KubeObject] = (), timeline: bool = False) -> Outcome:
     """Play it, on top of the objects of `base`. Raises InputError if a step cannot be done."""
     with _at(scenario, ("config",)):
-        options = SimOptions(config=_config(scenario), seed=scenario.seed, timeline=timeline)
+        keeps = TIMELINE if timeline else NOTHING
+        options = SimOptions(config=_config(scenario), seed=scenario.seed, keeps=keeps)
         stage = Stage(options, scenario.folder)
     try:
         playing = _Playing(scenario, stage)
@@ -150,7 +142,7 @@ class _Playing:
             if step.at_s is not None:
                 check_time(stage, step.at_s)
                 stage.wait(step.at_s)
-            happened = len(stage.simulation.story.timeline)
+            happened = len(stage.simulation.journal.facts)
             self.begun.append(Begun(stage.now_s, step.title, happened))
             if step.action is not None:
                 difference = step.action(stage)
@@ -176,7 +168,6 @@ class _Playing:
         self.failures.append(Failure(after, self.stage.now_s, where, difference))
 
     def outcome(self) -> Outcome:
-        story = self.stage.simulation.story
         return Outcome(
             name=self.scenario.name,
             file=self.scenario.source.name,
@@ -185,7 +176,7 @@ class _Playing:
             checked=self.checked,
             elapsed_s=self.stage.now_s,
             steps=tuple(self.begun),
-            timeline=tuple(story.timeline) if story.keeps_timeline else None,
+            timeline=self.stage.simulation.journal.timeline,
         )
 
 

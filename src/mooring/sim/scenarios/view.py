@@ -8,11 +8,11 @@ from functools import cached_property
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.selectors import Selector
+from mooring.scheduler.journal import Preempted
 from mooring.sim.report import Pending, pending_of
 from mooring.sim.scenarios.references import Reference
 from mooring.sim.scenarios.workloads import pods_under
 from mooring.sim.simulation import Simulation
-from mooring.sim.story import Eviction
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +62,10 @@ class View:
         owned = self._owned(subject)
         return [pod for pod in self.pods if _is_meant(pod, subject, owned)]
 
-    def evictions(self, subject: Subject) -> list[Eviction]:
+    def evictions(self, subject: Subject) -> list[Preempted]:
         """Of pods like these, since the scenario began. A pod's owner is not known any more."""
-        evictions = self.simulation.story.evictions
-        return [each for each in evictions if _is_meant(each.victim, subject, None)]
+        preempted = self.simulation.summary.preempted
+        return [each for each in preempted if _is_meant(each.victim, subject, None)]
 
     def _owned(self, subject: Subject) -> set[str] | None:
         if subject.owner is None:
@@ -81,11 +81,11 @@ class View:
 
     def waited_s(self, pod: Pod) -> float | None:
         """From its coming to its binding; None if it has no node."""
-        story = self.simulation.story
-        stay = story.stays.get(pod.uid)
-        if stay is None:
+        summary = self.simulation.summary
+        placed = summary.placements.get(pod.uid)
+        if placed is None:
             return 0.0 if pod.node_name else None
-        return stay.at_s - story.arrived_s.get(pod.uid, 0.0)
+        return placed.bound.at_s - summary.of(pod.uid).arrived_s
 
     def line(self, pod: Pod) -> PodLine:
         if pod.finished:

@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.web.passage import passage_data
 from mooring.web.premise import Premise
+from mooring.web.timeline import timeline_data
 from tests.makers import make_pod
 from tests.web_unit.clusters import premise, run_of, trace_premise
 
 
 def played(given):
     run = run_of(given)
-    data = passage_data(run)
+    data = timeline_data(run)
     run.close()
     return run, data
 
@@ -22,7 +22,7 @@ def test_all_changes_made_one_after_another_lead_to_the_end(given):
     for pod, node in zip(changes["pod"], changes["node"], strict=True):
         places[pod] = node
 
-    assert places == run.chronicle.places
+    assert places == run.places.places
     assert changes["atSeconds"] == sorted(changes["atSeconds"])
 
 
@@ -92,10 +92,10 @@ def test_preempted_pods_leave_and_are_counted():
     victims = [victim.pod for each in run.report.preemptions for victim in each.victims]
     assert victims
     assert data["samples"]["preempted"][-1] == len(victims)
-    assert {run.chronicle.places[run.chronicle.pod_index[pod]] for pod in victims} == {-2}
+    assert {run.places.places[run.places.pod_index[pod]] for pod in victims} == {-2}
 
 
-def test_nothing_at_all_is_a_passage_too():
+def test_a_run_of_nothing_has_a_timeline_too():
     _, data = played(Premise(()))
 
     assert data["start"] == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from mooring.explain.measures import ResourceMeasures, measure_amounts
 from mooring.objects.pod import Pod
 from mooring.objects.requests import PODS
-from mooring.web.chronicle import WAITING
+from mooring.scheduler.journal import FactKind
 from mooring.web.codes import Codes
+from mooring.web.places import WAITING
 from mooring.web.run import Run
 
 #: A year of a busy cluster has more events than a browser can hold.
@@ -23,15 +24,15 @@ _MOST_SAMPLES, _FEWEST_SAMPLES = 400, 40
 _MOST_CELLS = 40_000_000
 
 
-def passage_data(run: Run) -> dict[str, Any]:
-    chronicle = run.chronicle
+def timeline_data(run: Run) -> dict[str, Any]:
+    places = run.places
     return {
         "endSeconds": run.report.elapsed_s,
-        "start": chronicle.start,
+        "start": places.start,
         "changes": {
-            "atSeconds": _rounded(chronicle.at_s),
-            "pod": chronicle.pods,
-            "node": chronicle.moved_to,
+            "atSeconds": _rounded(places.at_s),
+            "pod": places.pods,
+            "node": places.moved_to,
         },
         "samples": _samples(run),
         "events": _events(run),
@@ -46,24 +47,24 @@ def _rounded(times: Sequence[float]) -> list[float]:
 
 
 def _events(run: Run) -> dict[str, Any]:
-    timeline, chronicle = run.simulation.story.timeline, run.chronicle
-    shown = timeline[:_MOST_EVENTS]
+    places = run.places
+    shown = places.timeline[:_MOST_EVENTS]
     kinds: Codes[str] = Codes()
     strings: Codes[str] = Codes()
     strings.code("")
     columns = {
-        "step": [bisect_right(chronicle.told, i) for i in range(len(shown))],
+        "step": places.steps[:_MOST_EVENTS],
         "atSeconds": _rounded([each.at_s for each in shown]),
         "kind": [kinds.code(each.what.value) for each in shown],
-        "pod": [chronicle.pod_index.get(each.pod, -1) for each in shown],
-        "node": [chronicle.node_index.get(each.node, -1) for each in shown],
+        "pod": [places.pod_index.get(each.pod, -1) for each in shown],
+        "node": [places.node_index.get(each.node, -1) for each in shown],
         "message": [strings.code(each.message) for each in shown],
     }
     return {
         **columns,
         "kinds": kinds.values,
         "strings": strings.values,
-        "leftOut": len(timeline) - len(shown),
+        "leftOut": len(places.timeline) - len(shown),
     }
 
 
@@ -73,9 +74,10 @@ def _events(run: Run) -> dict[str, Any]:
 def _samples(run: Run) -> dict[str, Any]:
     steps = _moments(run)
     states = list(_states_at(run, steps))
-    at_s = [0.0, *run.chronicle.at_s]
-    evicted = sorted(each.at_s for each in run.simulation.story.evictions)
-    finished = sorted(run.simulation.story.finished_s.values())
+    at_s = [0.0, *run.places.at_s]
+    timeline = run.places.timeline
+    evicted = [fact.at_s for fact in timeline if fact.what is FactKind.PREEMPTED]
+    finished = [fact.at_s for fact in timeline if fact.what is FactKind.FINISHED]
     times = [at_s[step] for step in steps]
     return {
         "step": steps,
@@ -97,7 +99,7 @@ def _samples(run: Run) -> dict[str, Any]:
 
 def _moments(run: Run) -> list[int]:
     """Steps, evenly spread over time and over the changes: often they all fall into one second."""
-    at_s = run.chronicle.at_s
+    at_s = run.places.at_s
     count = _how_many(run) // 2
     last = len(at_s)
     by_step = {round(i * last / max(count - 1, 1)) for i in range(count)}
@@ -107,26 +109,23 @@ def _moments(run: Run) -> list[int]:
 
 
 def _how_many(run: Run) -> int:
-    cells = len(run.shapes.weights) * len(run.shapes.resources) * len(run.chronicle.node_index)
+    cells = len(run.shapes.weights) * len(run.shapes.resources) * len(run.places.node_index)
     return max(_FEWEST_SAMPLES, min(_MOST_SAMPLES, _MOST_CELLS // max(cells, 1)))
 
 
-class _State:
-    def __init__(
-        self, resources: tuple[ResourceMeasures, ...], counts: NDArray[np.int64], pending: int
-    ) -> None:
-        self.resources = resources
-        self.running = int(counts.sum())
-        self.nodes_in_use = int(np.count_nonzero(counts))
-        self.pending = pending
+class _State(NamedTuple):
+    resources: tuple[ResourceMeasures, ...]
+    running: int
+    nodes_in_use: int
+    pending: int
 
 
 def _states_at(run: Run, steps: Sequence[int]) -> Iterator[_State]:
-    chronicle, resources = run.chronicle, run.shapes.resources
+    moves, resources = run.places, run.shapes.resources
     allocatable = _allocatable(run)
     held = _held(run.pods, resources)
-    places = np.array(chronicle.start, np.int64)
-    pods, moved_to = np.array(chronicle.pods, np.int64), np.array(chronicle.moved_to, np.int64)
+    places = np.array(moves.start, np.int64)
+    pods, moved_to = np.array(moves.pods, np.int64), np.array(moves.moved_to, np.int64)
     done = 0
     for step in steps:
         # Of a pod that moved twice, the later move is made last.
@@ -137,13 +136,17 @@ def _states_at(run: Run, steps: Sequence[int]) -> Iterator[_State]:
         requested = np.zeros_like(allocatable)
         for r in range(len(resources)):
             np.add.at(requested[r], places[placed], held[r, placed])
-        pending = int(np.count_nonzero(places == WAITING))
-        yield _State(measure_amounts(allocatable, requested, run.shapes), counts, pending)
+        yield _State(
+            measure_amounts(allocatable, requested, run.shapes),
+            len(placed),
+            int(np.count_nonzero(counts)),
+            int(np.count_nonzero(places == WAITING)),
+        )
 
 
 def _allocatable(run: Run) -> NDArray[np.int64]:
     """int64[resource, node]."""
-    infos = [run.simulation.scheduler.cluster.infos[name] for name in run.chronicle.node_index]
+    infos = [run.simulation.scheduler.cluster.infos[name] for name in run.places.node_index]
     rows = [
         [info.allowed_pods if name == PODS else info.allocatable.get(name, 0) for info in infos]
         for name in run.shapes.resources

@@ -1,0 +1,184 @@
+"""Writes the journal of a simulation.
+
+    scheduler ── writes ──▶ Recorder ──▶ SimApi
+                               ▲            │
+                               └── watch ───┘
+
+The recorder stands between the scheduler and the API, so it hears of an attempt when the attempt ends. It
+watches the API for what the scheduler has no part in: pods that arrive, finish and go away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeVar
+
+from mooring.framework.api import Event, PodStatusPatch
+from mooring.objects.meta import KubeObject
+from mooring.objects.pod import Pod
+from mooring.objects.storage import PersistentVolumeClaim
+from mooring.plugins.default_preemption import PreemptionDetail
+from mooring.plugins.default_preemption.node_choice import why_that_node
+from mooring.scheduler import journal
+from mooring.scheduler.journal import Bound, ClaimBound, Fact, FactKind, Journal, Preempted
+from mooring.scheduler.scheduling_cycle import Decision
+from mooring.sim.clock import VirtualClock
+from mooring.sim.summary import RunSummary
+
+if TYPE_CHECKING:
+    from mooring.framework.api import ApiWriter
+    from mooring.scheduler.scheduler import Scheduler
+
+K = TypeVar("K", bound=KubeObject)
+
+
+@dataclass(slots=True)
+class Recorder:
+    """An ApiWriter towards the scheduler and a Watcher towards the API."""
+
+    clock: VirtualClock
+    api: ApiWriter
+    journal: Journal
+    #: The scheduler that writes through here; it is asked why it holds a pod back.
+    scheduler: Scheduler = field(init=False)
+    summary: RunSummary = field(default_factory=RunSummary)
+    #: The last attempt, if it found no node: PostFilter has yet to say what it does about it.
+    _failing: Decision | None = None
+    #: By UID of a pod for which others were chosen to go: why on that node.
+    _why_there: dict[str, str] = field(default_factory=dict)
+
+    def decided(self, decision: Decision) -> None:
+        """Told of each attempt once its node is found, or found missing."""
+        number = self.summary.of(decision.pod.uid).attempts + 1
+        self._add(journal.decided(self.clock.elapsed_s, decision, number))
+        self._failing = decision if decision.node_name is None else None
+
+    # What the scheduler writes
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        await self.api.bind(pod, node_name)
+        self._bound(pod, node_name)
+
+    async def patch_pod_status(self, pod: Pod, patch: PodStatusPatch) -> None:
+        await self.api.patch_pod_status(pod, patch)
+        if not patch.nominated_node_name:
+            return
+        if pod.node_name:
+            # The pod is assumed there, and something keeps it from being bound at once.
+            held_back_by = waits_for(self.scheduler, pod)
+            self._note(FactKind.WAITING, pod, node=pod.node_name, message=held_back_by)
+        else:
+            self._note(FactKind.NOMINATED, pod, node=patch.nominated_node_name)
+
+    async def delete_pod(self, pod: Pod) -> None:
+        await self.api.delete_pod(pod)
+
+    async def update_object(self, obj: K) -> K:
+        return await self.api.update_object(obj)
+
+    def record_event(self, event: Event) -> None:
+        self.api.record_event(event)
+        pod = event.regarding
+        match event.reason:
+            case "Scheduled":
+                pass  # told by the binding itself
+            case "FailedScheduling":
+                self._remember_preemption(pod)
+                self._note(FactKind.FAILED, pod, message=event.note)
+            case "Preempted":
+                self._preempted(event)
+            case _:
+                self._note(FactKind.EVENT, pod, message=f"{event.reason}: {event.note}")
+
+    # What the API shows
+
+    def added(self, obj: KubeObject) -> None:
+        if not isinstance(obj, Pod) or obj.finished:
+            return
+        what, why = self._admission(obj)
+        self._note(what, obj, node=obj.node_name, message=why)
+
+    def updated(self, old: KubeObject, new: KubeObject) -> None:
+        if isinstance(old, Pod) and isinstance(new, Pod):
+            self._pod_updated(old, new)
+        elif isinstance(old, PersistentVolumeClaim) and isinstance(new, PersistentVolumeClaim):
+            volume = new.spec.volume_name
+            if volume and not old.spec.volume_name:
+                at_s, what, to = self.clock.elapsed_s, FactKind.CLAIM_BOUND, f"to volume {volume}"
+                self._add(ClaimBound(at_s, what, new.key, new.uid, "", to, claim=new))
+
+    def deleted(self, obj: KubeObject) -> None:
+        if isinstance(obj, Pod):
+            self._note(FactKind.DELETED, obj, node=obj.node_name)
+
+    def _pod_updated(self, old: Pod, new: Pod) -> None:
+        if new.node_name and not old.node_name and new.uid not in self.summary.placements:
+            # By a plugin that binds in its own way.
+            self._bound(new, new.node_name)
+        if new.finished and not old.finished:
+            self._note(FactKind.FINISHED, new, node=new.node_name)
+        elif new.terminating and not old.terminating:
+            self._note(FactKind.TERMINATING, new, node=new.node_name)
+        if new.node_name != old.node_name and not new.finished:
+            self._note(FactKind.PLACED, new, node=new.node_name)
+
+    def _admission(self, pod: Pod) -> tuple[FactKind, str]:
+        """How the queue took a pod that it has just been told of."""
+        if pod.node_name:
+            return FactKind.PLACED, ""
+        if pod.scheduler_name not in self.scheduler.frameworks:
+            return FactKind.IGNORED, no_profile(pod)
+        queued = self.scheduler.queue.get(pod.key)
+        if queued is not None and queued.gated:
+            return FactKind.GATED, gated_by(pod, queued.gating_plugin)
+        return FactKind.QUEUED, ""
+
+    # Facts
+
+    def _remember_preemption(self, pod: Pod) -> None:
+        decision, self._failing = self._failing, None
+        if decision is None or decision.pod.uid != pod.uid or decision.post_filter is None:
+            return
+        detail = decision.post_filter.detail
+        if isinstance(detail, PreemptionDetail) and detail.nominated_node:
+            now = datetime.fromtimestamp(self.clock.now(), UTC)
+            self._why_there[pod.uid] = why_that_node(detail, now)
+
+    def _preempted(self, event: Event) -> None:
+        victim, preemptor, by, why = event.regarding, event.related, event.note, ""
+        if preemptor is not None:
+            why = self._why_there.get(preemptor.uid, "")
+            by = f"by {preemptor.key} (priority {preemptor.priority}); {why}".removesuffix("; ")
+        at_s, what = self.clock.elapsed_s, FactKind.PREEMPTED
+        named = (at_s, what, victim.key, victim.uid, victim.node_name, by)
+        self._add(Preempted(*named, victim=victim, preemptor=preemptor, why=why))
+
+    def _bound(self, pod: Pod, node: str) -> None:
+        at_s, what = self.clock.elapsed_s, FactKind.BOUND
+        self._add(Bound(at_s, what, pod.key, pod.uid, node, assumed=pod))
+
+    def _note(self, what: FactKind, pod: Pod, *, node: str = "", message: str = "") -> None:
+        self._add(Fact(self.clock.elapsed_s, what, pod.key, pod.uid, node, message))
+
+    def _add(self, fact: Fact) -> None:
+        self.summary.add(fact)
+        self.journal.add(fact)
+
+
+def waits_for(scheduler: Scheduler, pod: Pod) -> str:
+    """What a pod that is assumed on its node waits for."""
+    waiting = scheduler.waiting_pods.get(pod.uid)
+    if waiting is None:
+        return "for PreBind"
+    return f"for Permit of {', '.join(waiting.pending_plugins())}"
+
+
+def no_profile(pod: Pod) -> str:
+    return f"no profile has the scheduler name {pod.scheduler_name!r}"
+
+
+def gated_by(pod: Pod, plugin: str) -> str:
+    """Why PreEnqueue keeps a pod out: by the pod's own gates, or by some other plugin."""
+    gates = ", ".join(gate.name for gate in pod.spec.scheduling_gates)
+    return f"waiting for scheduling gates: {gates}" if gates else f"held back by {plugin}"

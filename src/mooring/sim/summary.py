@@ -1,0 +1,100 @@
+"""What the facts of a run come to, pod by pod, whether or not the journal keeps them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mooring.scheduler.journal import Bound, ClaimBound, Decided, Fact, FactKind, Preempted
+
+_PLACED = FactKind.PLACED
+_ARRIVALS = frozenset((FactKind.QUEUED, FactKind.GATED, FactKind.IGNORED))
+_ENDS = frozenset((FactKind.FINISHED, FactKind.PREEMPTED, FactKind.DELETED))
+_NO_PROGRESS = frozenset((FactKind.FAILED, FactKind.NOMINATED, FactKind.WAITING, FactKind.EVENT))
+#: These change the cluster in other ways than by giving a pod its node.
+_MORE_THAN_PLACING = _ENDS | {FactKind.NOMINATED, FactKind.WAITING, FactKind.CLAIM_BOUND}
+
+
+@dataclass(slots=True)
+class PlacedPod:
+    """A pod's time on the node that the scheduler bound it to."""
+
+    bound: Bound
+    #: finished, preempted or deleted; None while the pod is there.
+    ended: FactKind | None = None
+    ended_s: float | None = None
+
+
+@dataclass(slots=True)
+class PodRecord:
+    """What else has become of a pod."""
+
+    #: When it came without a node; 0.0 if it had one from the start.
+    arrived_s: float = 0.0
+    #: How often a node was looked for.
+    attempts: int = 0
+    #: The message of the last attempt that failed; None if none did.
+    last_failure: str | None = None
+
+
+@dataclass(slots=True)
+class RunSummary:
+    """Sums over all facts so far."""
+
+    #: By UID.
+    records: dict[str, PodRecord] = field(default_factory=dict)
+    #: By UID, in the order of binding; a pod is bound once.
+    placements: dict[str, PlacedPod] = field(default_factory=dict)
+    finished: list[Fact] = field(default_factory=list)
+    preempted: list[Preempted] = field(default_factory=list)
+    bound_claims: list[ClaimBound] = field(default_factory=list)
+    #: How many pods came with their node.
+    already_placed: int = 0
+    decisions: int = 0
+    last_decision: Decided | None = None
+    #: Whether nothing has changed the cluster but pods that were given nodes, and kept them.
+    only_placing: bool = True
+    #: When something last happened, and when it last was more than a failure.
+    last_s: float = 0.0
+    last_progress_s: float = 0.0
+
+    def of(self, uid: str) -> PodRecord:
+        """An empty record if nothing is known of the pod."""
+        return self.records.get(uid) or PodRecord()
+
+    def add(self, fact: Fact) -> None:
+        """Kinds that every pod has come first: this is called several times for each."""
+        if isinstance(fact, Decided):
+            self._record(fact).attempts = fact.number
+            self.decisions += 1
+            self.last_decision = fact
+            return
+        what = fact.what
+        if what is _PLACED:
+            self.already_placed += fact.uid not in self.placements
+            return
+        self.last_s = fact.at_s
+        if what not in _NO_PROGRESS:
+            self.last_progress_s = fact.at_s
+        if isinstance(fact, Bound):
+            self.placements[fact.uid] = PlacedPod(fact)
+        elif what in _ARRIVALS:
+            self._record(fact).arrived_s = fact.at_s
+        elif what is FactKind.FAILED:
+            self._record(fact).last_failure = fact.message
+        elif what in _MORE_THAN_PLACING:
+            self.only_placing = False
+            self._changed(fact)
+
+    def _record(self, fact: Fact) -> PodRecord:
+        return self.records.get(fact.uid) or self.records.setdefault(fact.uid, PodRecord())
+
+    def _changed(self, fact: Fact) -> None:
+        if isinstance(fact, Preempted):
+            self.preempted.append(fact)
+        elif isinstance(fact, ClaimBound):
+            self.bound_claims.append(fact)
+        elif fact.what is FactKind.FINISHED:
+            self.finished.append(fact)
+        placed = self.placements.get(fact.uid)
+        if placed is not None and placed.ended is None and fact.what in _ENDS:
+            placed.ended, placed.ended_s = fact.what, fact.at_s

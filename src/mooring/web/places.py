@@ -1,0 +1,77 @@
+"""Where every pod is at every moment of a run, as changes: so that a browser can go back and forth.
+
+A pod's *place* is the index of its node, `WAITING` while it has none, or `ABSENT` before it comes and after
+it is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from mooring.objects.pod import Pod
+from mooring.scheduler.journal import TIMELINE, Fact, FactKind
+from mooring.web.premise import Premise
+
+WAITING, ABSENT = -1, -2
+
+
+@dataclass(slots=True)
+class Places:
+    """A journal, read for places."""
+
+    node_index: dict[str, int]
+    #: By key; every pod that the premise has.
+    pod_index: dict[str, int]
+    #: By pod index: before the first change, and at the end.
+    start: list[int]
+    places: list[int]
+    #: The changes in their order: when, which pod, its place from then on.
+    at_s: list[float] = field(default_factory=list)
+    pods: list[int] = field(default_factory=list)
+    moved_to: list[int] = field(default_factory=list)
+    #: What users see of the run, and how many changes were made before each line.
+    timeline: list[Fact] = field(default_factory=list)
+    steps: list[int] = field(default_factory=list)
+    #: Pod index → finished or deleted, of pods that are over.
+    ended: dict[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, facts: Iterable[Fact], premise: Premise) -> Places:
+        nodes = {node.name: i for i, node in enumerate(premise.nodes)}
+        pods = premise.pods
+        if premise.times is not None:
+            start = [ABSENT] * len(pods)
+        else:
+            start = [_place(pod, nodes) for pod in pods]
+        places = cls(nodes, {pod.key: i for i, pod in enumerate(pods)}, start, list(start))
+        for fact in facts:
+            places._add(fact)
+        return places
+
+    def _add(self, fact: Fact) -> None:
+        if fact.what in TIMELINE:
+            self.timeline.append(fact)
+            self.steps.append(len(self.at_s))
+        match fact.what:
+            case FactKind.QUEUED | FactKind.GATED | FactKind.IGNORED:
+                self._move(fact, WAITING)
+            case FactKind.PLACED:
+                self._move(fact, self.node_index.get(fact.node, ABSENT))
+            case FactKind.FINISHED | FactKind.DELETED:
+                self._move(fact, ABSENT)
+                self.ended.setdefault(self.pod_index[fact.pod], fact.what.value)
+
+    def _move(self, fact: Fact, place: int) -> None:
+        pod = self.pod_index[fact.pod]
+        if self.places[pod] != place:
+            self.places[pod] = place
+            self.at_s.append(fact.at_s)
+            self.pods.append(pod)
+            self.moved_to.append(place)
+
+
+def _place(pod: Pod, nodes: dict[str, int]) -> int:
+    if pod.finished:
+        return ABSENT
+    return nodes.get(pod.node_name, ABSENT) if pod.node_name else WAITING
