@@ -274,12 +274,12 @@ def test_reasons_cannot_be_asked_for_once_the_cluster_has_changed():
 
 def test_validate_notices_a_verdict_or_a_score_that_is_out_of_date():
     for corrupt in (
-        lambda evaluation: evaluation._ok.__setitem__(0, False),
-        lambda evaluation: evaluation._refused_by.__setitem__(0, 0),
-        lambda evaluation: evaluation._total.__setitem__(1, 7),
-        lambda evaluation: evaluation._key.__setitem__(1, 7),
-        lambda evaluation: evaluation._kept_scores[0].answers.raw.__setitem__(1, 7),
-        lambda evaluation: evaluation._kept_filters[0][1].verdicts.codes.__setitem__(2, 1),
+        lambda kept: kept._verdicts.ok.__setitem__(0, False),
+        lambda kept: kept._verdicts.refused_by.__setitem__(0, 0),
+        lambda kept: kept._kept_scores._total.__setitem__(1, 7),
+        lambda kept: kept._kept_scores._key.__setitem__(1, 7),
+        lambda kept: kept._kept["NodeResourcesFit"].raw.__setitem__(1, 7),
+        lambda kept: kept._kept["TaintToleration"].verdicts.codes.__setitem__(2, 1),
     ):
         engine = Engine(*(make_node(f"n{i}") for i in range(3)))
         for i in range(3):

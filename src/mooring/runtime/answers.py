@@ -8,28 +8,22 @@ otherwise. A row is asked about again only after something changed there that th
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import index
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster.cache import Cluster
 from mooring.cluster.columns import Ints, Mask, Rows
-from mooring.cluster.snapshot import Snapshot
 from mooring.errors import InvariantError
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.interface import Depends, PreFilterResult
 from mooring.framework.status import SUCCESS, Status
 from mooring.framework.verdicts import UNKNOWN, RowVerdicts
-from mooring.objects.pod import Pod
 from mooring.runtime import filtering, scoring
 from mooring.runtime.plugin_calls import Calls
+from mooring.runtime.question import Question
 
 #: The raw score of a row that the plugin was not asked about.
 UNSCORED = int(np.iinfo(np.int64).min)
-
-#: If more than this share of the rows is unknown, a plugin that can is asked about all of them at once.
-_LARGEST_SHARE = 0.25
 
 
 class Verdicts:
@@ -169,64 +163,35 @@ class Answers:
 
     # Verdicts
 
-    def judge(self, state: CycleState, pod: Pod, snapshot: Snapshot, asked: Mask) -> Verdicts:
+    def judge(self, question: Question, asked: Mask) -> Verdicts:
         """Verdicts that are known wherever `asked`. Raises PluginFailure."""
         self._drop_stale()
-        verdicts = self.verdicts
-        if verdicts is None:
-            every = filtering.ask_all(self.call, state, pod, snapshot)
+        if self.verdicts is None:
+            every = filtering.ask_all(self.call, question)
             if every is not None:
-                verdicts = self.verdicts = Verdicts.of(every)
-                return verdicts
-            verdicts = self.verdicts = Verdicts.unknown(snapshot.columns.size)
+                self.verdicts = Verdicts.of(every)
+                return self.verdicts
+        verdicts = self._verdicts(question.size)
         if verdicts.has_unknown:
             unknown = np.flatnonzero((verdicts.codes == UNKNOWN) & asked)
-            if len(unknown) > len(asked) * _LARGEST_SHARE and self.call.filter_rows is not None:
-                self.verdicts = None
-                return self.judge(state, pod, snapshot, asked)
-            self._ask(state, pod, snapshot, unknown, verdicts)
+            self._ask(question, unknown, verdicts)
         return verdicts
 
-    def judge_rows(
-        self, state: CycleState, pod: Pod, snapshot: Snapshot, rows: NDArray[np.intp]
-    ) -> Ints:
+    def judge_rows(self, question: Question, rows: NDArray[np.intp]) -> Ints:
         """int64[row asked for]: the codes of some rows. Raises PluginFailure."""
         self._drop_stale()
-        verdicts = self.verdicts
-        if verdicts is None:
-            verdicts = self.verdicts = Verdicts.unknown(snapshot.columns.size)
+        verdicts = self._verdicts(question.size)
         codes: Ints = verdicts.codes[rows]
         if verdicts.has_unknown:
             unknown = codes == UNKNOWN
             if unknown.any():
-                self._ask(state, pod, snapshot, rows[unknown], verdicts)
+                self._ask(question, rows[unknown], verdicts)
                 codes = verdicts.codes[rows]
         return codes
 
-    def _ask(
-        self,
-        state: CycleState,
-        pod: Pod,
-        snapshot: Snapshot,
-        rows: NDArray[np.intp],
-        verdicts: Verdicts,
-    ) -> None:
-        if len(rows) > filtering.FEW_ROWS or self.call.filter is None:
-            answered = filtering.ask_rows(self.call, state, pod, snapshot, rows)
-            if answered is not None:
-                verdicts.codes[rows] = 0
-                for index in np.flatnonzero(answered.codes).tolist():
-                    verdicts.set(int(rows[index]), answered.status(index))
-                return
-        statuses = filtering.ask_nodes(self.call, state, pod, snapshot, rows)
-        for row, status in zip(rows.tolist(), statuses, strict=True):
-            verdicts.set(row, status)
-
-    def judge_row(self, state: CycleState, pod: Pod, snapshot: Snapshot, row: int) -> int:
+    def judge_row(self, question: Question, row: int) -> int:
         """The code of one row. Raises PluginFailure."""
-        verdicts = self.verdicts
-        if verdicts is None:
-            verdicts = self.verdicts = Verdicts.unknown(snapshot.columns.size)
+        verdicts = self._verdicts(question.size)
         if row not in self._stale:
             code = int(verdicts.codes[row])
             if code != UNKNOWN:
@@ -234,56 +199,52 @@ class Answers:
         elif self.raw is not None:
             self.raw[row] = UNSCORED
             self._has_unscored = True
-        call = self.call
-        if call.filter is None:
-            status = filtering.filter_node((call,), state, pod, snapshot.at(row), snapshot)
-        else:
-            try:
-                status = call.filter(state, pod, snapshot.at(row)) or SUCCESS
-            except Exception as error:
-                raise call.failed(filtering.DOING, error) from error
-            if status.code not in filtering.FILTER_CODES:
-                status = filtering.filter_node((call,), state, pod, snapshot.at(row), snapshot)
+        status = filtering.filter_row(self.call, question, row)
         self._stale.discard(row)
         return verdicts.set(row, status)
 
+    def _verdicts(self, size: int) -> Verdicts:
+        if self.verdicts is None:
+            self.verdicts = Verdicts.unknown(size)
+        return self.verdicts
+
+    def _ask(self, question: Question, rows: NDArray[np.intp], verdicts: Verdicts) -> None:
+        if len(rows) > filtering.FEW_ROWS or self.call.filter is None:
+            answered = filtering.ask_rows(self.call, question, rows)
+            if answered is not None:
+                verdicts.codes[rows] = 0
+                for index in np.flatnonzero(answered.codes).tolist():
+                    verdicts.set(int(rows[index]), answered.status(index))
+                return
+        statuses = filtering.ask_nodes(self.call, question, rows)
+        for row, status in zip(rows.tolist(), statuses, strict=True):
+            verdicts.set(row, status)
+
     # Scores
 
-    def score(self, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows) -> Ints:
+    def score(self, question: Question, rows: Rows) -> Ints:
         """int64[row asked for]: raw scores of feasible rows, not to be changed. Raises PluginFailure."""
         self._drop_stale()
-        if self.raw is None:
-            scores = scoring.raw_scores(self.call, state, pod, snapshot, rows)
-            if isinstance(rows, slice):
-                self.raw, self._has_unscored = scores.copy(), False
-            else:
-                self.raw, self._has_unscored = self._unscored(snapshot), True
-                self.raw[rows] = scores
-            return scores
-        kept = self.raw[rows]
+        if self.raw is None and isinstance(rows, slice):
+            self.raw = scoring.raw_scores(self.call, question, rows).copy()
+            self._has_unscored = False
+            return self.raw
+        raw = self._raw(question.size)
+        kept = raw[rows]
         if not self._has_unscored:
             return kept
         missing = np.flatnonzero(kept == UNSCORED)
-        if len(missing) == len(kept):
-            kept = scoring.raw_scores(self.call, state, pod, snapshot, rows)
-            self.raw[rows] = kept
-        elif len(missing):
+        if len(missing):
             numbers = missing if isinstance(rows, slice) else rows[missing]
-            self.raw[numbers] = scoring.raw_scores(self.call, state, pod, snapshot, numbers)
-            kept = self.raw[rows]
+            raw[numbers] = scores = scoring.raw_scores(self.call, question, numbers)
+            kept = scores if len(missing) == len(kept) else raw[rows]
         if isinstance(rows, slice):
             self._has_unscored = False
         return kept
 
-    def _unscored(self, snapshot: Snapshot) -> Ints:
-        return np.full(snapshot.columns.size, UNSCORED, np.int64)
-
-    def score_row(self, state: CycleState, pod: Pod, snapshot: Snapshot, row: int) -> int:
+    def score_row(self, question: Question, row: int) -> int:
         """The raw score of one row. Raises PluginFailure."""
-        raw = self.raw
-        if raw is None:
-            raw = self.raw = self._unscored(snapshot)
-            self._has_unscored = True
+        raw = self._raw(question.size)
         if row in self._stale:
             self._stale.discard(row)
             if self.verdicts is not None:
@@ -292,18 +253,18 @@ class Answers:
             known = int(raw[row])
             if known != UNSCORED:
                 return known
-        call = self.call
-        if call.score is None:
-            only = np.array([row], np.intp)
-            score = int(scoring.raw_scores(call, state, pod, snapshot, only)[0])
-        else:
-            try:
-                # `index`, since NumPy would cut a fraction off without a word.
-                score = index(call.score(state, pod, snapshot.at(row)))
-            except Exception as error:
-                raise call.failed(scoring.SCORING, error) from error
+        # Until the plugin has answered, nothing is known of the row.
+        raw[row] = UNSCORED
+        self._has_unscored = True
+        score = scoring.score_row(self.call, question, row)
         raw[row] = score
         return score
+
+    def _raw(self, size: int) -> Ints:
+        if self.raw is None:
+            self.raw = np.full(size, UNSCORED, np.int64)
+            self._has_unscored = True
+        return self.raw
 
     def validate(self, new: Answers) -> None:
         """Raise InvariantError if an answer differs from those that were given just now."""

@@ -11,8 +11,9 @@ from mooring.framework.interface import Depends
 from mooring.framework.status import Status
 from mooring.objects.pod import Pod, SelectorKey
 from mooring.runtime.answers import Answers
-from mooring.runtime.evaluation import Evaluation, TieKeys
+from mooring.runtime.evaluation import Evaluation
 from mooring.runtime.framework import Framework
+from mooring.runtime.kept_scores import TieKeys
 from mooring.runtime.plugin_calls import Calls
 
 _LOG = logging.getLogger(__name__)

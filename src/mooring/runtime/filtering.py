@@ -22,6 +22,7 @@ from mooring.framework.status import SUCCESS, Code, Status
 from mooring.framework.verdicts import UNKNOWN, RowVerdicts
 from mooring.objects.pod import Pod
 from mooring.runtime.plugin_calls import Calls, unexpected
+from mooring.runtime.question import Question
 
 #: In `refused_by`: no plugin refuses the row; or none was asked, since the row is not looked at.
 PASSED = -1
@@ -100,35 +101,52 @@ class FilterMatrix:
             yield status, count
 
 
-def ask_all(call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot) -> RowVerdicts | None:
+def ask_all(call: Calls, question: Question) -> RowVerdicts | None:
     """Ask a plugin about all rows at once; None if it must be asked node by node. Raises PluginFailure."""
-    return _all_rows(call, state, pod, snapshot, snapshot.columns.all_rows)
+    return ask_rows(call, question, question.snapshot.columns.all_rows)
 
 
-def ask_rows(
-    call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot, rows: NDArray[np.intp]
-) -> RowVerdicts | None:
+def ask_rows(call: Calls, question: Question, rows: Rows) -> RowVerdicts | None:
     """Ask a plugin about some rows at once; None if it must be asked node by node. Raises PluginFailure."""
-    return _all_rows(call, state, pod, snapshot, rows)
+    if call.filter_rows is None:
+        return None
+    state, columns = question.state, question.snapshot.columns
+    with call.guard("Filter", DOING, state):
+        verdicts: RowVerdicts | None = call.filter_rows(state, question.pod, columns, rows)
+        if verdicts is None and call.filter is not None:
+            return None
+        if verdicts is None or len(verdicts.codes) != row_count(rows):
+            raise PluginError("filter_rows must give a verdict on each row it is asked for")
+        return verdicts
 
 
-def ask_nodes(
-    call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot, rows: NDArray[np.intp]
-) -> list[Status]:
+def ask_nodes(call: Calls, question: Question, rows: NDArray[np.intp]) -> list[Status]:
     """Ask a plugin about some rows, node by node. Raises PluginFailure."""
+    state, pod, snapshot = question.state, question.pod, question.snapshot
     with call.guard("Filter", DOING, state):
         return [_ask(call, state, pod, snapshot.at(row), snapshot) for row in rows.tolist()]
 
 
-def ask_each(
-    call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot, asked: Mask
-) -> RowVerdicts:
+def ask_open(call: Calls, question: Question, open_rows: Mask) -> RowVerdicts:
     """The verdicts of a plugin whose answers are not kept. Raises PluginFailure.
 
-    A plugin that judges node by node is not asked about rows outside of `asked`.
+    A plugin that judges node by node is asked about the open rows only, as the reference does not ask it
+    about nodes that another plugin refuses.
     """
-    verdicts = ask_all(call, state, pod, snapshot)
-    return verdicts if verdicts is not None else _row_by_row(call, state, pod, snapshot, asked)
+    verdicts = ask_all(call, question)
+    if verdicts is not None:
+        return verdicts
+    codes: Ints = np.where(open_rows, 0, UNKNOWN)
+    distinct: list[Status] = [SUCCESS]
+    code_of: dict[Status, int] = {}
+    rows = np.flatnonzero(open_rows)
+    for row, status in zip(rows.tolist(), ask_nodes(call, question, rows), strict=True):
+        if not status.ok:
+            code = code_of.setdefault(status, len(distinct))
+            if code == len(distinct):
+                distinct.append(status)
+            codes[row] = code
+    return RowVerdicts(codes, distinct.__getitem__)
 
 
 def refused_rows(
@@ -164,37 +182,16 @@ def filter_node(
     return SUCCESS
 
 
-def _all_rows(
-    call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows
-) -> RowVerdicts | None:
-    """None if the plugin has to be asked node by node, always or about this pod."""
-    if call.filter_rows is None:
-        return None
-    with call.guard("Filter", DOING, state):
-        verdicts: RowVerdicts | None = call.filter_rows(state, pod, snapshot.columns, rows)
-        if verdicts is None and call.filter is not None:
-            return None
-        if verdicts is None or len(verdicts.codes) != row_count(rows):
-            raise PluginError("filter_rows must give a verdict on each row it is asked for")
-        return verdicts
+def filter_row(call: Calls, question: Question, row: int) -> Status:
+    """Ask a plugin about one row, without counting or timing it: this is the way of most attempts.
 
-
-def _row_by_row(
-    call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot, open_rows: Mask
-) -> RowVerdicts:
-    """Rows that are refused already are not asked about, as the reference does not ask."""
-    codes: Ints = np.where(open_rows, 0, UNKNOWN)
-    statuses: list[Status] = [SUCCESS]
-    code_of: dict[Status, int] = {}
-    with call.guard("Filter", DOING, state):
-        for row in np.flatnonzero(open_rows).tolist():
-            status = _ask(call, state, pod, snapshot.at(row), snapshot)
-            if not status.ok:
-                code = code_of.setdefault(status, len(statuses))
-                if code == len(statuses):
-                    statuses.append(status)
-                codes[row] = code
-    return RowVerdicts(codes, statuses.__getitem__)
+    Raises PluginFailure.
+    """
+    snapshot = question.snapshot
+    try:
+        return _ask(call, question.state, question.pod, snapshot.at(row), snapshot)
+    except Exception as error:
+        raise call.failed(DOING, error) from error
 
 
 def _ask(call: Calls, state: CycleState, pod: Pod, node: NodeInfo, snapshot: Snapshot) -> Status:

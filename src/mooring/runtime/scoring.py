@@ -14,11 +14,10 @@ from mooring.cluster.columns import Ints, Rows, row_count
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.errors import PluginError
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.interface import MAX_SCORE, MIN_SCORE
 from mooring.framework.status import SUCCESS, Status
-from mooring.objects.pod import Pod
 from mooring.runtime.plugin_calls import Calls, PluginFailure, unexpected
+from mooring.runtime.question import Question
 
 SCORING = 'running Score plugins: plugin "{name}" failed with'
 _NORMALIZING = 'running Normalize on Score plugins: plugin "{name}" failed with'
@@ -39,6 +38,16 @@ class ScoreMatrix:
     #: int64[feasible]: the weighted sum.
     total: Ints
 
+    @classmethod
+    def empty(cls, rows: NDArray[np.intp]) -> ScoreMatrix:
+        return cls(rows, [], [], [], [], np.zeros(len(rows), np.int64))
+
+    @property
+    def best(self) -> NDArray[np.intp]:
+        """intp[...]: the rows with the highest total."""
+        best: NDArray[np.intp] = self.rows[self.total == self.total.max()]
+        return best
+
     def add(self, name: str, weight: int, scores: PluginScores) -> None:
         """The scores of one more plugin, or of an extender by its URL."""
         self.total += scores.normalized if weight == 1 else scores.normalized * weight
@@ -55,22 +64,18 @@ class PluginScores(NamedTuple):
     normalized: Ints
 
 
-def score_plugin(
-    call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot, feasible: NDArray[np.intp]
-) -> PluginScores:
-    raw = raw_scores(call, state, pod, snapshot, compact_rows(feasible, snapshot))
-    return finished(call, state, pod, raw)
+def score_plugin(call: Calls, question: Question, feasible: NDArray[np.intp]) -> PluginScores:
+    raw = raw_scores(call, question, compact_rows(feasible, question.snapshot))
+    return finished(call, question, raw)
 
 
-def score_nodes(
-    call: Calls, state: CycleState, pod: Pod, nodes: Iterable[NodeInfo]
-) -> PluginScores:
+def score_nodes(call: Calls, question: Question, nodes: Iterable[NodeInfo]) -> PluginScores:
     """By the form for a node. Raises PluginFailure."""
-    return finished(call, state, pod, _node_scores(call, state, pod, nodes))
+    return finished(call, question, _node_scores(call, question, nodes))
 
 
-def finished(call: Calls, state: CycleState, pod: Pod, raw: Ints) -> PluginScores:
-    normalized = normalize(call, state, pod, raw)
+def finished(call: Calls, question: Question, raw: Ints) -> PluginScores:
+    normalized = normalize(call, question, raw)
     check_range(call.name, normalized)
     return PluginScores(raw, normalized)
 
@@ -81,31 +86,45 @@ def compact_rows(feasible: NDArray[np.intp], snapshot: Snapshot) -> Rows:
     return every if len(feasible) == every.stop else feasible
 
 
-def raw_scores(call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows) -> Ints:
+def raw_scores(call: Calls, question: Question, rows: Rows) -> Ints:
+    snapshot = question.snapshot
     if call.score_rows is not None:
-        with call.guard("Score", SCORING, state):
-            scores: Ints = call.score_rows(state, pod, snapshot.columns, rows)
+        with call.guard("Score", SCORING, question.state):
+            scores: Ints = call.score_rows(question.state, question.pod, snapshot.columns, rows)
             if scores.dtype != np.int64 or len(scores) != row_count(rows):
                 raise PluginError("score_rows must return an int64 for each row it is asked for")
             return scores
-    numbers = np.arange(snapshot.columns.size)[rows].tolist()
-    return _node_scores(call, state, pod, map(snapshot.at, numbers))
+    numbers = np.arange(question.size)[rows].tolist()
+    return _node_scores(call, question, map(snapshot.at, numbers))
 
 
-def _node_scores(call: Calls, state: CycleState, pod: Pod, nodes: Iterable[NodeInfo]) -> Ints:
-    score = call.score
+def _node_scores(call: Calls, question: Question, nodes: Iterable[NodeInfo]) -> Ints:
+    score, state, pod = call.score, question.state, question.pod
     assert score is not None
     with call.guard("Score", SCORING, state):
         # `index`, since NumPy would cut a fraction off without a word.
         return np.fromiter((index(score(state, pod, node)) for node in nodes), np.int64)
 
 
-def normalize(call: Calls, state: CycleState, pod: Pod, raw: Ints) -> Ints:
+def score_row(call: Calls, question: Question, row: int) -> int:
+    """Score one row, without counting or timing it: this is the way of most attempts.
+
+    Raises PluginFailure.
+    """
+    if call.score is None:
+        return int(raw_scores(call, question, np.array([row], np.intp))[0])
+    try:
+        return index(call.score(question.state, question.pod, question.snapshot.at(row)))
+    except Exception as error:
+        raise call.failed(SCORING, error) from error
+
+
+def normalize(call: Calls, question: Question, raw: Ints) -> Ints:
     if call.normalize_scores is None:
         return raw
     normalized = raw.copy()
-    with call.guard("ScoreExtensionNormalize", _NORMALIZING, state):
-        status: Status = call.normalize_scores(state, pod, normalized) or SUCCESS
+    with call.guard("ScoreExtensionNormalize", _NORMALIZING, question.state):
+        status: Status = call.normalize_scores(question.state, question.pod, normalized) or SUCCESS
         if not status.ok:
             raise unexpected(status)
     return normalized

@@ -93,11 +93,7 @@ class Decision:
     @property
     def winners(self) -> NDArray[np.intp]:
         """intp[...]: the best of the feasible rows."""
-        scores = self.scores
-        if scores is None:
-            return self.feasible
-        best: NDArray[np.intp] = scores.rows[scores.total == scores.total.max()]
-        return best
+        return self.feasible if self.scores is None else self.scores.best
 
 
 @dataclass(slots=True)

@@ -1,0 +1,183 @@
+"""Which rows pass, of those plugins' verdicts that are kept: brought up to date row by row.
+
+refused_by[row]   the place of the first plugin that refuses the row, or PASSED, or NOT_ASKED
+codes[row]        the code of that plugin's verdict
+ok[row]           no plugin refuses the row
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster.cache import Cluster
+from mooring.cluster.columns import Ints, Mask
+from mooring.cluster.snapshot import Snapshot
+from mooring.errors import InvariantError
+from mooring.framework.interface import Depends
+from mooring.runtime.answers import Answers
+from mooring.runtime.filtering import FEW_ROWS, NOT_ASKED, PASSED
+from mooring.runtime.question import Question
+
+#: If more than this share of the rows changed, all rows are judged again.
+_LARGEST_SHARE = 0.5
+
+#: The rows that changed, and those of them whose node object did.
+Changed = tuple[Sequence[int], set[int]]
+
+
+class KeptVerdicts:
+    """The verdicts of some plugins on all rows."""
+
+    def __init__(
+        self, filters: Sequence[tuple[int, Answers]], cluster: Cluster | None, version: int = 0
+    ) -> None:
+        """Each plugin with its place among all Filter plugins. Without a cluster nothing is kept."""
+        self._filters = filters
+        self._usage_filters = [each for each in filters if each[1].depends == Depends.USAGE]
+        self._cluster = cluster
+        self._usage_position = -1
+        self._node_position = -1
+        self._built = False
+        #: Grows when a verdict changes.
+        self.version = version
+        #: int16[row]
+        self.refused_by: NDArray[np.int16] = np.zeros(0, np.int16)
+        #: int64[row]
+        self.codes: Ints = np.zeros(0, np.int64)
+        #: bool[row]
+        self.ok: Mask = np.zeros(0, np.bool_)
+        self.ok_count = 0
+        self._rows: NDArray[np.intp] | None = None
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """intp[...]: the rows that are ok; the same array for as long as they stay the same."""
+        if self._rows is None:
+            self._rows = np.flatnonzero(self.ok)
+        return self._rows
+
+    def is_for(self, snapshot: Snapshot) -> bool:
+        """Whether the verdicts were brought up to date for the rows of this snapshot."""
+        return self._built and len(self.ok) == snapshot.columns.size
+
+    def forget(self) -> None:
+        self._built = False
+
+    def bring_up_to_date(self, question: Question) -> Changed | None:
+        """Which rows changed; None if all may have. Raises PluginFailure: then all are judged next time."""
+        built, self._built = self._built, False
+        changed = self._changes() if built and len(self.ok) == question.size else None
+        if changed is None:
+            self._build(question)
+        else:
+            self._redo(question, *changed)
+        if self._cluster is not None:
+            self._usage_position = self._cluster.usage_changes.position
+            self._node_position = self._cluster.node_changes.position
+            self._built = True
+        return changed
+
+    def _changes(self) -> Changed | None:
+        """None if too much has changed."""
+        assert self._cluster is not None
+        rows = self._cluster.usage_changes.since(self._usage_position)
+        if rows is None or len(rows) > max(FEW_ROWS, len(self.ok) * _LARGEST_SHARE):
+            return None
+        if self._node_position == self._cluster.node_changes.position:
+            return rows, _NO_NODES
+        nodes = self._cluster.node_changes.since(self._node_position)
+        return None if nodes is None else (rows, set(nodes))
+
+    def _build(self, question: Question) -> None:
+        columns = question.snapshot.columns
+        open_rows = columns.alive[: columns.size].copy()
+        refused_by = np.full(columns.size, NOT_ASKED, np.int16)
+        refused_by[open_rows] = PASSED
+        codes: Ints = np.zeros(columns.size, np.int64)
+        for place, answers in self._filters:
+            verdicts = answers.judge(question, open_rows)
+            if not verdicts.refuses_any:
+                continue
+            refused = verdicts.codes != 0
+            refused &= open_rows
+            if refused.any():
+                refused_by[refused] = place
+                codes[refused] = verdicts.codes[refused]
+                open_rows &= ~refused
+        self.refused_by, self.codes, self.ok = refused_by, codes, open_rows
+        self.ok_count = int(np.count_nonzero(open_rows))
+        self._rows = None
+        self.version += 1
+
+    def _redo(self, question: Question, changed: Sequence[int], nodes: set[int]) -> None:
+        if len(changed) <= FEW_ROWS:
+            for row in changed:
+                self._redo_row(question, row, node_changed=row in nodes)
+            return
+        rows = np.array(changed, np.intp)
+        same_node = self.ok[rows]
+        if nodes:
+            same_node &= ~np.isin(rows, list(nodes))
+        for row in rows[~same_node].tolist():
+            self._redo_row(question, row, node_changed=row in nodes)
+        self._redo_usage(question, rows[same_node])
+
+    def _redo_row(self, question: Question, row: int, *, node_changed: bool) -> None:
+        """One row, by the plain rules of its node."""
+        was_ok = bool(self.ok[row])
+        # Plugins that look at nothing but the node let the row pass, and still do if only its pods changed.
+        same_node = was_ok and not node_changed
+        refused_by, code = PASSED, 0
+        if not same_node and not question.snapshot.columns.alive[row]:
+            refused_by = NOT_ASKED
+        else:
+            for place, answers in self._usage_filters if same_node else self._filters:
+                code = answers.judge_row(question, row)
+                if code:
+                    refused_by = place
+                    break
+        ok = refused_by == PASSED
+        if ok and was_ok:
+            return
+        if refused_by != self.refused_by[row] or code != self.codes[row]:
+            self.version += 1
+            self.refused_by[row], self.codes[row] = refused_by, code
+        if ok != was_ok:
+            self.ok[row] = ok
+            self.ok_count += 1 if ok else -1
+            self._rows = None
+
+    def _redo_usage(self, question: Question, rows: NDArray[np.intp]) -> None:
+        """Rows that were ok and whose pods changed, all at once."""
+        for place, answers in self._usage_filters:
+            codes = answers.judge_rows(question, rows)
+            refused = codes != 0
+            if refused.any():
+                lost = rows[refused]
+                self.refused_by[lost], self.codes[lost], self.ok[lost] = (
+                    place,
+                    codes[refused],
+                    False,
+                )
+                self.ok_count -= len(lost)
+                self._rows = None
+                self.version += 1
+                rows = rows[~refused]
+
+    def validate(self, new: KeptVerdicts) -> None:
+        """Raise InvariantError unless these are the verdicts of all plugins, asked just now."""
+        for what, kept, found in (
+            ("which plugin refuses a node", self.refused_by, new.refused_by),
+            ("which nodes are feasible", self.ok, new.ok),
+            ("the list of feasible nodes", self.rows, new.rows),
+        ):
+            if not np.array_equal(kept, found):
+                raise InvariantError(f"{what} is out of date: {kept}, and not {found}")
+        if self.ok_count != new.ok_count:
+            raise InvariantError(f"{self.ok_count} nodes count as feasible, and not {new.ok_count}")
+
+
+_NO_NODES: set[int] = set()
