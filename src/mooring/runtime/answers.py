@@ -99,7 +99,8 @@ class Answers:
         "_has_unscored",
         "_position",
         "_size",
-        "_stale",
+        "_stale_scores",
+        "_stale_verdicts",
         "call",
         "depends",
         "pre_filter",
@@ -116,8 +117,9 @@ class Answers:
         self._changes = cluster.usage_changes if depends == Depends.USAGE else cluster.node_changes
         self._position = self._changes.position
         self._size = -1
-        #: Rows that changed since the plugin was asked about them.
-        self._stale: set[int] = set()
+        #: Rows that changed since the plugin judged them, and since it scored them.
+        self._stale_verdicts: set[int] = set()
+        self._stale_scores: set[int] = set()
         #: What PreFilter said; None as long as it was not asked.
         self.pre_filter: PreFilterResult | Status | None = None
         #: Whether PreScore said Skip; None as long as it was not asked.
@@ -134,44 +136,43 @@ class Answers:
         """Notice what changed since the last call."""
         if size != self._size:
             self._size = size
-            self.verdicts = self.raw = None
+            self._forget_rows()
         position = self._changes.position
         if position != self._position:
             rows = self._changes.since(self._position)
             self._position = position
             if rows is None or (rows and self.depends == Depends.NODES):
                 self._forget()
-            else:
-                self._stale.update(rows)
+                return
+            if self.verdicts is not None:
+                self._stale_verdicts.update(rows)
+            if self.raw is not None:
+                self._stale_scores.update(rows)
 
     def _forget(self) -> None:
-        self._stale.clear()
-        self.verdicts = self.raw = None
+        self._forget_rows()
         if self.depends == Depends.NODES:
             self.pre_filter = self.skips_score = None
             self.values = {}
 
-    def _drop_stale(self) -> None:
-        if self._stale:
-            rows = list(self._stale)
-            if self.verdicts is not None:
-                self.verdicts.forget(rows)
-            if self.raw is not None:
-                self.raw[rows] = UNSCORED
-                self._has_unscored = True
-            self._stale.clear()
+    def _forget_rows(self) -> None:
+        self.verdicts = self.raw = None
+        self._stale_verdicts.clear()
+        self._stale_scores.clear()
 
     # Verdicts
 
     def judge(self, question: Question, asked: Mask) -> Verdicts:
         """Verdicts that are known wherever `asked`. Raises PluginFailure."""
-        self._drop_stale()
         if self.verdicts is None:
             every = filtering.ask_all(self.call, question)
             if every is not None:
                 self.verdicts = Verdicts.of(every)
                 return self.verdicts
         verdicts = self._verdicts(question.size)
+        if self._stale_verdicts:
+            verdicts.forget(list(self._stale_verdicts))
+            self._stale_verdicts.clear()
         if verdicts.has_unknown:
             unknown = np.flatnonzero((verdicts.codes == UNKNOWN) & asked)
             self._ask(question, unknown, verdicts)
@@ -179,28 +180,26 @@ class Answers:
 
     def judge_rows(self, question: Question, rows: NDArray[np.intp]) -> Ints:
         """int64[row asked for]: the codes of some rows. Raises PluginFailure."""
-        self._drop_stale()
-        verdicts = self._verdicts(question.size)
+        verdicts, stale = self._verdicts(question.size), self._stale_verdicts
+        numbers = rows.tolist()
+        if stale.issuperset(numbers):
+            self._ask(question, rows, verdicts)
+            stale.difference_update(numbers)
+        else:
+            for row in numbers:
+                self.judge_row(question, row)
         codes: Ints = verdicts.codes[rows]
-        if verdicts.has_unknown:
-            unknown = codes == UNKNOWN
-            if unknown.any():
-                self._ask(question, rows[unknown], verdicts)
-                codes = verdicts.codes[rows]
         return codes
 
     def judge_row(self, question: Question, row: int) -> int:
         """The code of one row. Raises PluginFailure."""
         verdicts = self._verdicts(question.size)
-        if row not in self._stale:
+        if row not in self._stale_verdicts:
             code = int(verdicts.codes[row])
             if code != UNKNOWN:
                 return code
-        elif self.raw is not None:
-            self.raw[row] = UNSCORED
-            self._has_unscored = True
         status = filtering.filter_row(self.call, question, row)
-        self._stale.discard(row)
+        self._stale_verdicts.discard(row)
         return verdicts.set(row, status)
 
     def _verdicts(self, size: int) -> Verdicts:
@@ -224,40 +223,36 @@ class Answers:
 
     def score(self, question: Question, rows: Rows) -> Ints:
         """int64[row asked for]: raw scores of feasible rows, not to be changed. Raises PluginFailure."""
-        self._drop_stale()
         if self.raw is None and isinstance(rows, slice):
             self.raw = scoring.raw_scores(self.call, question, rows).copy()
             self._has_unscored = False
             return self.raw
-        raw = self._raw(question.size)
-        kept = raw[rows]
-        if not self._has_unscored:
-            return kept
-        missing = np.flatnonzero(kept == UNSCORED)
-        if len(missing):
-            numbers = missing if isinstance(rows, slice) else rows[missing]
-            raw[numbers] = scores = scoring.raw_scores(self.call, question, numbers)
-            kept = scores if len(missing) == len(kept) else raw[rows]
-        if isinstance(rows, slice):
-            self._has_unscored = False
-        return kept
+        raw, stale = self._raw(question.size), self._stale_scores
+        if stale:
+            if not isinstance(rows, slice) and stale.issuperset(numbers := rows.tolist()):
+                raw[rows] = scores = scoring.raw_scores(self.call, question, rows)
+                stale.difference_update(numbers)
+                return scores
+            raw[list(stale)] = UNSCORED
+            self._has_unscored = True
+            stale.clear()
+        if self._has_unscored:
+            missing = np.flatnonzero(raw[rows] == UNSCORED)
+            if len(missing):
+                unscored = missing if isinstance(rows, slice) else rows[missing]
+                raw[unscored] = scoring.raw_scores(self.call, question, unscored)
+            self._has_unscored = not isinstance(rows, slice)
+        return raw[rows]
 
     def score_row(self, question: Question, row: int) -> int:
         """The raw score of one row. Raises PluginFailure."""
         raw = self._raw(question.size)
-        if row in self._stale:
-            self._stale.discard(row)
-            if self.verdicts is not None:
-                self.verdicts.forget([row])
-        else:
+        if row not in self._stale_scores:
             known = int(raw[row])
             if known != UNSCORED:
                 return known
-        # Until the plugin has answered, nothing is known of the row.
-        raw[row] = UNSCORED
-        self._has_unscored = True
-        score = scoring.score_row(self.call, question, row)
-        raw[row] = score
+        raw[row] = score = scoring.score_row(self.call, question, row)
+        self._stale_scores.discard(row)
         return score
 
     def _raw(self, size: int) -> Ints:
@@ -271,14 +266,14 @@ class Answers:
         if self.verdicts is not None and new.verdicts is not None:
             mine, others = self.verdicts, new.verdicts
             for row in np.flatnonzero((mine.codes != UNKNOWN) & (others.codes != UNKNOWN)).tolist():
-                if row not in self._stale and mine.status(row) != others.status(row):
+                if row not in self._stale_verdicts and mine.status(row) != others.status(row):
                     raise InvariantError(
                         f"{self.call.name} says {others.status(row)} of row {row},"
                         f" and {mine.status(row)} was kept"
                     )
         if self.raw is not None and new.raw is not None:
             for row in np.flatnonzero((self.raw != UNSCORED) & (new.raw != UNSCORED)).tolist():
-                if row not in self._stale and self.raw[row] != new.raw[row]:
+                if row not in self._stale_scores and self.raw[row] != new.raw[row]:
                     raise InvariantError(
                         f"{self.call.name} scores row {row} {new.raw[row]},"
                         f" and {self.raw[row]} was kept"

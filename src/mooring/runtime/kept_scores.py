@@ -193,18 +193,16 @@ class KeptScores:
 
     def _rescore_rows(self, question: Question, rows: NDArray[np.intp]) -> bool:
         """Whether the scores of other rows may have changed as well."""
-        was_ok, ok = self._key[rows] >= 0, self._verdicts.ok[rows]
-        lost = rows[was_ok & ~ok]
-        self._key[lost] = -1
-        moves_others = len(lost) > 0 and self._was_extreme(lost)
-        same_node = was_ok & ok
+        moves_others = False
+        same_node = (self._key[rows] >= 0) & self._verdicts.ok[rows]
         if self._stale_nodes:
             same_node &= ~np.isin(rows, list(self._stale_nodes))
-        for row in rows[ok & ~same_node].tolist():
-            moves_others |= self._rescore_row(question, row)
-        rows = rows[same_node]
-        if not len(rows):
-            return moves_others
+        if not same_node.all():
+            for row in rows[~same_node].tolist():
+                moves_others |= self._rescore_row(question, row)
+            rows = rows[same_node]
+            if not len(rows):
+                return moves_others
         total = self._total[rows]
         for kept in self._usage_plugins:
             scores = kept.answers.score(question, rows)

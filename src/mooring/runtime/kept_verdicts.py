@@ -121,9 +121,11 @@ class KeptVerdicts:
         same_node = self.ok[rows]
         if nodes:
             same_node &= ~np.isin(rows, list(nodes))
-        for row in rows[~same_node].tolist():
-            self._redo_row(question, row, node_changed=row in nodes)
-        self._redo_usage(question, rows[same_node])
+        if not same_node.all():
+            for row in rows[~same_node].tolist():
+                self._redo_row(question, row, node_changed=row in nodes)
+            rows = rows[same_node]
+        self._redo_usage(question, rows)
 
     def _redo_row(self, question: Question, row: int, *, node_changed: bool) -> None:
         """One row, by the plain rules of its node."""
