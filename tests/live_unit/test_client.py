@@ -328,12 +328,18 @@ def stream(*pieces: bytes, then_hang_up: bool = False):
     return handler
 
 
-async def test_a_watch_gives_whole_lines_however_they_are_cut():
+@pytest.mark.parametrize("pace_s", [0.0, 0.001])
+async def test_a_watch_gives_whole_lines_however_they_are_cut(pace_s):
     long = b"x" * 3_000_000
     async with ApiServer() as server, ApiClient(server.connection()) as client:
         server.answers = [stream(b"on", b"e\ntwo\nth", b"ree\n" + long[:100], long[100:] + b"\n")]
 
-        assert await lines_of(client, timeout_s=7) == [b"one", b"two", b"three", long]
+        assert await lines_of(client, timeout_s=7, pace_s=pace_s) == [
+            b"one",
+            b"two",
+            b"three",
+            long,
+        ]
     assert server.asked[0].query == {
         "watch": "true",
         "resourceVersion": "5",
@@ -410,6 +416,36 @@ async def test_a_burst_passes_and_then_so_many_a_second():
     await asyncio.sleep(0)
     assert passed == [0, 1, 2, 3, 4, 5]
     await asyncio.gather(*tasks)
+
+
+async def test_many_a_second_are_let_through_a_few_at_a_time_and_none_are_lost():
+    """The clock starts at a whole second, and the times are whole multiples of 50 ms."""
+    clock = FakeClock()
+    limiter = RateLimiter(50.0, 1, clock)
+    batched = RateLimiter(50.0, 100, clock)
+    for _ in range(100):
+        await batched.take()
+    await limiter.take()
+    passed: dict[RateLimiter, int] = {limiter: 0, batched: 0}
+
+    async def one(which: RateLimiter) -> None:
+        await which.take()
+        passed[which] += 1
+
+    tasks = [asyncio.create_task(one(which)) for which in passed for _ in range(60)]
+    await asyncio.sleep(0)
+    clock.advance(0.04)
+    await asyncio.sleep(0)
+    # A bucket for one request cannot wait for more of them.
+    assert passed == {limiter: 2, batched: 0}
+    clock.advance(0.011)
+    await asyncio.sleep(0)
+    assert passed[batched] == 2
+    clock.advance(0.95)
+    await asyncio.sleep(0)
+    assert passed == {limiter: 50, batched: 50}
+    for task in tasks:
+        task.cancel()
 
 
 async def test_binds_go_first_and_events_last():

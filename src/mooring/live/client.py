@@ -201,10 +201,12 @@ class ApiClient:
         *,
         timeout_s: float = _WATCH_TIMEOUT_S,
         on_open: Callable[[], object] = always,
+        pace_s: float = 0.0,
     ) -> None:
         """Hand on each line of a watch, without its end, until the API server closes it.
 
         `on_open` is told that the API server has agreed to it: the first line may be long in coming.
+        Lines that follow each other closely are read together, `pace_s` apart.
 
         Raises ApiError, also when it breaks off, and whatever `on_line` raises; a line that is cut short
         is never handed on. Cancel it to end the watch.
@@ -222,6 +224,7 @@ class ApiClient:
                     on_line,
                     on_open=on_open,
                     timeout_s=request.timeout_s,
+                    pace_s=pace_s,
                 )
             except errors.Unanswered as error:
                 raise _told(f"watching {path}", error) from error

@@ -132,9 +132,7 @@ class Lane:
                     f"{self._endpoint.authority}: the client is closed", maybe_done=False
                 )
             connection = _Connection(self, self._endpoint.authority)
-            connection.stream = Stream(
-                await self._endpoint.connect(), connection.received, connection.lost
-            )
+            connection.stream = await self._endpoint.open(connection.received, connection.lost)
         except BaseException:
             self._leave_place()
             raise
@@ -213,7 +211,7 @@ class _Connection:
 
     # Called by the stream
 
-    def received(self, data: bytes) -> bool:
+    def received(self, data: memoryview) -> bool:
         """Whether the answer has to go on."""
         if not self._has_head:
             self._head += data

@@ -28,6 +28,10 @@ _MOST_READS = 16
 _NOT_NOW = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
+OnData = Callable[[memoryview], bool]
+OnLost = Callable[[Exception | None], None]
+
+
 class Endpoint:
     """Where a server listens, and by which certificate it is known."""
 
@@ -43,20 +47,28 @@ class Endpoint:
         self._tls_name = tls_server_name or self._host
         #: `host:port`, as a request names the server that it is for.
         self.authority = parts.netloc.rpartition("@")[2]
+        #: Whatever is read comes through here, and has been handed on before the next read.
+        self._buffer = memoryview(bytearray(_READ_BYTES))
 
-    async def connect(self) -> socket.socket:
-        """A socket that does not block, after the TLS handshake. Raises Unanswered."""
+    async def open(self, on_data: OnData, on_lost: OnLost, *, pace_s: float = 0.0) -> Stream:
+        """After the TLS handshake. Raises Unanswered.
+
+        `on_data` may look at what it is given until it returns, and returns whether there must be more to
+        come. `on_lost` is called once, at the end. With a pace, what comes after a silence is read at once;
+        while more comes in less than this time, it is read at whole multiples of it.
+        """
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                return await self._connect()
+                sock = await self._connect()
         except TimeoutError as error:
             problem = f"no connection within {CONNECT_TIMEOUT_S:g} s"
             raise Unanswered(f"{self.authority}: {problem}", maybe_done=False) from error
         except OSError as error:
             raise Unanswered(f"{self.authority}: {error}", maybe_done=False) from error
+        return Stream(sock, self._buffer, on_data, on_lost, pace_s)
 
     async def _connect(self) -> socket.socket:
-        """The first of the server's addresses that can be reached."""
+        """To the first of the server's addresses that can be reached; the socket does not block."""
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
         problem: OSError | None = None
@@ -100,17 +112,24 @@ class Stream:
     def __init__(
         self,
         sock: socket.socket,
-        on_data: Callable[[bytes], bool],
-        on_lost: Callable[[Exception | None], None],
+        buffer: memoryview,
+        on_data: OnData,
+        on_lost: OnLost,
+        pace_s: float,
     ) -> None:
-        """`on_data` returns whether there must be more to come; `on_lost` is called once, at the end."""
         self._sock = sock
+        self._buffer = buffer
         self._on_data = on_data
         self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
         self._unsent = b""
         self._is_open = True
-        self._loop.add_reader(sock, self._read)
+        self._pace_s = pace_s
+        #: When it was last read, by the loop's time.
+        self._read_at_s = 0.0
+        #: When it is read next; None if that is when something comes.
+        self._timer: asyncio.TimerHandle | None = None
+        self._read_when_something_comes()
 
     def write(self, data: bytes) -> None:
         """Send one whole request; what the socket does not take now is sent when it does."""
@@ -141,34 +160,57 @@ class Stream:
         self._loop.remove_writer(self._sock)
         self._read()
 
-    def _read(self) -> None:
+    def _read_when_something_comes(self) -> None:
+        self._loop.add_reader(self._sock, self._read_at_pace if self._pace_s else self._read)
+
+    def _read_at_pace(self) -> None:
+        was_due, self._timer = self._timer is not None, None
+        since_s, self._read_at_s = self._read_at_s, self._loop.time()
+        reads = self._read()
+        if not self._is_open:
+            return
+        if was_due and not reads:
+            self._read_when_something_comes()
+        elif was_due or self._read_at_s - since_s < self._pace_s:
+            if not was_due:
+                self._loop.remove_reader(self._sock)
+            at_s = self._read_at_s
+            if reads < _MOST_READS:
+                at_s += self._pace_s - at_s % self._pace_s
+            self._timer = self._loop.call_at(at_s, self._read_at_pace)
+
+    def _read(self) -> int:
+        """Hand on what has come; how many reads it took."""
         if self._unsent:
             self._write()
-        for _ in range(_MOST_READS):
-            if not self._is_open:
-                return
+        reads = 0
+        while self._is_open and reads < _MOST_READS:
             try:
-                data = self._sock.recv(_READ_BYTES)
+                size = self._sock.recv_into(self._buffer)
             except ssl.SSLWantWriteError:
                 # TLS has something to write first.
                 self._loop.add_writer(self._sock, self._go_on)
-                return
+                break
             except _NOT_NOW:
-                return
+                break
             except OSError as error:
                 self._lose(error)
-                return
-            if not data:
+                break
+            if not size:
                 self._lose(None)
-                return
-            if not self._on_data(data):
-                return
+                break
+            reads += 1
+            if not self._on_data(self._buffer[:size]) and not self._pace_s:
+                break
+        return reads
 
     def _lose(self, error: Exception | None) -> None:
         if self._is_open:
             self._is_open = False
             self._loop.remove_reader(self._sock)
             self._loop.remove_writer(self._sock)
+            if self._timer is not None:
+                self._timer.cancel()
             self._sock.close()
             self._on_lost(error)
 

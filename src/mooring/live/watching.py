@@ -13,7 +13,7 @@ import httptools
 
 from mooring.errors import Unanswered
 from mooring.live.lane import Answer
-from mooring.live.stream import Endpoint, Stream
+from mooring.live.stream import Endpoint
 
 OnLine = Callable[[bytes], None]
 
@@ -25,13 +25,14 @@ async def watch(
     *,
     on_open: Callable[[], object],
     timeout_s: float,
+    pace_s: float = 0.0,
 ) -> Answer | None:
     """Return when the server ends the watch; a refusal, if it did not agree to it.
 
     Raises Unanswered when it breaks off, and whatever `on_line` raises.
     """
     watching = _Watching(on_line, on_open)
-    stream = Stream(await endpoint.connect(), watching.received, watching.lost)
+    stream = await endpoint.open(watching.received, watching.lost, pace_s=pace_s)
     try:
         async with asyncio.timeout(timeout_s):
             stream.write(request)
@@ -80,7 +81,7 @@ class _Watching:
 
     # Called by the stream
 
-    def received(self, data: bytes) -> bool:
+    def received(self, data: memoryview) -> bool:
         """Whether a line has to go on."""
         if self.ended.done():
             return False
