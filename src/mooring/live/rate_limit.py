@@ -2,9 +2,8 @@
 
 A bucket of `burst` tokens that `qps` tokens a second flow into; a request takes one, or waits in a `Line`.
 
-Requests that wait are let through a few at a time, at times that all limiters share. To wake up is dear: on a
-busy machine the caches are cold each time. At 50 a second, one wake-up for five requests instead of one for
-each takes a quarter off the scheduler's processor time.
+Requests that wait are let through a few at a time, at times that all limiters share: to wake up for each of
+them costs more than to send it (docs/decisions/0013).
 """
 
 from __future__ import annotations

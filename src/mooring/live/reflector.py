@@ -57,7 +57,7 @@ _LONGEST_PAUSE_S = 5.0
 _WATCH_FOR_S = (300, 600)
 
 #: How often a watch is read while much happens; what comes after a silence is read at once. To wake up for
-#: each change by itself would cost a third more processor time. What pods and nodes do is most urgent.
+#: each change by itself costs more than to handle it (docs/decisions/0013). Pods and nodes are most urgent.
 _PACE_S: dict[type[KubeObject], float] = {Pod: 0.01, Node: 0.01}
 _LEISURELY_S = 0.05
 
