@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 
 import pytest
 from aiohttp import web
@@ -211,8 +211,7 @@ async def test_a_server_that_cannot_be_trusted_is_not_talked_to(connection):
         with pytest.raises(errors.Unanswered, match=r"CERTIFICATE_VERIFY_FAILED|certificate"):
             await client.request("GET", "/api")
         with pytest.raises(errors.Unanswered, match=r"CERTIFICATE_VERIFY_FAILED|certificate"):
-            async for _ in client.watch("/api"):
-                pass
+            await client.watch("/api", None, print)
 
     assert not server.asked
 
@@ -279,7 +278,7 @@ async def test_a_proxy_is_gone_through_for_requests_and_watches():
         connection = server.connection(proxy=proxy)
         async with ApiClient(connection, clock=JumpingClock()) as client:
             assert await client.request("POST", "/api", body=b"{}") == b'"a"'
-            assert await anext(client.watch("/w")) == b"one"
+            assert await lines_of(client) == [b"one"]
             with pytest.raises(errors.NotFound):
                 await client.request("GET", "/api")
 
@@ -308,14 +307,9 @@ async def test_a_request_whose_turn_comes_too_late_is_not_sent():
 # Watches
 
 
-async def lines_of(server: ApiServer, **more: float) -> list[bytes]:
-    found = []
-    async with (
-        ApiClient(server.connection()) as client,
-        aclosing(client.watch("/w", {"resourceVersion": "5"}, **more)) as lines,
-    ):
-        async for line in lines:
-            found.append(line)
+async def lines_of(client: ApiClient, **more: float) -> list[bytes]:
+    found: list[bytes] = []
+    await client.watch("/w", {"resourceVersion": "5"}, found.append, **more)
     return found
 
 
@@ -334,12 +328,18 @@ def stream(*pieces: bytes, then_hang_up: bool = False):
     return handler
 
 
-async def test_a_watch_gives_whole_lines_however_they_are_cut():
+@pytest.mark.parametrize("pace_s", [0.0, 0.001])
+async def test_a_watch_gives_whole_lines_however_they_are_cut(pace_s):
     long = b"x" * 3_000_000
-    async with ApiServer() as server:
+    async with ApiServer() as server, ApiClient(server.connection()) as client:
         server.answers = [stream(b"on", b"e\ntwo\nth", b"ree\n" + long[:100], long[100:] + b"\n")]
 
-        assert await lines_of(server, timeout_s=7) == [b"one", b"two", b"three", long]
+        assert await lines_of(client, timeout_s=7, pace_s=pace_s) == [
+            b"one",
+            b"two",
+            b"three",
+            long,
+        ]
     assert server.asked[0].query == {
         "watch": "true",
         "resourceVersion": "5",
@@ -350,19 +350,31 @@ async def test_a_watch_gives_whole_lines_however_they_are_cut():
 async def test_a_line_that_is_cut_short_is_not_given_out():
     async with ApiServer() as server, ApiClient(server.connection()) as client:
         server.answers = [stream(b"one\ntw", then_hang_up=True)]
-        lines = client.watch("/w")
+        found: list[bytes] = []
 
-        assert await anext(lines) == b"one"
         with pytest.raises(errors.Unanswered):
-            await anext(lines)
+            await client.watch("/w", None, found.append)
+
+    assert found == [b"one"]
 
 
 async def test_a_watch_that_is_refused_says_why():
-    async with ApiServer() as server:
+    async with ApiServer() as server, ApiClient(server.connection()) as client:
         server.answers = [refusal(410, "Expired", "too old resource version")]
 
         with pytest.raises(errors.Expired, match="too old"):
-            await lines_of(server)
+            await lines_of(client)
+
+
+async def test_what_a_listener_raises_ends_the_watch():
+    def refuse(line: bytes) -> None:
+        raise errors.Expired(line.decode())
+
+    async with ApiServer() as server, ApiClient(server.connection()) as client:
+        server.answers = [stream(b"one\ntwo\n")]
+
+        with pytest.raises(errors.Expired, match="one"):
+            await client.watch("/w", None, refuse)
 
 
 async def test_a_watch_can_be_left_at_any_time():
@@ -374,15 +386,14 @@ async def test_a_watch_can_be_left_at_any_time():
         return response
 
     async with ApiServer(endless) as server, ApiClient(server.connection()) as client:
-        watching = asyncio.create_task(anext(client.watch("/w")))
-        assert await watching == b"one"
-
-        async def second() -> None:
-            async with aclosing(client.watch("/w")) as lines:
-                async for _ in lines:
-                    pass
-
-        task = asyncio.create_task(second())
+        heard = asyncio.Event()
+        task = asyncio.create_task(client.watch("/w", None, lambda line: heard.set()))
+        await heard.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        # Before the first line as well.
+        task = asyncio.create_task(client.watch("/w", None, lambda line: None))
         await server.until(lambda: len(server.asked) == 2)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -411,6 +422,36 @@ async def test_a_burst_passes_and_then_so_many_a_second():
     await asyncio.sleep(0)
     assert passed == [0, 1, 2, 3, 4, 5]
     await asyncio.gather(*tasks)
+
+
+async def test_many_a_second_are_let_through_a_few_at_a_time_and_none_are_lost():
+    """The clock starts at a whole second, and the times are whole multiples of 50 ms."""
+    clock = FakeClock()
+    limiter = RateLimiter(50.0, 1, clock)
+    batched = RateLimiter(50.0, 100, clock)
+    for _ in range(100):
+        await batched.take()
+    await limiter.take()
+    passed: dict[RateLimiter, int] = {limiter: 0, batched: 0}
+
+    async def one(which: RateLimiter) -> None:
+        await which.take()
+        passed[which] += 1
+
+    tasks = [asyncio.create_task(one(which)) for which in passed for _ in range(60)]
+    await asyncio.sleep(0)
+    clock.advance(0.04)
+    await asyncio.sleep(0)
+    # A bucket for one request cannot wait for more of them.
+    assert passed == {limiter: 2, batched: 0}
+    clock.advance(0.011)
+    await asyncio.sleep(0)
+    assert passed[batched] == 2
+    clock.advance(0.95)
+    await asyncio.sleep(0)
+    assert passed == {limiter: 50, batched: 50}
+    for task in tasks:
+        task.cancel()
 
 
 async def test_binds_go_first_and_events_last():

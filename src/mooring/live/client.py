@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self, TypedDict
 from urllib.parse import quote, urlencode, urlsplit
@@ -21,9 +21,11 @@ from mooring import __version__, errors
 from mooring.framework.clock import Clock, sleep
 from mooring.live.clock import WallClock
 from mooring.live.connection import Connection
-from mooring.live.lane import CONNECT_TIMEOUT_S, Answer, Lane, keep_alive
+from mooring.live.lane import Answer, Lane
 from mooring.live.line import Priority
 from mooring.live.rate_limit import RateLimiter
+from mooring.live.stream import CONNECT_TIMEOUT_S, Endpoint, keep_alive
+from mooring.live.watching import Lines, OnLine, watch
 
 USER_AGENT = f"mooring/{__version__}"
 
@@ -94,10 +96,11 @@ class ApiClient:
         self._timeout_s = timeout_s
         #: Whatever comes before the path of a request, as with an API server behind another.
         self._prefix = urlsplit(connection.server).path
-        self._lane = Lane(
+        self._endpoint = Endpoint(
             connection.server, connection.ssl_context, tls_server_name=connection.tls_server_name
         )
-        #: For watches, and for what goes through a proxy.
+        self._lane = Lane(self._endpoint)
+        #: For what goes through a proxy.
         self._session: aiohttp.ClientSession
 
     async def __aenter__(self) -> Self:
@@ -193,77 +196,71 @@ class ApiClient:
     async def watch(
         self,
         path: str,
-        params: Params | None = None,
+        params: Params | None,
+        on_line: OnLine,
         *,
         timeout_s: float = _WATCH_TIMEOUT_S,
         on_open: Callable[[], object] = always,
-    ) -> AsyncGenerator[bytes, None]:
-        """Each line of a watch, without its end, until the API server closes it.
+        pace_s: float = 0.0,
+    ) -> None:
+        """Hand on each line of a watch, without its end, until the API server closes it.
 
         `on_open` is told that the API server has agreed to it: the first line may be long in coming.
+        Lines that follow each other closely are read together, `pace_s` apart.
 
-        Raises ApiError, also when it breaks off; a line that is cut short is never given out. Close
-        the iterator (`contextlib.aclosing`) to end the watch.
+        Raises ApiError, also when it breaks off, and whatever `on_line` raises; a line that is cut short
+        is never handed on. Cancel it to end the watch.
         """
         asked = {**(params or {}), "watch": "true", "timeoutSeconds": str(int(timeout_s))}
         await self.turn()
-        timeout = aiohttp.ClientTimeout(
-            total=timeout_s + _WATCH_GRACE_S, sock_connect=CONNECT_TIMEOUT_S
-        )
-        try:
-            async with self._session.get(
-                self._url(self._target(path, asked)),
-                headers=await self._headers(),
-                timeout=timeout,
-                **self._way(),
-            ) as response:
-                if response.status >= 300:
-                    body = await response.read()
-                    if response.status == 401:
-                        await self._connection.renew()
-                    raise error_of(response.status, body)
-                on_open()
-                pieces: list[bytes] = []
-                async for chunk in response.content.iter_any():
-                    first, *others = chunk.split(b"\n")
-                    pieces.append(first)
-                    if not others:
-                        continue
-                    yield b"".join(pieces)
-                    for line in others[:-1]:
-                        yield line
-                    pieces = [others[-1]]
-        except (aiohttp.ClientError, OSError) as error:
-            raise _unanswered(f"watching {path}", error) from error
+        request = Request("GET", path, params=asked, timeout_s=timeout_s + _WATCH_GRACE_S)
+        if self._connection.proxy is not None:
+            refusal = await self._watch_through_proxy(request, on_line, on_open)
+        else:
+            try:
+                refusal = await watch(
+                    self._endpoint,
+                    self._text(request, await self._headers()),
+                    on_line,
+                    on_open=on_open,
+                    timeout_s=request.timeout_s,
+                    pace_s=pace_s,
+                )
+            except errors.Unanswered as error:
+                raise _told(f"watching {path}", error) from error
+        if refusal is not None:
+            if refusal.status == 401:
+                await self._connection.renew()
+            raise error_of(refusal.status, refusal.body)
 
     async def _send(self, request: Request) -> Answer:
-        target = self._target(request.path, request.params)
         headers = await self._headers()
         if request.body is not None:
             headers["Content-Type"] = request.content_type
         if self._connection.proxy is not None:
-            return await self._through_proxy(request, target, headers)
+            return await self._through_proxy(request, headers)
         headers["Content-Length"] = str(len(request.body or b""))
-        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        head = f"{request.method} {target} HTTP/1.1\r\n{lines}\r\n"
         try:
             return await self._lane.send(
-                head.encode("latin-1") + (request.body or b""),
+                self._text(request, headers),
                 timeout_s=request.timeout_s,
                 priority=request.priority,
             )
         except errors.Unanswered as error:
-            raise errors.Unanswered(
-                f"{request.method} {request.path}: {error}", maybe_done=error.maybe_done
-            ) from error
+            raise _told(f"{request.method} {request.path}", error) from error
 
-    async def _through_proxy(
-        self, request: Request, target: str, headers: dict[str, str]
-    ) -> Answer:
+    def _text(self, request: Request, headers: Mapping[str, str]) -> bytes:
+        """The whole request, to be sent in one piece."""
+        target = self._target(request.path, request.params)
+        lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+        head = f"{request.method} {target} HTTP/1.1\r\n{lines}\r\n"
+        return head.encode("latin-1") + (request.body or b"")
+
+    async def _through_proxy(self, request: Request, headers: dict[str, str]) -> Answer:
         try:
             async with self._session.request(
                 request.method,
-                self._url(target),
+                self._url(request),
                 data=request.body,
                 headers=headers,
                 timeout=aiohttp.ClientTimeout(total=request.timeout_s),
@@ -276,9 +273,32 @@ class ApiClient:
         said = None if retry_after is None else retry_after.encode()
         return Answer(response.status, body, said)
 
+    async def _watch_through_proxy(
+        self, request: Request, on_line: OnLine, on_open: Callable[[], object]
+    ) -> Answer | None:
+        """As `watching.watch`."""
+        timeout = aiohttp.ClientTimeout(total=request.timeout_s, sock_connect=CONNECT_TIMEOUT_S)
+        try:
+            async with self._session.get(
+                self._url(request),
+                headers=await self._headers(),
+                timeout=timeout,
+                **self._way(),
+            ) as response:
+                if response.status >= 300:
+                    return Answer(response.status, await response.read())
+                on_open()
+                lines = Lines()
+                async for chunk in response.content.iter_any():
+                    for line in lines.split(chunk):
+                        on_line(line)
+        except (aiohttp.ClientError, OSError) as error:
+            raise _unanswered(f"watching {request.path}", error) from error
+        return None
+
     async def _headers(self) -> dict[str, str]:
         headers = {
-            "Host": self._lane.authority,
+            "Host": self._endpoint.authority,
             "Accept": JSON,
             "User-Agent": self._user_agent,
         }
@@ -291,8 +311,9 @@ class ApiClient:
         target = self._prefix + quote(path, safe=_SAFE_IN_PATH)
         return f"{target}?{urlencode(params)}" if params else target
 
-    def _url(self, target: str) -> URL:
+    def _url(self, request: Request) -> URL:
         parts = urlsplit(self._connection.server)
+        target = self._target(request.path, request.params)
         return URL(f"{parts.scheme}://{parts.netloc}{target}", encoded=True)
 
     def _way(self) -> _Way:
@@ -341,6 +362,11 @@ def _retry_after_s(answer: Answer) -> float | None:
     if said is None or not said.isdigit() or not (answer.status == 429 or answer.status >= 500):
         return None
     return float(said)
+
+
+def _told(what: str, error: errors.Unanswered) -> errors.Unanswered:
+    """The same, with what was asked."""
+    return errors.Unanswered(f"{what}: {error}", maybe_done=error.maybe_done)
 
 
 def _unanswered(what: str, error: Exception) -> errors.Unanswered:

@@ -31,20 +31,21 @@ class Priority(IntEnum):
     EVENT = 5
 
 
+#: Of one priority: (number of arrival, resolved when it is that request's turn).
+_Waiting = deque[tuple[int, asyncio.Future[T]]]
+
+
 class Line(Generic[T]):
     """Futures by priority. A future that is cancelled has left the line."""
 
     def __init__(self) -> None:
-        #: For each priority: (number of arrival, resolved when it is that request's turn).
-        self._waiting: tuple[deque[tuple[int, asyncio.Future[T]]], ...] = tuple(
-            deque() for _ in Priority
-        )
+        self._waiting: tuple[_Waiting[T], ...] = tuple(deque() for _ in Priority)
         self._arrivals = count()
         self._turns = 0
 
     def __bool__(self) -> bool:
         """Whether anybody waits."""
-        return any(self._head(waiting) is not None for waiting in self._waiting)
+        return self._first() is not None
 
     def join(self, priority: Priority) -> asyncio.Future[T]:
         turn: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -53,22 +54,24 @@ class Line(Generic[T]):
 
     def next(self) -> asyncio.Future[T] | None:
         """Take out the one whose turn it is; None if nobody waits."""
-        heads = [
-            (head[0], waiting)
-            for waiting in self._waiting
-            if (head := self._head(waiting)) is not None
-        ]
-        if not heads:
+        waiting = self._first()
+        if waiting is None:
             return None
         self._turns += 1
-        longest_first = self._turns % _SHARED_TURN == 0
-        _, waiting = min(heads, key=lambda head: head[0]) if longest_first else heads[0]
+        if self._turns % _SHARED_TURN == 0:
+            waiting = min(filter(_cleared, self._waiting), key=lambda each: each[0][0])
         return waiting.popleft()[1]
 
-    @staticmethod
-    def _head(
-        waiting: deque[tuple[int, asyncio.Future[T]]],
-    ) -> tuple[int, asyncio.Future[T]] | None:
-        while waiting and waiting[0][1].done():
-            waiting.popleft()
-        return waiting[0] if waiting else None
+    def _first(self) -> _Waiting[T] | None:
+        """Those of the highest priority that any have."""
+        for waiting in self._waiting:
+            if waiting and _cleared(waiting):
+                return waiting
+        return None
+
+
+def _cleared(waiting: _Waiting[T]) -> bool:
+    """Take out those at the head that have left; whether anybody is left."""
+    while waiting and waiting[0][1].done():
+        waiting.popleft()
+    return bool(waiting)

@@ -1,6 +1,9 @@
 """How many requests a second mooring makes at most: `clientConnection.qps` and `burst`.
 
 A bucket of `burst` tokens that `qps` tokens a second flow into; a request takes one, or waits in a `Line`.
+
+Requests that wait are let through a few at a time, at times that all limiters share: to wake up for each of
+them costs more than to send it (docs/decisions/0013).
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ from mooring.live.line import Line, Priority
 _WHOLE = 1.0 - 1e-6
 #: No alarm is set earlier than a clock can tell.
 _GRAIN_S = 0.0005
+#: Alarms go off at whole multiples of this time, where several tokens come in it.
+_BATCH_S = 0.05
 
 
 class RateLimiter:
@@ -24,6 +29,8 @@ class RateLimiter:
         assert qps > 0, "a limit of nothing a second lets nothing through"
         self._qps = qps
         self._burst = max(1, burst)
+        # The bucket must not run over meanwhile.
+        self._batch_s = min(_BATCH_S, self._burst / 2 / qps)
         self._clock = clock
         self._tokens = float(self._burst)
         self._counted_at = clock.now()
@@ -59,8 +66,15 @@ class RateLimiter:
             self._tokens -= 1.0
             turn.set_result(None)
         if self._line and self._timer is None:
-            missing_s = (1.0 - self._tokens) / self._qps
-            self._timer = self._clock.call_later(max(missing_s, _GRAIN_S), self._alarm)
+            self._timer = self._clock.call_later(self._next_alarm_s(), self._alarm)
+
+    def _next_alarm_s(self) -> float:
+        """How long until the next token, or the next few."""
+        missing_s = max((1.0 - self._tokens) / self._qps, _GRAIN_S)
+        if self._batch_s * self._qps <= 1.0:
+            return missing_s
+        at = self._counted_at + missing_s
+        return missing_s + -at % self._batch_s
 
     def _alarm(self) -> None:
         self._timer = None

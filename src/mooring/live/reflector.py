@@ -15,7 +15,6 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
-from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import NoReturn, Protocol
 
@@ -42,6 +41,7 @@ from mooring.live.decoding import (
 from mooring.live.outage import Outage
 from mooring.objects.kinds import Kind
 from mooring.objects.meta import KubeObject
+from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.shared_parts import SharedParts
 
@@ -55,6 +55,11 @@ _LONGEST_PAUSE_S = 5.0
 
 #: For how long a watch is asked for, so that those of many clients do not end all at once.
 _WATCH_FOR_S = (300, 600)
+
+#: How often a watch is read while much happens; what comes after a silence is read at once. To wake up for
+#: each change by itself costs more than to handle it (docs/decisions/0013). Pods and nodes are most urgent.
+_PACE_S: dict[type[KubeObject], float] = {Pod: 0.01, Node: 0.01}
+_LEISURELY_S = 0.05
 
 #: A watch that lasted this long has worked.
 _LONG_S = 10.0
@@ -111,6 +116,8 @@ class Reflector:
         self._version: str | None = None
         #: Since anything was last heard.
         self._failures = 0
+        #: Whether the watch under way has told of anything.
+        self._has_heard = False
 
     async def run(self) -> NoReturn:
         while True:
@@ -206,21 +213,19 @@ class Reflector:
             "resourceVersion": self._version or "",
             "allowWatchBookmarks": "true",
         }
-        worked = False
+        self._has_heard = False
         started = self._clock.now()
         try:
-            lines = self._client.watch(
+            await self._client.watch(
                 self.kind.path,
                 params,
+                self._happened,
                 timeout_s=self._rng.randint(*_WATCH_FOR_S),
                 on_open=self._outage.answered,
+                pace_s=_PACE_S.get(self.kind.struct, _LEISURELY_S),
             )
-            async with aclosing(lines):
-                async for line in lines:
-                    self._happened(line)
-                    worked = True
         finally:
-            worked = worked or self._clock.now() - started >= _LONG_S
+            worked = self._has_heard or self._clock.now() - started >= _LONG_S
             if worked:
                 self._failures = 0
         return worked
@@ -229,18 +234,16 @@ class Reflector:
         event = decode_event(line)
         if event.type == "ERROR":
             raise error_of(0, bytes(event.object))
-        if event.type == "BOOKMARK":
-            self._version = resource_version(event.object)
-            return
-        obj = self._decoded(event.object)
+        obj = None if event.type == "BOOKMARK" else self._decoded(event.object)
         if obj is None:
             self._version = resource_version(event.object)
-            return
-        if event.type == "DELETED":
-            self._drop(obj)
         else:
-            self._put(obj)
-        self._version = obj.metadata.resource_version
+            if event.type == "DELETED":
+                self._drop(obj)
+            else:
+                self._put(obj)
+            self._version = obj.metadata.resource_version
+        self._has_heard = True
 
     def _decoded(self, text: msgspec.Raw) -> KubeObject | None:
         """None if it makes no sense, which should not be, and must not stop the others."""
