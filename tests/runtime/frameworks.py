@@ -21,6 +21,7 @@ from mooring.runtime.framework import Framework
 from mooring.runtime.metrics import Metrics
 from mooring.runtime.nominator import Nominator
 from mooring.runtime.plugin_calls import Calls, points_of
+from mooring.runtime.question import Question
 from mooring.runtime.scoring import ScoreMatrix
 from mooring.runtime.waiting_pods import WaitingPods
 from mooring.scheduler.choosing import first_by_name
@@ -66,14 +67,15 @@ def framework_of(
 def run_pre_filters(
     framework: Framework, state: CycleState, pod: Pod, snapshot: Snapshot
 ) -> PreFilterOutcome:
-    return Evaluation(framework, first_by_name.keys).run_pre_filters(state, pod, snapshot)
+    evaluation = Evaluation(framework, first_by_name.keys)
+    return evaluation.run_pre_filters(Question(state, pod, snapshot))
 
 
 def run_filters(
     framework: Framework, state: CycleState, pod: Pod, snapshot: Snapshot, looked_at: Mask
 ) -> FilterMatrix:
     evaluation = Evaluation(framework, first_by_name.keys)
-    return evaluation.run_filters(state, pod, snapshot, looked_at).matrix()
+    return evaluation.run_filters(Question(state, pod, snapshot), looked_at).matrix()
 
 
 def run_scores(
@@ -86,7 +88,7 @@ def run_scores(
 ) -> ScoreMatrix:
     """PreScore and Score."""
     evaluation = Evaluation(framework, first_by_name.keys)
-    return evaluation.run_scores(state, pod, snapshot, feasible, seen_as).matrix
+    return evaluation.run_scores(Question(state, pod, snapshot), feasible, seen_as).matrix
 
 
 def snapshot_of(*names: str) -> Snapshot:

@@ -15,6 +15,7 @@ from mooring.framework.status import (
     unschedulable,
 )
 from mooring.runtime.evaluation import Evaluation, Filtered
+from mooring.runtime.question import Question
 from mooring.scheduler.choosing import first_by_name
 from mooring.scheduler.diagnosis import Diagnosis, FitError, NodeRefusal
 from tests.makers import make_pod
@@ -29,7 +30,7 @@ def filtered_by(verdicts: dict[str, Status], looked_at: list[str] | None = None)
     plugin = make_plugin(filter=lambda state, pod, node: verdicts.get(node.name))
     mask = np.array([name in (NAMES if looked_at is None else looked_at) for name in NAMES])
     evaluation = Evaluation(framework_of(plugin), first_by_name.keys)
-    return evaluation.run_filters(CycleState(), make_pod(), NODES, mask)
+    return evaluation.run_filters(Question(CycleState(), make_pod(), NODES), mask)
 
 
 def refusing(count: int, status: Status, start: int = 0) -> dict[str, Status]:

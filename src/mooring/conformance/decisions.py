@@ -39,6 +39,7 @@ from mooring.runtime.filtering import NOT_ASKED
 from mooring.runtime.framework import Framework
 from mooring.runtime.metrics import Metrics
 from mooring.runtime.plugin_calls import PluginFailure
+from mooring.runtime.question import Question
 from mooring.scheduler.choosing import first_by_name
 from mooring.scheduler.diagnosis import Diagnosis
 from mooring.scheduler.scheduler import Scheduler, Surroundings
@@ -228,7 +229,7 @@ class _Replay:
         state, snapshot = CycleState(), self._scheduler.cluster.snapshot()
         try:
             outcome = Evaluation(framework, first_by_name.keys).run_pre_filters(
-                state, pod, snapshot
+                Question(state, pod, snapshot)
             )
         except PluginFailure as error:
             return {"preFilter": status_data(error.as_status())}

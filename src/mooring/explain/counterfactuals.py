@@ -59,6 +59,7 @@ from mooring.plugins.default_preemption.candidates import Candidate, DryRun
 from mooring.plugins.default_preemption.choice import best
 from mooring.runtime.evaluation import Evaluation
 from mooring.runtime.plugin_calls import PluginFailure
+from mooring.runtime.question import Question
 from mooring.scheduler.choosing import first_by_name
 
 DEFAULT_BUDGET_S = 2.0
@@ -404,7 +405,7 @@ class _Search:
         try:
             if (
                 not Evaluation(framework, first_by_name.keys)
-                .run_pre_filters(state, pod, snapshot)
+                .run_pre_filters(Question(state, pod, snapshot))
                 .status.ok
             ):
                 return

@@ -41,7 +41,7 @@ class Verdicts:
         self._code_of: dict[Status, int] = {}
         #: Whether a code may be UNKNOWN; whether a row may be refused.
         self.has_unknown = False
-        self.refuses_any = bool(codes.any())
+        self.refuses_any = bool(np.count_nonzero(codes))
 
     @classmethod
     def unknown(cls, size: int) -> Verdicts:
@@ -212,8 +212,9 @@ class Answers:
             answered = filtering.ask_rows(self.call, question, rows)
             if answered is not None:
                 verdicts.codes[rows] = 0
-                for index in np.flatnonzero(answered.codes).tolist():
-                    verdicts.set(int(rows[index]), answered.status(index))
+                if np.count_nonzero(answered.codes):
+                    for index in np.flatnonzero(answered.codes).tolist():
+                        verdicts.set(int(rows[index]), answered.status(index))
                 return
         statuses = filtering.ask_nodes(self.call, question, rows)
         for row, status in zip(rows.tolist(), statuses, strict=True):

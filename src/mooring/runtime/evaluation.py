@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,9 @@ class PreFilterOutcome:
 _ALL_PASS = PreFilterOutcome(SUCCESS)
 
 
+_NOTHING: dict[int, Any] = {}
+
+
 class Filtered:
     """Which nodes take the pod. `matrix` says why; ask for it before the cluster changes."""
 
@@ -82,9 +85,9 @@ class Filtered:
         #: Changes when a verdict does. None if a plugin was asked whose answers are not kept.
         self.version: int | None = None
         #: Place among the filters → what a plugin said whose answers are not kept.
-        self.asked: dict[int, RowVerdicts] = {}
+        self.asked: dict[int, RowVerdicts] = _NOTHING
         #: Row → why it is refused with the pods that are nominated to it.
-        self.nominated: dict[int, Status] = {}
+        self.nominated: dict[int, Status] = _NOTHING
         self._rows: NDArray[np.intp] | None = None
         self._matrix: FilterMatrix | None = None
         self._complete = False
@@ -205,10 +208,10 @@ class Evaluation:
 
     # PreFilter
 
-    def run_pre_filters(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> PreFilterOutcome:
+    def run_pre_filters(self, question: Question) -> PreFilterOutcome:
         """Raises PluginFailure."""
         with self.framework.timed("PreFilter") as told:
-            outcome = self._run_pre_filters(Question(state, pod, snapshot))
+            outcome = self._run_pre_filters(question)
             told.code = outcome.status.code
             return outcome
 
@@ -301,15 +304,12 @@ class Evaluation:
 
     # Filter
 
-    def run_filters(
-        self, state: CycleState, pod: Pod, snapshot: Snapshot, looked_at: Mask | None = None
-    ) -> Filtered:
+    def run_filters(self, question: Question, looked_at: Mask | None = None) -> Filtered:
         """Judge the rows in `looked_at`, or all of them. Raises PluginFailure.
 
         A node must pass with the nominated pods that matter here, and again without them: they may
         never come. Few nodes have any, so all are judged without, and those few once more with.
         """
-        question = Question(state, pod, snapshot)
         with self.framework.timed("Filter") as told:
             filtered = None
             if looked_at is None and self._pre_filtered is not None:
@@ -318,7 +318,7 @@ class Evaluation:
                 except PluginFailure:
                     self._forget()
             if filtered is None:
-                every = snapshot.columns.alive[: question.size]
+                every = question.snapshot.columns.alive[: question.size]
                 filtered = self._filter_in_order(
                     question, every if looked_at is None else looked_at
                 )
@@ -374,7 +374,7 @@ class Evaluation:
             if call.name not in skipped:
                 verdicts = self._ask(place, call, question, filtered.asked)
                 if verdicts is not None:
-                    filtered.asked[place] = verdicts
+                    filtered.asked = {**filtered.asked, place: verdicts}
                     # A row that this plugin was not asked about is refused by an earlier one.
                     filtered.ok = filtered.ok & (verdicts.codes == 0)
         if self.framework.nominator.has_any:
@@ -410,7 +410,7 @@ class Evaluation:
         """The verdicts of all plugins, in their order."""
         if complete:
             with contextlib.suppress(PluginFailure):
-                self._ask_the_rest(question, filtered.asked)
+                filtered.asked = self._ask_the_rest(question, filtered.asked)
         last = len(self._filters)
         refused_by = self._verdicts.refused_by
         first = np.where(refused_by == PASSED, last, refused_by)
@@ -436,8 +436,11 @@ class Evaluation:
             matrix.refuse(row, status)
         return matrix
 
-    def _ask_the_rest(self, question: Question, asked: dict[int, RowVerdicts]) -> None:
+    def _ask_the_rest(
+        self, question: Question, asked: dict[int, RowVerdicts]
+    ) -> dict[int, RowVerdicts]:
         """Ask plugins that judge all rows at once about the rows that others refuse. Raises PluginFailure."""
+        asked = dict(asked)
         every = question.snapshot.columns.alive[: question.size]
         for place, (call, answers) in enumerate(self._filters):
             if call.name in question.state.skip_filter or call.filter_rows is None:
@@ -448,14 +451,13 @@ class Evaluation:
                 verdicts = filtering.ask_all(call, question)
                 if verdicts is not None:
                     asked[place] = verdicts
+        return asked
 
     # Score
 
     def run_scores(
         self,
-        state: CycleState,
-        pod: Pod,
-        snapshot: Snapshot,
+        question: Question,
         feasible: NDArray[np.intp],
         seen_as: Sequence[NodeInfo] | None = None,
     ) -> Scores:
@@ -463,9 +465,8 @@ class Evaluation:
 
         With `seen_as`, plugins that can score a node get these nodes to see instead of the rows.
         """
-        question = Question(state, pod, snapshot)
         # The first pod may be the only one of its kind: it is cheaper to score in order than to keep.
-        if self._used and seen_as is None and self._verdicts.is_for(snapshot):
+        if self._used and seen_as is None and self._verdicts.is_for(question):
             try:
                 return self._score_with_kept(question, feasible)
             except PluginFailure:

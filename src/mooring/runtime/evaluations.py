@@ -140,12 +140,10 @@ class Evaluations:
 
 
 def _part(call: Calls, pod: Pod) -> _Part:
-    if call.depends_on is None:
+    depends = call.depends(pod)
+    if depends == Depends.CLUSTER or call.sign is None:
         return None
     try:
-        depends = call.depends_on(pod)
-        if depends == Depends.CLUSTER or call.sign is None:
-            return None
         fragment = call.sign(pod)
         if isinstance(fragment, Status):
             return None

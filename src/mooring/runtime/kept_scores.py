@@ -197,7 +197,7 @@ class KeptScores:
         same_node = (self._key[rows] >= 0) & self._verdicts.ok[rows]
         if self._stale_nodes:
             same_node &= ~np.isin(rows, list(self._stale_nodes))
-        if not same_node.all():
+        if np.count_nonzero(same_node) < len(rows):
             for row in rows[~same_node].tolist():
                 moves_others |= self._rescore_row(question, row)
             rows = rows[same_node]
@@ -207,7 +207,7 @@ class KeptScores:
         for kept in self._usage_plugins:
             scores = kept.answers.score(question, rows)
             if kept.normalized is not None:
-                moves_others = moves_others or bool((scores != kept.raw[rows]).any())
+                moves_others = moves_others or bool(np.count_nonzero(scores != kept.raw[rows]))
                 continue
             scoring.check_range(kept.answers.call.name, scores)
             change = scores - kept.raw[rows]

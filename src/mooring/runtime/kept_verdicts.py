@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from mooring.cluster.cache import Cluster
 from mooring.cluster.columns import Ints, Mask
-from mooring.cluster.snapshot import Snapshot
 from mooring.errors import InvariantError
 from mooring.framework.interface import Depends
 from mooring.runtime.answers import Answers
@@ -59,9 +58,9 @@ class KeptVerdicts:
             self._rows = np.flatnonzero(self.ok)
         return self._rows
 
-    def is_for(self, snapshot: Snapshot) -> bool:
-        """Whether the verdicts were brought up to date for the rows of this snapshot."""
-        return self._built and len(self.ok) == snapshot.columns.size
+    def is_for(self, question: Question) -> bool:
+        """Whether the verdicts were brought up to date for these rows."""
+        return self._built and len(self.ok) == question.size
 
     def forget(self) -> None:
         self._built = False
@@ -103,7 +102,7 @@ class KeptVerdicts:
                 continue
             refused = verdicts.codes != 0
             refused &= open_rows
-            if refused.any():
+            if np.count_nonzero(refused):
                 refused_by[refused] = place
                 codes[refused] = verdicts.codes[refused]
                 open_rows &= ~refused
@@ -121,7 +120,7 @@ class KeptVerdicts:
         same_node = self.ok[rows]
         if nodes:
             same_node &= ~np.isin(rows, list(nodes))
-        if not same_node.all():
+        if np.count_nonzero(same_node) < len(rows):
             for row in rows[~same_node].tolist():
                 self._redo_row(question, row, node_changed=row in nodes)
             rows = rows[same_node]
@@ -156,8 +155,8 @@ class KeptVerdicts:
         """Rows that were ok and whose pods changed, all at once."""
         for place, answers in self._usage_filters:
             codes = answers.judge_rows(question, rows)
-            refused = codes != 0
-            if refused.any():
+            if np.count_nonzero(codes):
+                refused = codes != 0
                 lost = rows[refused]
                 self.refused_by[lost], self.codes[lost], self.ok[lost] = (
                     place,

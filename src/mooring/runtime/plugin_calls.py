@@ -7,15 +7,20 @@ extension point, fails the attempt of one pod, and stops there.
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable
 from typing import Any
 
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.errors import MooringError
 from mooring.framework.cycle_state import CycleState
+from mooring.framework.interface import Depends
 from mooring.framework.status import Code, Status, failure
 from mooring.objects.meta import KubeObject
+from mooring.objects.pod import Pod
 from mooring.runtime.metrics import Metrics
+
+_LOG = logging.getLogger(__name__)
 
 #: The methods by which a plugin takes part at a point; having any one of them is enough.
 METHODS: dict[Point, tuple[str, ...]] = {
@@ -92,6 +97,19 @@ class Calls:
         self.depends_on_kinds: tuple[type[KubeObject], ...] = getattr(
             plugin, "depends_on_kinds", ()
         )
+
+    def depends(self, pod: Pod) -> Depends:
+        """What the answers about a pod depend on. A plugin that does not say so may look at anything."""
+        if self.depends_on is None:
+            return Depends.CLUSTER
+        try:
+            depends: Depends = self.depends_on(pod)
+        except Exception:
+            _LOG.exception(
+                "plugin %s cannot say what its answers about pod %s depend on", self.name, pod.key
+            )
+            return Depends.CLUSTER
+        return depends
 
     def guard(self, point: str, doing: str, state: CycleState) -> _Guard:
         """Turn what a call raises into a PluginFailure; count it, and time it if this attempt is."""

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mooring.cluster.snapshot import Snapshot
 from mooring.framework.cycle_state import CycleState
 from mooring.objects.pod import Pod
 
 
-@dataclass(slots=True)
 class Question:
-    state: CycleState
-    pod: Pod
-    snapshot: Snapshot
+    """Asked once per attempt, and handed from one extension point to the next."""
 
-    @property
-    def size(self) -> int:
-        """How many rows there are, free ones included."""
-        return self.snapshot.columns.size
+    __slots__ = ("pod", "size", "snapshot", "state")
+
+    def __init__(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> None:
+        self.state = state
+        self.pod = pod
+        self.snapshot = snapshot
+        #: How many rows there are, free ones included.
+        self.size = snapshot.columns.size

@@ -18,11 +18,7 @@ from mooring.runtime.plugin_calls import Calls
 
 def ignores_pods(call: Calls, pod: Pod) -> bool:
     """Whether a filter looks at nodes alone, all rows at once."""
-    return (
-        call.filter_rows is not None
-        and call.depends_on is not None
-        and call.depends_on(pod) in (Depends.NODE, Depends.NODES)
-    )
+    return call.filter_rows is not None and call.depends(pod) in (Depends.NODE, Depends.NODES)
 
 
 def reads_usage_columns(call: Calls) -> bool:

@@ -64,7 +64,7 @@ class Refusals:
 
     def recall(self, state: CycleState, pod: Pod) -> Decision | None:
         """The decision on a pod of this class, if nothing changed since."""
-        known = self._known(pod)
+        known = self._known(pod) if self._refusals else None
         if known is None or known.moment != self._moment():
             return None
         state.adopt(known.state)
@@ -122,7 +122,7 @@ class Refusals:
             known.repeats = self._post_filters_repeat(decision.pod)
 
     def _known(self, pod: Pod) -> _Refusal | None:
-        if not self._refusals or self._framework.nominator.has_any:
+        if self._framework.nominator.has_any:
             return None
         pod_class = self._classes.of(pod)
         return self._refusals.get(pod_class) if pod_class is not None else None

@@ -28,6 +28,7 @@ from mooring.runtime.evaluations import Evaluations
 from mooring.runtime.filtering import NOT_ASKED
 from mooring.runtime.framework import Framework
 from mooring.runtime.plugin_calls import PluginFailure
+from mooring.runtime.question import Question
 from mooring.runtime.scoring import ScoreMatrix
 from mooring.scheduler.choosing import TieBreak
 from mooring.scheduler.diagnosis import Diagnosis
@@ -130,7 +131,8 @@ class NodeSearch:
         if known is not None:
             return known
         evaluation = self._evaluation_for(framework, pod)
-        decision = self._find_nodes(evaluation, state, pod, snapshot)
+        question = Question(state, pod, snapshot)
+        decision = self._find_nodes(evaluation, question)
         feasible = decision.feasible
         decision.feasible_count = len(feasible)
         if not len(feasible):
@@ -138,7 +140,7 @@ class NodeSearch:
         if len(feasible) == 1:
             row = int(feasible[0])
         else:
-            row = self._prioritize(evaluation, state, decision)
+            row = self._prioritize(evaluation, question, decision)
         decision.node_name = snapshot.columns.names[row]
         return decision
 
@@ -146,17 +148,17 @@ class NodeSearch:
         self, framework: Framework, state: CycleState, pod: Pod, snapshot: Snapshot
     ) -> Decision:
         """PreFilter and Filter alone: no node is chosen."""
-        return self._find_nodes(self._evaluation_for(framework, pod), state, pod, snapshot)
+        evaluation = self._evaluation_for(framework, pod)
+        return self._find_nodes(evaluation, Question(state, pod, snapshot))
 
     def _evaluation_for(self, framework: Framework, pod: Pod) -> Evaluation:
         if self.evaluations is None:
             return Evaluation(framework, self.tie_break.keys)
         return self.evaluations.of(pod)
 
-    def _find_nodes(
-        self, evaluation: Evaluation, state: CycleState, pod: Pod, snapshot: Snapshot
-    ) -> Decision:
-        outcome = evaluation.run_pre_filters(state, pod, snapshot)
+    def _find_nodes(self, evaluation: Evaluation, question: Question) -> Decision:
+        state, pod, snapshot = question.state, question.pod, question.snapshot
+        outcome = evaluation.run_pre_filters(question)
         diagnosis = Diagnosis(snapshot, unschedulable_plugins=set(outcome.narrowed_by))
         decision = Decision(pod, outcome, diagnosis)
         if not outcome.status.ok:
@@ -172,7 +174,7 @@ class NodeSearch:
             if len(decision.feasible):
                 return decision
         looked_at = _candidates(outcome, snapshot, diagnosis)
-        filtered = evaluation.run_filters(state, pod, snapshot, looked_at)
+        filtered = evaluation.run_filters(question, looked_at)
         if self.refusals is not None and not filtered.count:
             known = self.refusals.recall_verdicts(decision, evaluation, filtered)
             if known is not None:
@@ -273,11 +275,11 @@ class NodeSearch:
             or extenders.prioritize_any
         )
 
-    def _prioritize(self, evaluation: Evaluation, state: CycleState, decision: Decision) -> int:
+    def _prioritize(self, evaluation: Evaluation, question: Question, decision: Decision) -> int:
         """The row to take."""
-        pod, snapshot, feasible = decision.pod, decision.diagnosis.snapshot, decision.feasible
+        pod, snapshot, feasible = question.pod, question.snapshot, decision.feasible
         seen_as = bare(snapshot, feasible) if decision.bare else None
-        decision.scored = evaluation.run_scores(state, pod, snapshot, feasible, seen_as)
+        decision.scored = evaluation.run_scores(question, feasible, seen_as)
         if not self.extenders.prioritize_any:
             return decision.scored.best
         self.extenders.add_scores(pod, snapshot, decision.scored.matrix)
