@@ -32,6 +32,7 @@ NOT_ASKED = -2
 #: a hundred, and the plain rule of a node costs less than either.
 FEW_ROWS = 6
 
+NO_VERDICT = "filter_rows must give a verdict on each row it is asked for"
 DOING = 'running "{name}" filter plugin'
 FILTER_CODES = (Code.SUCCESS, Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING)
 
@@ -116,7 +117,7 @@ def ask_rows(call: Calls, question: Question, rows: Rows) -> RowVerdicts | None:
         if verdicts is None and call.filter is not None:
             return None
         if verdicts is None or len(verdicts.codes) != row_count(rows):
-            raise PluginError("filter_rows must give a verdict on each row it is asked for")
+            raise PluginError(NO_VERDICT)
         return verdicts
 
 
@@ -150,19 +151,36 @@ def ask_open(call: Calls, question: Question, open_rows: Mask) -> RowVerdicts:
 
 
 def refused_rows(
-    calls: Sequence[Calls], state: CycleState, pod: Pod, columns: Columns, rows: Sequence[int]
+    calls: Sequence[Calls], question: Question, columns: Columns, rows: Sequence[int]
 ) -> dict[int, Status]:
-    """Row → why it is refused, by plugins that judge all rows at once. Raises PluginFailure."""
+    """Row → why it is refused, by plugins that see no more of a node's pods than these columns show.
+
+    Raises PluginFailure.
+    """
     refused: dict[int, Status] = {}
     left = np.array(rows, np.intp)
     for call in calls:
-        assert call.filter_rows is not None
-        with call.guard("Filter", DOING, state):
-            verdicts: RowVerdicts = call.filter_rows(state, pod, columns, left)
+        with call.guard("Filter", DOING, question.state):
+            verdicts = ask_columns(call, question, columns, left)
         for index in np.flatnonzero(verdicts.codes).tolist():
             refused[int(left[index])] = verdicts.status(index).by(call.name)
         left = left[verdicts.codes == 0]
     return refused
+
+
+def ask_columns(
+    call: Calls, question: Question, columns: Columns, rows: NDArray[np.intp]
+) -> RowVerdicts:
+    """Ask a plugin about rows of columns that may be changed ones."""
+    assert call.filter_rows is not None
+    state, pod, snapshot = question.state, question.pod, question.snapshot
+    verdicts = call.filter_rows(state, pod, columns, rows)
+    if verdicts is not None:
+        return verdicts
+    # It wants to be asked node by node. It looks at nodes alone, so it does not mind what was changed.
+    statuses = [_ask(call, state, pod, snapshot.at(row), snapshot) for row in rows.tolist()]
+    codes = np.array([0 if status.ok else i + 1 for i, status in enumerate(statuses)], np.int64)
+    return RowVerdicts(codes, lambda code: statuses[code - 1])
 
 
 def filter_node(
@@ -196,11 +214,14 @@ def filter_row(call: Calls, question: Question, row: int) -> Status:
 
 def _ask(call: Calls, state: CycleState, pod: Pod, node: NodeInfo, snapshot: Snapshot) -> Status:
     if call.filter is not None:
-        status: Status = call.filter(state, pod, node) or SUCCESS
+        status = call.filter(state, pod, node) or SUCCESS
     else:
         assert call.filter_rows is not None
         only = np.array([node.row], np.intp)
-        status = call.filter_rows(state, pod, snapshot.columns, only).status(0)
+        verdicts = call.filter_rows(state, pod, snapshot.columns, only)
+        if verdicts is None:
+            raise PluginError(NO_VERDICT)
+        status = verdicts.status(0)
     if status.code not in FILTER_CODES:
         raise unexpected(status)
     return status

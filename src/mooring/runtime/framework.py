@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from itertools import groupby
+from typing import Concatenate, ParamSpec
 
 from mooring.cluster.columns import Mask, Rows
 from mooring.cluster.node_info import NodeInfo
@@ -29,8 +30,25 @@ from mooring.objects.pod import Pod
 from mooring.runtime import filtering
 from mooring.runtime.metrics import Metrics
 from mooring.runtime.nominator import Nominator
-from mooring.runtime.plugin_calls import Calls, PluginFailure, describe, settle, unexpected
+from mooring.runtime.plugin_calls import (
+    BIND,
+    PERMIT,
+    POST_BIND,
+    POST_FILTER,
+    PRE_BIND,
+    PRE_FILTER,
+    PRE_SCORE,
+    RESERVE,
+    UNRESERVE,
+    Calls,
+    PluginFailure,
+    PointRules,
+    describe,
+    settle,
+    unexpected,
+)
 from mooring.runtime.pods_in_pre_bind import PreBindCancelled
+from mooring.runtime.question import Question
 from mooring.runtime.usage_columns import (
     add_pods,
     changeable,
@@ -52,7 +70,9 @@ _REJECTING_POINTS = (
 _ALWAYS_ON_TAINT = EventWithHint(ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT))
 
 
-_PRE_FILTER_CODES = (Code.SUCCESS, Code.SKIP, Code.UNSCHEDULABLE, Code.UNRESOLVABLE)
+P = ParamSpec("P")
+
+_PRE_FILTERING, _PRE_SCORING = PRE_FILTER.doing, PRE_SCORE.doing
 
 
 class Framework:
@@ -115,11 +135,11 @@ class Framework:
     ) -> PreFilterResult | Status:
         """One plugin's PreFilter. Raises PluginFailure."""
         assert call.pre_filter is not None
-        with call.guard("PreFilter", 'running PreFilter plugin "{name}"', state):
-            result: PreFilterResult | Status = call.pre_filter(state, pod, snapshot) or SUCCESS
-            if isinstance(result, Status) and result.code not in _PRE_FILTER_CODES:
-                raise unexpected(result)
-            return result
+        with call.guard("PreFilter", _PRE_FILTERING, state):
+            result = call.pre_filter(state, pod, snapshot)
+            if isinstance(result, PreFilterResult):
+                return result
+            return PRE_FILTER.checked(result)
 
     def rows_refused_for_nominated(
         self, state: CycleState, pod: Pod, snapshot: Snapshot, looked_at: Mask
@@ -134,7 +154,8 @@ class Framework:
         if calls is not None:
             columns = changeable(snapshot.columns)
             add_pods(columns, nominated)
-            return filtering.refused_rows(calls, state, pod, columns, list(nominated))
+            question = Question(state, pod, snapshot)
+            return filtering.refused_rows(calls, question, columns, list(nominated))
         refused = {}
         for row in nominated:
             status = self._filter_with_nominated(state, pod, snapshot.at(row), snapshot)
@@ -237,10 +258,10 @@ class Framework:
     def run_post_filters(
         self, state: CycleState, pod: Pod, statuses: NodeStatuses
     ) -> tuple[PostFilterResult | None, Status]:
-        started = self.metrics.timer()
-        result, status = self._post_filters(state, pod, statuses)
-        self.told("PostFilter", status.code, started)
-        return result, status
+        with self.timed("PostFilter") as told:
+            result, status = self._post_filters(state, pod, statuses)
+            told.code = status.code
+            return result, status
 
     def _post_filters(
         self, state: CycleState, pod: Pod, statuses: NodeStatuses
@@ -251,9 +272,9 @@ class Framework:
         for call in self.points[Point.POST_FILTER]:
             assert call.post_filter is not None
             try:
-                with call.guard("PostFilter", 'running PostFilter plugin "{name}"', state):
-                    result, status = call.post_filter(state, pod, statuses)
-                    status = status or SUCCESS
+                with call.guard("PostFilter", POST_FILTER.doing, state):
+                    result, answer = call.post_filter(state, pod, statuses)
+                    status = POST_FILTER.checked(answer)
             except PluginFailure as error:
                 return None, error.as_status()
             if status.ok or status.code == Code.UNRESOLVABLE:
@@ -271,60 +292,48 @@ class Framework:
     ) -> bool:
         """Run one plugin's PreScore; whether it has nothing to score. Raises PluginFailure."""
         assert call.pre_score is not None
-        with call.guard("PreScore", 'running PreScore plugin "{name}"', state):
-            status: Status = call.pre_score(state, pod, snapshot, rows) or SUCCESS
-            if not status.ok and status.code != Code.SKIP:
-                raise unexpected(status)
-            return status.code == Code.SKIP
+        with call.guard("PreScore", _PRE_SCORING, state):
+            return not PRE_SCORE.checked(call.pre_score(state, pod, snapshot, rows)).ok
 
     def run_reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Stops at the first failure; the caller then runs `run_unreserve`."""
-        started = self.metrics.timer()
-        status = self._reserve(state, pod, node_name)
-        self.told("Reserve", status.code, started)
-        return status
-
-    def _reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        for call in self.points[Point.RESERVE]:
-            if call.reserve is None:
-                continue
-            try:
-                with call.guard("Reserve", 'running Reserve plugin "{name}"', state):
-                    status: Status = call.reserve(state, pod, node_name) or SUCCESS
-                    if not (status.ok or status.rejected):
-                        raise unexpected(status)
-            except PluginFailure as error:
-                return error.as_status()
-            if not status.ok:
-                return status.by(call.name)
-        return SUCCESS
+        with self.timed("Reserve") as told:
+            status = SUCCESS
+            for call in self.points[Point.RESERVE]:
+                if call.reserve is not None:
+                    status = self._ask(RESERVE, call, call.reserve, state, pod, node_name)
+                    if not status.ok:
+                        break
+            told.code = status.code
+            return status
 
     def run_unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """All of them, last first, those that never reserved among them."""
-        started = self.metrics.timer()
-        for call in reversed(self.points[Point.RESERVE]):
-            if call.unreserve is not None:
-                try:
-                    with call.guard("Unreserve", 'running Unreserve plugin "{name}"', state):
-                        call.unreserve(state, pod, node_name)
-                except PluginFailure as error:
-                    _LOG.error("%s", error)
-        self.told("Unreserve", Code.SUCCESS, started)
+        with self.timed("Unreserve") as told:
+            for call in reversed(self.points[Point.RESERVE]):
+                if call.unreserve is not None:
+                    status = self._ask(UNRESERVE, call, call.unreserve, state, pod, node_name)
+                    if not status.ok:
+                        _LOG.error("%s", status.message)
+            told.code = Code.SUCCESS
 
     def run_permit(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Wait means that a waiting pod was made, which the binding cycle will wait for."""
-        started = self.metrics.timer()
-        status = self._permit(state, pod, node_name)
-        self.told("Permit", status.code, started)
-        return status
+        with self.timed("Permit") as told:
+            status = self._permit(state, pod, node_name)
+            told.code = status.code
+            return status
 
     def _permit(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         timeouts_s: dict[str, float] = {}
         for call in self.points[Point.PERMIT]:
             assert call.permit is not None
             try:
-                with call.guard("Permit", 'running Permit plugin "{name}"', state):
-                    status, timeout_s = _permit_answer(call.permit(state, pod, node_name))
+                with call.guard("Permit", PERMIT.doing, state):
+                    answer = call.permit(state, pod, node_name)
+                    if not isinstance(answer, tuple):
+                        answer = answer, LONGEST_WAIT_S
+                    status, timeout_s = PERMIT.checked(answer[0]), answer[1]
             except PluginFailure as error:
                 return error.as_status()
             if status.code == Code.WAIT:
@@ -335,6 +344,40 @@ class Framework:
             return SUCCESS
         self.waiting_pods.add(pod, node_name, timeouts_s)
         return Status(Code.WAIT, ("one or more plugins asked to wait and no plugin rejected pod",))
+
+    def _ask(
+        self,
+        rules: PointRules,
+        call: Calls,
+        method: Callable[Concatenate[CycleState, P], Status | None],
+        state: CycleState,
+        *args: P.args,
+        **_: P.kwargs,
+    ) -> Status:
+        """What one plugin says; what it raises becomes an error."""
+        try:
+            with call.guard(rules.title, rules.doing, state):
+                status = rules.checked(method(state, *args, **_))
+        except PluginFailure as error:
+            return error.as_status()
+        return status if status.ok else status.by(call.name)
+
+    async def _wait_for(
+        self,
+        rules: PointRules,
+        call: Calls,
+        method: Callable[Concatenate[CycleState, P], Status | Awaitable[Status | None] | None],
+        state: CycleState,
+        *args: P.args,
+        **_: P.kwargs,
+    ) -> Status:
+        """As `_ask`, for a method that may be a coroutine."""
+        try:
+            with call.guard(rules.title, rules.doing, state):
+                status = rules.checked(await settle(method(state, *args, **_)))
+        except PluginFailure as error:
+            return error.as_status()
+        return status if status.ok else status.by(call.name)
 
     # The binding cycle
 
@@ -355,25 +398,23 @@ class Framework:
 
     def run_pre_bind_pre_flights(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Success if any PreBind has something to do, Skip if none has."""
-        started = self.metrics.timer()
-        status = self._pre_flights(state, pod, node_name)
-        self.told("PreBindPreFlight", status.code, started)
-        return status
+        with self.timed("PreBindPreFlight") as told:
+            status = self._pre_flights(state, pod, node_name)
+            told.code = status.code
+            return status
 
     def _pre_flights(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         skipped: set[str] = set()
         parallel: set[str] = set()
         outcome = SKIP
         for call in self.points[Point.PRE_BIND]:
-            try:
-                with call.guard("PreBindPreFlight", 'running PreBindPreFlight "{name}"', state):
-                    answer = (
-                        call.pre_bind_pre_flight(state, pod, node_name)
-                        if call.pre_bind_pre_flight is not None
-                        else SUCCESS
-                    )
-            except PluginFailure as error:
-                return error.as_status()
+            answer: PreFlight | Status | None = None
+            if call.pre_bind_pre_flight is not None:
+                try:
+                    with call.guard("PreBindPreFlight", 'running PreBindPreFlight "{name}"', state):
+                        answer = call.pre_bind_pre_flight(state, pod, node_name)
+                except PluginFailure as error:
+                    return error.as_status()
             answer = PreFlight() if answer is None or answer == SUCCESS else answer
             if isinstance(answer, PreFlight):
                 outcome = SUCCESS
@@ -395,10 +436,10 @@ class Framework:
 
     async def run_pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Neighbours that may run in parallel do; the first failure cancels its siblings."""
-        started = self.metrics.timer()
-        status = await self._pre_binds(state, pod, node_name)
-        self.told("PreBind", status.code, started)
-        return status
+        with self.timed("PreBind") as told:
+            status = await self._pre_binds(state, pod, node_name)
+            told.code = status.code
+            return status
 
     async def _pre_binds(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         for parallel, group in groupby(
@@ -419,49 +460,34 @@ class Framework:
 
     async def _pre_bind(self, call: Calls, state: CycleState, pod: Pod, node_name: str) -> Status:
         assert call.pre_bind is not None
-        doing = f'running PreBind plugin "{call.name}"'
         try:
-            with call.guard("PreBind", doing, state):
-                status: Status = await settle(call.pre_bind(state, pod, node_name)) or SUCCESS
-                if not (status.ok or status.rejected):
-                    raise unexpected(status)
-        except PluginFailure as error:
-            return error.as_status()
+            return await self._wait_for(PRE_BIND, call, call.pre_bind, state, pod, node_name)
         except asyncio.CancelledError as error:
-            raise PreBindCancelled(doing) from error
-        return status if status.ok else status.by(call.name)
+            raise PreBindCancelled(PRE_BIND.doing.format(name=call.name)) from error
 
     async def run_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """The first plugin that does not skip decides."""
-        started = self.metrics.timer()
-        status = await self._binds(state, pod, node_name)
-        self.told("Bind", status.code, started)
-        return status
-
-    async def _binds(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        for call in self.points[Point.BIND]:
-            assert call.bind is not None
-            try:
-                with call.guard("Bind", 'running Bind plugin "{name}"', state):
-                    status: Status = await settle(call.bind(state, pod, node_name)) or SUCCESS
-                    if not (status.ok or status.rejected or status.code == Code.SKIP):
-                        raise unexpected(status)
-            except PluginFailure as error:
-                return error.as_status()
-            if status.code != Code.SKIP:
-                return status if status.ok else status.by(call.name)
-        return SKIP
+        with self.timed("Bind") as told:
+            status = SKIP
+            for call in self.points[Point.BIND]:
+                assert call.bind is not None
+                status = await self._wait_for(BIND, call, call.bind, state, pod, node_name)
+                if status.code != Code.SKIP:
+                    break
+                status = SKIP
+            told.code = status.code
+            return status
 
     async def run_post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        started = self.metrics.timer()
-        for call in self.points[Point.POST_BIND]:
-            assert call.post_bind is not None
-            try:
-                with call.guard("PostBind", 'running PostBind plugin "{name}"', state):
-                    await settle(call.post_bind(state, pod, node_name))
-            except PluginFailure as error:
-                _LOG.error("%s", error)
-        self.told("PostBind", Code.SUCCESS, started)
+        with self.timed("PostBind") as told:
+            for call in self.points[Point.POST_BIND]:
+                assert call.post_bind is not None
+                status = await self._wait_for(
+                    POST_BIND, call, call.post_bind, state, pod, node_name
+                )
+                if not status.ok:
+                    _LOG.error("%s", status.message)
+            told.code = Code.SUCCESS
 
     def close(self) -> list[str]:
         """Close every plugin that can be; what went wrong, one line each."""
@@ -525,16 +551,6 @@ def _events(call: Calls) -> Iterable[EventWithHint]:
         # Else a node that comes tainted and loses its taint later would be missed.
         events.append(_ALWAYS_ON_TAINT)
     return events
-
-
-def _permit_answer(
-    answer: Status | tuple[Status | None, float] | None,
-) -> tuple[Status, float]:
-    status, timeout_s = answer if isinstance(answer, tuple) else (answer, LONGEST_WAIT_S)
-    status = status or SUCCESS
-    if not (status.ok or status.rejected or status.code == Code.WAIT):
-        raise unexpected(status)
-    return status, timeout_s
 
 
 async def _first_failure(runs: Iterable[Coroutine[None, None, Status]]) -> Status:

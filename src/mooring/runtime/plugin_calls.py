@@ -8,14 +8,26 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
+from mooring.cluster.columns import Columns, Ints, Rows
+from mooring.cluster.node_info import NodeInfo
+from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.errors import MooringError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.interface import Depends
-from mooring.framework.status import Code, Status, failure
+from mooring.framework.events import EventWithHint
+from mooring.framework.interface import (
+    Depends,
+    NodeStatuses,
+    PostFilterResult,
+    PreFilterResult,
+    PreFlight,
+    QueuedPod,
+)
+from mooring.framework.status import SUCCESS, Code, Status, failure
+from mooring.framework.verdicts import RowVerdicts
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.runtime.metrics import Metrics
@@ -48,6 +60,14 @@ def points_of(plugin: object) -> frozenset[Point]:
     )
 
 
+T = TypeVar("T")
+_OnPod = Callable[[CycleState, Pod, Pod, NodeInfo], Status | None]
+#: A method that is told which node the pod goes to.
+_OnNode = Callable[[CycleState, Pod, str], T]
+_PostFilterAnswer = tuple[PostFilterResult | None, Status | None]
+_Awaitable = Status | Awaitable[Status | None] | None
+
+
 class PluginFailure(MooringError):
     """A plugin raised, or said what it may not say at that point."""
 
@@ -59,8 +79,65 @@ class PluginFailure(MooringError):
         return failure(self).by(self.plugin)
 
 
+class PointRules(NamedTuple):
+    """What an extension point is called, and what plugins may answer there beside Success."""
+
+    title: str
+    allowed: tuple[Code, ...]
+
+    @property
+    def doing(self) -> str:
+        """The beginning of the message when a plugin fails."""
+        return f'running {self.title} plugin "{{name}}"'
+
+    def checked(self, answer: Status | None) -> Status:
+        """None is Success. Raises MooringError for a status that the point has no use for."""
+        status = answer or SUCCESS
+        if status.ok or status.code in self.allowed:
+            return status
+        raise unexpected(status)
+
+
+_REJECTIONS = (Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING)
+
+PRE_FILTER = PointRules("PreFilter", (Code.SKIP, Code.UNSCHEDULABLE, Code.UNRESOLVABLE))
+PRE_SCORE = PointRules("PreScore", (Code.SKIP,))
+POST_FILTER = PointRules("PostFilter", tuple(Code))
+RESERVE = PointRules("Reserve", _REJECTIONS)
+UNRESERVE = PointRules("Unreserve", ())
+PERMIT = PointRules("Permit", (*_REJECTIONS, Code.WAIT))
+PRE_BIND = PointRules("PreBind", _REJECTIONS)
+BIND = PointRules("Bind", (*_REJECTIONS, Code.SKIP))
+POST_BIND = PointRules("PostBind", ())
+
+
 class Calls:
     """One plugin as the runtime calls it; a method it does not have is None."""
+
+    pre_enqueue: Callable[[Pod], Status | None] | None
+    less: Callable[[QueuedPod, QueuedPod], bool] | None
+    pre_filter: Callable[[CycleState, Pod, Snapshot], PreFilterResult | Status | None] | None
+    add_pod: _OnPod | None
+    remove_pod: _OnPod | None
+    filter: Callable[[CycleState, Pod, NodeInfo], Status | None] | None
+    filter_rows: Callable[[CycleState, Pod, Columns, Rows], RowVerdicts | None] | None
+    post_filter: Callable[[CycleState, Pod, NodeStatuses], _PostFilterAnswer] | None
+    post_filter_repeats: Callable[[Pod], bool] | None
+    pre_score: Callable[[CycleState, Pod, Snapshot, Rows], Status | None] | None
+    score: Callable[[CycleState, Pod, NodeInfo], int] | None
+    score_rows: Callable[[CycleState, Pod, Columns, Rows], Ints] | None
+    normalize_scores: Callable[[CycleState, Pod, Ints], Status | None] | None
+    reserve: _OnNode[Status | None] | None
+    unreserve: _OnNode[None] | None
+    permit: _OnNode[Status | tuple[Status | None, float] | None] | None
+    pre_bind_pre_flight: _OnNode[PreFlight | Status | None] | None
+    pre_bind: _OnNode[_Awaitable] | None
+    bind: _OnNode[_Awaitable] | None
+    post_bind: _OnNode[Awaitable[None] | None] | None
+    events_to_register: Callable[[], Sequence[EventWithHint]] | None
+    sign: Callable[[Pod], Mapping[str, object] | Status] | None
+    depends_on: Callable[[Pod], Depends] | None
+    close: Callable[[], None] | None
 
     def __init__(self, name: str, plugin: object, metrics: Metrics) -> None:
         #: What it calls itself, which is how users meet it in messages.
@@ -69,30 +146,8 @@ class Calls:
         self.metrics = metrics
         #: Extension point → how often it was called there.
         self.evaluations: dict[str, int] = {}
-        self.pre_enqueue = _method(plugin, "pre_enqueue")
-        self.less = _method(plugin, "less")
-        self.pre_filter = _method(plugin, "pre_filter")
-        self.add_pod = _method(plugin, "add_pod")
-        self.remove_pod = _method(plugin, "remove_pod")
-        self.filter = _method(plugin, "filter")
-        self.filter_rows = _method(plugin, "filter_rows")
-        self.post_filter = _method(plugin, "post_filter")
-        self.post_filter_repeats = _method(plugin, "post_filter_repeats")
-        self.pre_score = _method(plugin, "pre_score")
-        self.score = _method(plugin, "score")
-        self.score_rows = _method(plugin, "score_rows")
-        self.normalize_scores = _method(plugin, "normalize_scores")
-        self.reserve = _method(plugin, "reserve")
-        self.unreserve = _method(plugin, "unreserve")
-        self.permit = _method(plugin, "permit")
-        self.pre_bind_pre_flight = _method(plugin, "pre_bind_pre_flight")
-        self.pre_bind = _method(plugin, "pre_bind")
-        self.bind = _method(plugin, "bind")
-        self.post_bind = _method(plugin, "post_bind")
-        self.events_to_register = _method(plugin, "events_to_register")
-        self.sign = _method(plugin, "sign")
-        self.depends_on = _method(plugin, "depends_on")
-        self.close = _method(plugin, "close")
+        for method in _METHODS:
+            setattr(self, method, _method(plugin, method))
         #: Kinds of objects that `depends_on` and `sign` look at.
         self.depends_on_kinds: tuple[type[KubeObject], ...] = getattr(
             plugin, "depends_on_kinds", ()
@@ -103,13 +158,12 @@ class Calls:
         if self.depends_on is None:
             return Depends.CLUSTER
         try:
-            depends: Depends = self.depends_on(pod)
+            return self.depends_on(pod)
         except Exception:
             _LOG.exception(
                 "plugin %s cannot say what its answers about pod %s depend on", self.name, pod.key
             )
             return Depends.CLUSTER
-        return depends
 
     def guard(self, point: str, doing: str, state: CycleState) -> _Guard:
         """Turn what a call raises into a PluginFailure; count it, and time it if this attempt is."""
@@ -168,6 +222,10 @@ async def settle(result: Any) -> Any:
     return await result if inspect.isawaitable(result) else result
 
 
-def _method(plugin: object, name: str) -> Callable[..., Any] | None:
+_METHODS = tuple(name for name in Calls.__annotations__)
+
+
+def _method(plugin: object, name: str) -> Any:
+    """None if the plugin does not have it. The contract says what it takes and returns."""
     method = getattr(plugin, name, None)
     return method if callable(method) else None

@@ -28,7 +28,9 @@ from mooring.framework.status import Status
 from mooring.objects.pod import Pod
 from mooring.plugins.default_preemption.candidates import NO_VICTIMS, DryRun, Outcome, outcome
 from mooring.plugins.default_preemption.lower_priority import LowerPriority
+from mooring.runtime.filtering import ask_columns
 from mooring.runtime.plugin_calls import Calls
+from mooring.runtime.question import Question
 from mooring.runtime.usage_columns import (
     add_pods,
     changeable,
@@ -200,11 +202,14 @@ class _Filters:
         about_pods = tuple(call for call in calls if not ignores_pods(call, run.pod))
         return cls(run, calls, about_pods, complete=len(calls) == len(asked))
 
+    @property
+    def question(self) -> Question:
+        return Question(self.run.state, self.run.pod, self.run.snapshot)
+
     def refuse(self, columns: Columns, rows: RowIndex, outcomes: dict[int, Outcome]) -> RowIndex:
         """Note why rows are refused, and return the others."""
         for call in self.calls:
-            assert call.filter_rows is not None
-            verdicts = call.filter_rows(self.run.state, self.run.pod, columns, rows)
+            verdicts = ask_columns(call, self.question, columns, rows)
             refused = verdicts.codes != 0
             statuses: dict[int, Status] = {}
             for i in np.flatnonzero(refused).tolist():
@@ -225,7 +230,6 @@ class _Filters:
         """bool[row asked for]: of rows that were not refused, where pods were put back since."""
         accepted = np.ones(len(rows), np.bool_)
         for call in self.about_pods:
-            assert call.filter_rows is not None
-            verdicts = call.filter_rows(self.run.state, self.run.pod, columns, rows)
+            verdicts = ask_columns(call, self.question, columns, rows)
             accepted &= verdicts.codes == 0
         return accepted
