@@ -273,6 +273,9 @@ class DependsPlugin(Protocol):
     def depends_on(self, pod: Pod) -> Depends:
         """For a pod like this one; needs `sign`, unless it is CLUSTER.
 
+        A plugin that has this method does not look at a pod's name and UID: pods that differ in nothing
+        else get the same answers.
+
         If this or `sign` looks at objects of other kinds, the plugin lists them in an attribute
         `depends_on_kinds: tuple[type[KubeObject], ...]`: when one of them changes, nothing is kept.
         """

@@ -19,7 +19,7 @@ from mooring.framework.interface import Depends, PreFilterResult
 from mooring.framework.status import SUCCESS, Status
 from mooring.framework.verdicts import UNKNOWN, RowVerdicts
 from mooring.runtime import filtering, scoring
-from mooring.runtime.plugin_calls import Calls
+from mooring.runtime.plugin_calls import Calls, PluginFailure
 from mooring.runtime.question import Question
 
 #: The raw score of a row that the plugin was not asked about.
@@ -94,13 +94,13 @@ class Answers:
     """One plugin's answers."""
 
     __slots__ = (
-        "__weakref__",
         "_changes",
         "_has_unscored",
         "_position",
         "_size",
         "_stale_scores",
         "_stale_verdicts",
+        "by_rows",
         "call",
         "depends",
         "pre_filter",
@@ -127,6 +127,8 @@ class Answers:
         #: What PreFilter and PreScore wrote into the cycle state.
         self.values: dict[str, object] = {}
         self.verdicts: Verdicts | None = None
+        #: Whether the plugin judges all rows at once, also those that another one refuses.
+        self.by_rows = call.filter_rows is not None
         #: int64[row]: the scores, or UNSCORED.
         self.raw: Ints | None = None
         #: Whether a score may be UNSCORED.
@@ -157,6 +159,7 @@ class Answers:
 
     def _forget_rows(self) -> None:
         self.verdicts = self.raw = None
+        self.by_rows = self.call.filter_rows is not None
         self._stale_verdicts.clear()
         self._stale_scores.clear()
 
@@ -165,18 +168,35 @@ class Answers:
     def judge(self, question: Question, asked: Mask) -> Verdicts:
         """Verdicts that are known wherever `asked`. Raises PluginFailure."""
         if self.verdicts is None:
-            every = filtering.ask_all(self.call, question)
-            if every is not None:
-                self.verdicts = Verdicts.of(every)
-                return self.verdicts
+            self._judge_all(question)
         verdicts = self._verdicts(question.size)
         if self._stale_verdicts:
             verdicts.forget(list(self._stale_verdicts))
             self._stale_verdicts.clear()
         if verdicts.has_unknown:
             unknown = np.flatnonzero((verdicts.codes == UNKNOWN) & asked)
-            self._ask(question, unknown, verdicts)
+            if len(unknown):
+                self._ask(question, unknown, verdicts)
         return verdicts
+
+    def _judge_all(self, question: Question) -> None:
+        """Ask about all rows at once, if the plugin can do that."""
+        try:
+            every = filtering.ask_all(self.call, question)
+        except PluginFailure:
+            # It may fail only on rows that an earlier plugin refuses, which nobody needs to ask it about.
+            every = None
+        self.by_rows = every is not None
+        if every is not None:
+            self.verdicts = Verdicts.of(every)
+
+    def judge_the_rest(self, question: Question) -> None:
+        """Ask about rows that another plugin refuses, if the plugin judges all rows at once."""
+        if self.by_rows:
+            try:
+                self.judge(question, question.snapshot.columns.alive[: question.size])
+            except PluginFailure:
+                self.by_rows = False
 
     def judge_rows(self, question: Question, rows: NDArray[np.intp]) -> Ints:
         """int64[row asked for]: the codes of some rows. Raises PluginFailure."""
@@ -210,7 +230,9 @@ class Answers:
     def _ask(self, question: Question, rows: NDArray[np.intp], verdicts: Verdicts) -> None:
         if len(rows) > filtering.FEW_ROWS or self.call.filter is None:
             answered = filtering.ask_rows(self.call, question, rows)
-            if answered is not None:
+            if answered is None:
+                self.by_rows = False
+            else:
                 verdicts.codes[rows] = 0
                 if np.count_nonzero(answered.codes):
                     for index in np.flatnonzero(answered.codes).tolist():

@@ -342,6 +342,8 @@ class Evaluation:
                 verdicts = filtering.ask_open(call, question, open_rows)
             else:
                 verdicts = answers.judge(question, open_rows).copy()
+                if not answers.by_rows:
+                    verdicts.codes[~open_rows] = UNKNOWN
             refused = verdicts.codes != 0
             refused &= open_rows
             refused_by[refused] = len(matrix.plugins)
@@ -409,8 +411,7 @@ class Evaluation:
     ) -> FilterMatrix:
         """The verdicts of all plugins, in their order."""
         if complete:
-            with contextlib.suppress(PluginFailure):
-                filtered.asked = self._ask_the_rest(question, filtered.asked)
+            self._ask_the_rest(question, filtered)
         last = len(self._filters)
         refused_by = self._verdicts.refused_by
         first = np.where(refused_by == PASSED, last, refused_by)
@@ -426,6 +427,9 @@ class Evaluation:
                 np.minimum(first, place, out=first, where=refused)
             elif answers is not None and answers.verdicts is not None:
                 verdicts = answers.verdicts.copy()
+                if not answers.by_rows:
+                    # Asked node by node, and not about nodes that an earlier plugin refuses.
+                    verdicts.codes[first < place] = UNKNOWN
             else:
                 verdicts = RowVerdicts(np.full(len(first), UNKNOWN), _passes)
             places[place] = len(matrix.plugins)
@@ -436,22 +440,20 @@ class Evaluation:
             matrix.refuse(row, status)
         return matrix
 
-    def _ask_the_rest(
-        self, question: Question, asked: dict[int, RowVerdicts]
-    ) -> dict[int, RowVerdicts]:
-        """Ask plugins that judge all rows at once about the rows that others refuse. Raises PluginFailure."""
-        asked = dict(asked)
-        every = question.snapshot.columns.alive[: question.size]
+    def _ask_the_rest(self, question: Question, filtered: Filtered) -> None:
+        """Ask plugins that judge all rows at once about the rows that others refuse; they may fail there."""
+        asked = dict(filtered.asked)
         for place, (call, answers) in enumerate(self._filters):
-            if call.name in question.state.skip_filter or call.filter_rows is None:
+            if call.name in question.state.skip_filter:
                 continue
             if answers is not None:
-                answers.judge(question, every)
+                answers.judge_the_rest(question)
             elif place not in asked:
-                verdicts = filtering.ask_all(call, question)
-                if verdicts is not None:
-                    asked[place] = verdicts
-        return asked
+                with contextlib.suppress(PluginFailure):
+                    verdicts = filtering.ask_all(call, question)
+                    if verdicts is not None:
+                        asked[place] = verdicts
+        filtered.asked = asked
 
     # Score
 
@@ -466,7 +468,7 @@ class Evaluation:
         With `seen_as`, plugins that can score a node get these nodes to see instead of the rows.
         """
         # The first pod may be the only one of its kind: it is cheaper to score in order than to keep.
-        if self._used and seen_as is None and self._verdicts.is_for(question):
+        if self._used and seen_as is None and self._verdicts.is_up_to_date():
             try:
                 return self._score_with_kept(question, feasible)
             except PluginFailure:

@@ -21,7 +21,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.framework.verdicts import UNKNOWN, RowVerdicts
 from mooring.objects.pod import Pod
-from mooring.runtime.plugin_calls import Calls, unexpected
+from mooring.runtime.plugin_calls import Calls, PluginFailure, unexpected
 from mooring.runtime.question import Question
 
 #: In `refused_by`: no plugin refuses the row; or none was asked, since the row is not looked at.
@@ -134,13 +134,22 @@ def ask_open(call: Calls, question: Question, open_rows: Mask) -> RowVerdicts:
     A plugin that judges node by node is asked about the open rows only, as the reference does not ask it
     about nodes that another plugin refuses.
     """
-    verdicts = ask_all(call, question)
+    rows = np.flatnonzero(open_rows)
+    codes: Ints = np.where(open_rows, 0, UNKNOWN)
+    try:
+        verdicts = ask_all(call, question)
+    except PluginFailure:
+        # It may fail only on rows that it need not be asked about.
+        verdicts = (
+            ask_rows(call, question, rows) if len(rows) else RowVerdicts(codes[rows], _passed)
+        )
+        if verdicts is not None:
+            codes[rows] = verdicts.codes
+            return RowVerdicts(codes, verdicts.decode)
     if verdicts is not None:
         return verdicts
-    codes: Ints = np.where(open_rows, 0, UNKNOWN)
     distinct: list[Status] = [SUCCESS]
     code_of: dict[Status, int] = {}
-    rows = np.flatnonzero(open_rows)
     for row, status in zip(rows.tolist(), ask_nodes(call, question, rows), strict=True):
         if not status.ok:
             code = code_of.setdefault(status, len(distinct))
@@ -148,6 +157,10 @@ def ask_open(call: Calls, question: Question, open_rows: Mask) -> RowVerdicts:
                 distinct.append(status)
             codes[row] = code
     return RowVerdicts(codes, distinct.__getitem__)
+
+
+def _passed(code: int) -> Status:
+    return SUCCESS
 
 
 def refused_rows(

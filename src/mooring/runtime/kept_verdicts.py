@@ -58,9 +58,10 @@ class KeptVerdicts:
             self._rows = np.flatnonzero(self.ok)
         return self._rows
 
-    def is_for(self, question: Question) -> bool:
-        """Whether the verdicts were brought up to date for these rows."""
-        return self._built and len(self.ok) == question.size
+    def is_up_to_date(self) -> bool:
+        """Whether nothing has changed since the verdicts were brought up to date."""
+        changes = self._cluster.usage_changes if self._cluster is not None else None
+        return self._built and changes is not None and self._usage_position == changes.position
 
     def forget(self) -> None:
         self._built = False
