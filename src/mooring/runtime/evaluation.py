@@ -341,7 +341,9 @@ class Evaluation:
             if answers is None:
                 verdicts = filtering.ask_open(call, question, open_rows)
             else:
-                verdicts = answers.judge(question, open_rows).copy()
+                kept = answers.judge(question, open_rows)
+                answers.judge_the_rest(question)
+                verdicts = kept.copy()
                 if not answers.by_rows:
                     verdicts.codes[~open_rows] = UNKNOWN
             refused = verdicts.codes != 0
