@@ -24,7 +24,7 @@ from mooring.garbage import seldom_collecting
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
-from mooring.scheduler.scheduling_cycle import Decision
+from mooring.scheduler.decision import Decision
 from mooring.sim.recorder import gated_by, no_profile, waits_for
 from mooring.sim.simulation import SimOptions, Simulation
 from mooring.sim.summary import PlacedPod

@@ -24,7 +24,8 @@ from mooring.objects.pod import Pod
 from mooring.runtime.framework import Framework
 from mooring.runtime.plugin_calls import PluginFailure
 from mooring.scheduler.choosing import first_by_name
-from mooring.scheduler.scheduling_cycle import Decision, NodeSearch, SearchStart
+from mooring.scheduler.decision import Decision
+from mooring.scheduler.node_search import NodeSearch, SearchStart
 from mooring.sim.recorder import no_profile
 from mooring.sim.simulation import SimOptions, Simulation
 
@@ -88,7 +89,7 @@ class World:
             elif not obj.finished:
                 waiting.append(obj)
         for pod in waiting:
-            simulation.handlers.added(pod)
+            scheduler.added(pod)
         return cls(simulation)
 
     def close(self) -> None:

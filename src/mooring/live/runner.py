@@ -301,7 +301,7 @@ class Runner:
         if self._driver is None:
             _LOG.warning("there is nothing to dump yet")
         else:
-            log_dump(self._driver.scheduler)
+            log_dump(self._driver.scheduler, self._driver.journal)
 
     def _fatal(self, problem: str) -> None:
         _LOG.critical("%s", problem)

@@ -25,7 +25,7 @@ from mooring.live.driver import Driver
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.runtime.plugin_calls import PluginFailure
-from mooring.scheduler.scheduling_cycle import Decision, NoNodesError
+from mooring.scheduler.decision import Decision, NoNodesError
 
 #: How many of the best nodes are named.
 _MOST_NAMED = 3

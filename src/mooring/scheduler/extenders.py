@@ -7,7 +7,7 @@ other, each about what the last one left; bind is asked of the first that offers
 manages certain resources hears only of pods that ask for one of them.
 
 Nothing here opens a socket: a driver hands in the `Transport`. The scheduling cycle waits for an answer,
-as it does in the reference; a binding cycle waits aside, and others go on.
+as it does in the reference; while a binding cycle waits, others go on.
 """
 
 from __future__ import annotations
@@ -79,10 +79,10 @@ class Transport(Protocol):
 
 
 #: Runs what may take long and touches nothing of the scheduler, beside it if the driver can.
-Aside = Callable[[Callable[[], None]], Awaitable[None]]
+RunBeside = Callable[[Callable[[], None]], Awaitable[None]]
 
 
-async def at_once(work: Callable[[], None]) -> None:
+async def run_at_once(work: Callable[[], None]) -> None:
     """For drivers that have no other thread: everything waits."""
     work()
 
@@ -305,13 +305,13 @@ class Extenders:
             raw = np.array([wrap_int64(given.get(node.name, 0)) for node in nodes], np.int64)
             scores.add(extender.name, extender.weight, PluginScores(raw, raw))
 
-    async def bind(self, pod: Pod, node_name: str, aside: Aside) -> Status | None:
+    async def bind(self, pod: Pod, node_name: str, run_beside: RunBeside) -> Status | None:
         """None if it is left to the Bind plugins."""
         for extender in self._all:
             if not extender.binds or not extender.interested(pod):
                 continue
             try:
-                await aside(partial(extender.bind, pod, node_name))
+                await run_beside(partial(extender.bind, pod, node_name))
             except ExtenderError as error:
                 if not extender.ignorable:
                     return failure(error)

@@ -7,15 +7,13 @@ but now and then, and a few pods at a time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
+from mooring.framework.clock import Clock
 from mooring.objects.pod import PodCondition
-
-if TYPE_CHECKING:
-    from mooring.queue.queued_pod import QueuedPodInfo
-    from mooring.scheduler.scheduler import Scheduler
+from mooring.queue.queued_pod import QueuedPodInfo
+from mooring.queue.scheduling_queue import SchedulingQueue
+from mooring.scheduler.pod_status import PodStatusWriter
 
 #: How many pods are told in one go, where they are not all told at once.
 _AT_A_TIME = 200
@@ -26,9 +24,17 @@ _MOST_CLASSES = 4096
 class SharedConditions:
     """What is still to be told to the pods that wait."""
 
-    def __init__(self, scheduler: Scheduler, repeat_after_s: float) -> None:
+    def __init__(
+        self,
+        queue: SchedulingQueue,
+        clock: Clock,
+        pod_status: PodStatusWriter,
+        repeat_after_s: float,
+    ) -> None:
         """A class of pods is told again after so many seconds; with 0, at once."""
-        self._scheduler = scheduler
+        self._queue = queue
+        self._clock = clock
+        self._pod_status = pod_status
         self._repeat_after_s = repeat_after_s
         #: Class → what its pods are to be told.
         self._news: dict[int, PodCondition] = {}
@@ -39,7 +45,7 @@ class SharedConditions:
 
     def rejected(self, queued: QueuedPodInfo, condition: PodCondition) -> None:
         """A pod was told this. It holds for the pods that it was tried for, if there are any."""
-        pod_class, queue = queued.pod_class, self._scheduler.queue
+        pod_class, queue = queued.pod_class, self._queue
         if pod_class is None or pod_class not in queue.spoken_for:
             return
         queue.spoken_for.discard(pod_class)
@@ -50,7 +56,7 @@ class SharedConditions:
 
     def tell_some(self) -> None:
         """Called every second: tell some of those that it is time for."""
-        now = self._scheduler.around.clock.now()
+        now = self._clock.now()
         for pod_class in list(self._news):
             # What is new changes for a while: it is told when that is over.
             if now - self._told_at.setdefault(pod_class, now) >= self._repeat_after_s:
@@ -61,21 +67,21 @@ class SharedConditions:
 
     def _tell_class(self, pod_class: int) -> None:
         condition = self._news.pop(pod_class)
-        waiting = self._scheduler.queue.waiting_alike(pod_class)
+        waiting = self._queue.waiting_alike(pod_class)
         for queued in waiting:
             self._next[queued.key] = condition
         if waiting:
-            self._told_at[pod_class] = self._scheduler.around.clock.now()
+            self._told_at[pod_class] = self._clock.now()
         else:
             self._told_at.pop(pod_class, None)
 
     def _tell(self, count: int) -> None:
         for key in list(self._next)[:count]:
             condition = self._next.pop(key)
-            queued = self._scheduler.queue.get(key)
+            queued = self._queue.get(key)
             if queued is not None and not queued.gated:
                 generation = queued.pod.metadata.generation
-                self._scheduler.tell_condition(queued.pod, _with_generation(condition, generation))
+                self._pod_status.tell(queued.pod, _with_generation(condition, generation))
 
 
 def _with_generation(condition: PodCondition, generation: int) -> PodCondition:

@@ -21,14 +21,14 @@ from mooring.objects.storage import PersistentVolumeClaim
 from mooring.plugins.default_preemption import PreemptionDetail
 from mooring.plugins.default_preemption.node_choice import why_that_node
 from mooring.scheduler import journal
+from mooring.scheduler.decision import Decision
 from mooring.scheduler.journal import Bound, ClaimBound, Fact, FactKind, Journal, Preempted
-from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.clock import VirtualClock
 from mooring.sim.summary import RunSummary
 
 if TYPE_CHECKING:
     from mooring.framework.api import ApiWriter
-    from mooring.scheduler.scheduler import Scheduler
+    from mooring.scheduler.engine import Engine
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -41,7 +41,7 @@ class Recorder:
     api: ApiWriter
     journal: Journal
     #: The scheduler that writes through here; it is asked why it holds a pod back.
-    scheduler: Scheduler = field(init=False)
+    scheduler: Engine = field(init=False)
     summary: RunSummary = field(default_factory=RunSummary)
     #: The last attempt, if it found no node: PostFilter has yet to say what it does about it.
     _failing: Decision | None = None
@@ -166,7 +166,7 @@ class Recorder:
         self.journal.add(fact)
 
 
-def waits_for(scheduler: Scheduler, pod: Pod) -> str:
+def waits_for(scheduler: Engine, pod: Pod) -> str:
     """What a pod that is assumed on its node waits for."""
     waiting = scheduler.waiting_pods.get(pod.uid)
     if waiting is None:

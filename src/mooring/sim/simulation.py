@@ -18,12 +18,13 @@ from mooring.plugins.registry import default_registry
 from mooring.queue.scheduling_queue import FLUSH_BACKOFF_EVERY_S, FLUSH_UNSCHEDULABLE_EVERY_S
 from mooring.runtime.metrics import Metrics
 from mooring.runtime.registry import Registry
+from mooring.scheduler.attempt import Attempt
 from mooring.scheduler.choosing import SeededSpread, TieBreak, first_by_name
-from mooring.scheduler.event_handlers import EventHandlers
+from mooring.scheduler.decision import Decision
+from mooring.scheduler.dependencies import Dependencies
+from mooring.scheduler.engine import Engine
 from mooring.scheduler.extenders import Transport
 from mooring.scheduler.journal import NOTHING, FactKind, Journal
-from mooring.scheduler.scheduler import Scheduler, Surroundings
-from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.api import SimApi, run_seconds
 from mooring.sim.clock import VirtualClock, VirtualLoop
 from mooring.sim.recorder import Recorder
@@ -87,9 +88,9 @@ class Simulation:
         self.loop.set_exception_handler(self._note_error)
         tie_break: TieBreak = first_by_name if options.seed is None else SeededSpread(options.seed)
         try:
-            self.scheduler = Scheduler(
+            self.scheduler = Engine(
                 config,
-                Surroundings(
+                Dependencies(
                     clock=self.clock,
                     writer=self._recorder,
                     spawn=self._spawn,
@@ -109,7 +110,6 @@ class Simulation:
         except BaseException:
             self._let_go()
             raise
-        self.handlers = EventHandlers(self.scheduler)
         #: Binding cycles and other work under way.
         self._tasks: set[asyncio.Task[None]] = set()
         #: When the run was asked to end; None runs until nothing can change.
@@ -117,7 +117,7 @@ class Simulation:
         self._pumping = False
         self._backoff_timer: asyncio.TimerHandle | None = None
         self._leftover_timer: asyncio.TimerHandle | None = None
-        self.api.watch(self.handlers)
+        self.api.watch(self.scheduler)
         self._recorder.scheduler = self.scheduler
         self.api.watch(self._recorder)
         self.api.watch(VolumeController(self.api))
@@ -182,7 +182,7 @@ class Simulation:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _decided(self, decision: Decision) -> None:
+    def _decided(self, _: Attempt, decision: Decision) -> None:
         self._recorder.decided(decision)
         if self._on_decision is not None:
             self._on_decision(decision)
