@@ -220,7 +220,9 @@ async def test_a_victim_in_pre_bind_is_stopped_in_memory():
     async def pre_bind():
         await never
 
-    binding = asyncio.ensure_future(world.scheduler.parts.pods_in_pre_bind.run("default/a", pre_bind()))
+    binding = asyncio.ensure_future(
+        world.scheduler.parts.pods_in_pre_bind.run("default/a", pre_bind())
+    )
     await asyncio.sleep(0)
     await preempt(world)
 

@@ -24,8 +24,8 @@ from mooring.garbage import seldom_collecting
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
-from mooring.scheduler.decision import Decision
-from mooring.sim.recorder import gated_by, no_profile, waits_for
+from mooring.scheduler.decision import Decision, NoProfileError
+from mooring.sim.recorder import gated_by, waits_for
 from mooring.sim.simulation import SimOptions, Simulation
 from mooring.sim.summary import PlacedPod
 
@@ -131,7 +131,7 @@ class Inquiry:
         world = self.world
         pod = pod_of(world, key)
         if world.framework(pod) is None:
-            return _not_looked_at(pod, "ignored", no_profile(pod))
+            return _not_looked_at(pod, "ignored", str(NoProfileError(pod)))
         placed = world.simulation.summary.placements.get(pod.uid)
         if placed is not None and self.seen is not None:
             return _placed(self.seen, placed)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
-from mooring.errors import MooringError
 from mooring.explain.changes import AddNodes, Change
 from mooring.explain.matrix import Matrix, matrix_of
 from mooring.explain.post_filter import PostFiltering, ask_post_filter
@@ -23,10 +22,7 @@ from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.runtime.framework import Framework
 from mooring.runtime.plugin_calls import PluginFailure
-from mooring.scheduler.choosing import first_by_name
 from mooring.scheduler.decision import Decision
-from mooring.scheduler.node_search import NodeSearch, SearchStart
-from mooring.sim.recorder import no_profile
 from mooring.sim.simulation import SimOptions, Simulation
 
 
@@ -75,21 +71,7 @@ class World:
     def as_read(cls, objects: Iterable[KubeObject], options: SimOptions | None = None) -> World:
         """What the objects say and nothing more: no pod is placed. Close its simulation when done."""
         simulation = Simulation(options)
-        scheduler = simulation.scheduler
-        waiting: list[Pod] = []
-        for obj in objects:
-            if isinstance(obj, Node):
-                scheduler.cluster.add_node(obj)
-            elif not isinstance(obj, Pod):
-                scheduler.cluster.listers.put(obj)
-            elif obj.node_name and not obj.finished:
-                # Past the handlers: no pod waits yet that could be glad of it.
-                scheduler.cluster.add_pod(obj)
-                scheduler.observed_pods[obj.key] = obj
-            elif not obj.finished:
-                waiting.append(obj)
-        for pod in waiting:
-            scheduler.added(pod)
+        simulation.scheduler.load(objects)
         return cls(simulation)
 
     def close(self) -> None:
@@ -99,7 +81,7 @@ class World:
         return self.cluster.snapshot()
 
     def pod(self, key: str) -> Pod | None:
-        return self.scheduler.observed_pods.get(key)
+        return self.scheduler.pod(key)
 
     def framework(self, pod: Pod) -> Framework | None:
         """None if no profile goes by the pod's scheduler name."""
@@ -112,10 +94,10 @@ class World:
 
         Raises PluginFailure, ExtenderError, and NoNodesError if there are no nodes.
         """
-        framework = self._framework(pod)
+        framework = self.scheduler.framework(pod)
         if decision is None or not decision.diagnosis.has_verdicts:
             taken = decision.node_name if decision is not None else None
-            decision, _ = self._decide(framework, pod)
+            decision = self.scheduler.decide_in_full(pod)
             decision.node_name = taken or decision.node_name
         return _look(framework, decision)
 
@@ -134,8 +116,9 @@ class World:
 
     def look_and_preempt(self, pod: Pod) -> Look:
         """As `look`; if the pod fits nowhere, what preemption would do, without doing it."""
-        framework = self._framework(pod)
-        decision, state = self._decide(framework, pod)
+        framework = self.scheduler.framework(pod)
+        state = CycleState()
+        decision = self.scheduler.decide_in_full(pod, state)
         look = _look(framework, decision)
         if decision.node_name is not None:
             return look
@@ -143,35 +126,22 @@ class World:
 
     def gate(self, pod: Pod) -> Status | None:
         """The PreEnqueue that keeps the pod from being tried; None if none does."""
-        framework = self._framework(pod)
-        for call in framework.points[Point.PRE_ENQUEUE]:
-            assert call.pre_enqueue is not None
-            with call.guard("PreEnqueue", 'running PreEnqueue plugin "{name}"', CycleState()):
-                status: Status | None = call.pre_enqueue(pod)
-            if status is not None and not status.ok:
-                return status.by(call.name)
-        return None
+        return self.scheduler.gate(pod)
 
     def fits(self, pod: Pod, changes: Sequence[Change] = ()) -> bool:
         """Whether the pod would be let in and fit somewhere, were these changes made."""
         with self.changed(changes):
             changed = on_pod(pod, changes)
             try:
-                if self.gate(changed) is not None:
-                    return False
-                framework = self._framework(changed)
-                decision = self._search(framework).find_nodes_that_fit(
-                    framework, CycleState(), _unnominated(changed), self.snapshot()
-                )
+                return self.gate(changed) is None and self.scheduler.fits(changed)
             except PluginFailure:
                 return False
-            return bool(len(decision.feasible))
 
     def destination(self, pod: Pod, changes: Sequence[Change]) -> tuple[str, int]:
         """Where the pod would go with these changes, and how many nodes would take it."""
         with self.changed(changes):
             changed = on_pod(pod, changes)
-            decision, _ = self._decide(self._framework(changed), changed)
+            decision = self.scheduler.decide_in_full(changed)
             return decision.node_name or "", decision.feasible_count
 
     @contextmanager
@@ -223,44 +193,11 @@ class World:
         infos = self.cluster.infos
         return {name: info.node for name, info in infos.items() if info.node is not None}
 
-    # The engine
-
-    def _framework(self, pod: Pod) -> Framework:
-        framework = self.framework(pod)
-        if framework is None:
-            raise MooringError(no_profile(pod))
-        return framework
-
-    def _decide(self, framework: Framework, pod: Pod) -> tuple[Decision, CycleState]:
-        state = CycleState()
-        search = self._search(framework)
-        return search.schedule_pod(framework, state, _unnominated(pod), self.snapshot()), state
-
-    def _search(self, framework: Framework) -> NodeSearch:
-        """Over every node and in full: what was kept of other attempts knows the outcome only.
-
-        It starts where the next attempt starts, and does not move that place.
-        """
-        search = self.scheduler.searches[framework.profile_name]
-        return replace(
-            search,
-            evaluations=None,
-            refusals=None,
-            percentage_of_nodes=0,
-            tie_break=first_by_name,
-            start=SearchStart(search.start.position),
-        )
-
 
 def on_pod(pod: Pod, changes: Sequence[Change]) -> Pod:
     for change in changes:
         pod = change.on_pod(pod)
     return pod
-
-
-def _unnominated(pod: Pod) -> Pod:
-    """A node that is held for the pod would be tried first, and the others not be looked at."""
-    return pod.with_status(nominated_node_name="") if pod.nominated_node_name else pod
 
 
 def _look(framework: Framework, decision: Decision) -> Look:

@@ -54,7 +54,7 @@ def problems(scheduler: Engine) -> list[str]:
         except InvariantError as error:
             found.append(str(error))
     cluster = scheduler.cluster
-    shown = {pod.uid: pod for pod in scheduler.observed_pods.values() if pod.node_name}
+    shown = {pod.uid: pod for pod in scheduler.pods() if pod.node_name}
     for uid, pod in shown.items():
         known = cluster.pods.get(uid)
         if known is None:
@@ -68,7 +68,6 @@ def problems(scheduler: Engine) -> list[str]:
 
 
 def _nodes(scheduler: Engine) -> list[dict[str, Any]]:
-    nominated = scheduler.nominator.nominated_pods_for_node
     return [
         {
             "name": name,
@@ -78,7 +77,7 @@ def _nodes(scheduler: Engine) -> list[dict[str, Any]]:
                 f"{pod.key} (assumed)" if scheduler.cluster.is_assumed(pod) else pod.key
                 for pod in info.pods.values()
             ),
-            "nominated": [pod.key for pod in nominated(name)],
+            "nominated": [pod.key for pod in scheduler.nominated_pods(name)],
         }
         for name, info in sorted(scheduler.cluster.infos.items())
     ]

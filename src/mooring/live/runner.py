@@ -360,7 +360,7 @@ class Runner:
     def _pod_resources(self) -> bytes:
         if self._driver is None or not self._may_write():
             return b""
-        return pod_resources.exposition(list(self._driver.scheduler.observed_pods.values()))
+        return pod_resources.exposition(list(self._driver.scheduler.pods()))
 
     def _election_problem(self) -> str | None:
         if self._election is None or self._election.healthy():

@@ -44,6 +44,7 @@ from mooring.framework.clock import Clock
 from mooring.framework.events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ClusterEvent
 from mooring.framework.interface import QueueSortPlugin
 from mooring.framework.object_changes import pod_change_events
+from mooring.framework.status import Status
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.queue.backoff import BackoffQueue
@@ -120,6 +121,7 @@ class SchedulingQueue:
         self._on_ready = on_ready
         self._hints = QueueingHints(hints or {}, metrics, report)
         self._in_flight = InFlight(metrics)
+        self._gates = Gates(pre_enqueue or {}, self._hints.events_of, metrics, report)
         self._places = Places(
             clock=clock,
             active=KeyedHeap(order),
@@ -130,7 +132,7 @@ class SchedulingQueue:
                 max_s=max_backoff_s,
                 by_window=pop_from_backoff,
             ),
-            gates=Gates(pre_enqueue or {}, self._hints.events_of, metrics, report),
+            gates=self._gates,
             nominator=self.nominator,
             metrics=metrics,
             pop_from_backoff=pop_from_backoff,
@@ -164,6 +166,10 @@ class SchedulingQueue:
     def get(self, key: str) -> QueuedPodInfo | None:
         """The waiting pod of this `namespace/name`."""
         return self._places.get(key)
+
+    def gate(self, pod: Pod) -> Status | None:
+        """What the PreEnqueue plugin says that keeps a pod from being tried; None if none does."""
+        return self._gates.ask(pod)
 
     def counts(self) -> QueueCounts:
         places = self._places

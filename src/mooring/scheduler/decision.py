@@ -67,3 +67,10 @@ class NoNodesError(MooringError):
 
     def __init__(self) -> None:
         super().__init__("no nodes available to schedule pods")
+
+
+class NoProfileError(MooringError):
+    """No profile has the scheduler name of a pod."""
+
+    def __init__(self, pod: Pod) -> None:
+        super().__init__(f"no profile has the scheduler name {pod.scheduler_name!r}")

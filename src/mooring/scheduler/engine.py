@@ -12,14 +12,20 @@ in the cluster, calls `schedule_one` while there is work, and carries out its wr
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection, Iterable
 
 from mooring.cluster.listers import LISTED
 from mooring.config.types import KubeSchedulerConfiguration
+from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import ASSIGNED_POD_DELETE
+from mooring.framework.status import Status
 from mooring.objects.meta import KubeObject
+from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.queue.queued_pod import QueuedPodInfo
+from mooring.runtime.framework import Framework
 from mooring.scheduler.binding_cycle import BindingCycle
+from mooring.scheduler.decision import Decision, NoProfileError
 from mooring.scheduler.dependencies import Dependencies
 from mooring.scheduler.event_handlers import EventHandlers
 from mooring.scheduler.failure import Failures
@@ -44,7 +50,7 @@ class Engine:
         self.frameworks = parts.frameworks
         self.waiting_pods = parts.waiting_pods
         self.binding = parts.binding
-        # For tests and conformance.
+        # Not for other rooms; conformance and tests replay steps by hand.
         self.searches = parts.searches
         self.nominator = parts.nominator
         self.observed_pods = parts.observed_pods
@@ -68,25 +74,35 @@ class Engine:
     def deleted(self, obj: KubeObject) -> None:
         self._handlers.deleted(obj)
 
+    def load(self, objects: Iterable[KubeObject]) -> None:
+        """Take in what is there at the start. Unlike `added`, this wakes no waiting pod."""
+        waiting: list[Pod] = []
+        for obj in objects:
+            if isinstance(obj, Node):
+                self.cluster.add_node(obj)
+            elif not isinstance(obj, Pod):
+                self.cluster.listers.put(obj)
+            elif obj.node_name and not obj.finished:
+                self.cluster.add_pod(obj)
+                self.observed_pods[obj.key] = obj
+            else:
+                waiting.append(obj)
+        for pod in waiting:
+            self.added(pod)
+
     def take_over(self, other: Engine) -> None:
         """Go on with everything that another engine knows: objects, assumptions, waiting pods.
 
         The bindings that the other one has under way end there. If one fails, this engine tries the pod.
         """
-        known = other.cluster
-        for kind in LISTED:
-            for obj in known.listers.all(kind):
-                self.cluster.listers.put(obj)
-        for info in known.infos.values():
-            if info.node is not None:
-                self.cluster.add_node(info.node)
-        self.observed_pods.update(other.observed_pods)
-        for pod in other.observed_pods.values():
-            if pod.node_name:
-                self.cluster.add_pod(pod)
+        known, pods = other.cluster, other.observed_pods.values()
+        self.load(obj for kind in LISTED for obj in known.listers.all(kind))
+        self.load(info.node for info in known.infos.values() if info.node is not None)
+        self.load(pod for pod in pods if pod.node_name)
         for pod in known.assumed_pods():
             self.cluster.assume_pod(pod)
-        for pod in other.observed_pods.values():
+        for pod in pods:
+            self.observed_pods[pod.key] = pod
             if not pod.node_name and not self.cluster.is_assumed(pod):
                 self._queue_with_history(pod, other.queue.get(pod.key))
         other.parts.hand_over = self._take_back
@@ -113,6 +129,56 @@ class Engine:
         known = self.observed_pods.get(pod.key)
         if known is not None and known.uid == pod.uid and not known.node_name:
             self.queue.add(known)
+
+    # What it knows
+
+    def pod(self, key: str) -> Pod | None:
+        """The pod of this `namespace/name`, as the API server last showed it."""
+        return self.observed_pods.get(key)
+
+    def pods(self) -> Collection[Pod]:
+        """Every pod as the API server last showed it."""
+        return self.observed_pods.values()
+
+    def nominated_pods(self, node_name: str) -> list[Pod]:
+        """The pods that the node is held for."""
+        return self.nominator.nominated_pods_for_node(node_name)
+
+    def framework(self, pod: Pod) -> Framework:
+        """The pod's profile. Raises NoProfileError, as do the questions below."""
+        try:
+            return self.frameworks[pod.scheduler_name]
+        except KeyError:
+            raise NoProfileError(pod) from None
+
+    # Questions, which change nothing
+
+    def gate(self, pod: Pod) -> Status | None:
+        """What the PreEnqueue plugin says that keeps the pod from being tried; None if none does."""
+        self.framework(pod)
+        return self.queue.gate(pod)
+
+    def decide(self, pod: Pod) -> Decision:
+        """Look for a node, as an attempt would. Raises NoNodesError, PluginFailure, ExtenderError."""
+        framework, snapshot = self.framework(pod), self.cluster.snapshot()
+        search = self.searches[pod.scheduler_name].copy()
+        return search.schedule_pod(framework, CycleState(), pod, snapshot)
+
+    def decide_in_full(self, pod: Pod, state: CycleState | None = None) -> Decision:
+        """Look at every node, with every plugin, even if one is nominated; break ties by name.
+
+        Raises NoNodesError, PluginFailure and ExtenderError.
+        """
+        framework, snapshot = self.framework(pod), self.cluster.snapshot()
+        search = self.searches[pod.scheduler_name].in_full()
+        return search.schedule_pod(framework, state or CycleState(), _unnominated(pod), snapshot)
+
+    def fits(self, pod: Pod) -> bool:
+        """Whether a node passes PreFilter and Filter. Raises PluginFailure and ExtenderError."""
+        framework, snapshot = self.framework(pod), self.cluster.snapshot()
+        search = self.searches[pod.scheduler_name].in_full()
+        decision = search.find_nodes_that_fit(framework, CycleState(), _unnominated(pod), snapshot)
+        return bool(len(decision.feasible))
 
     # Attempts
 
@@ -142,3 +208,8 @@ class Engine:
         for search in self.searches.values():
             if search.evaluations is not None and len(snapshot):
                 search.evaluations.validate(snapshot)
+
+
+def _unnominated(pod: Pod) -> Pod:
+    """A node that is held for the pod would be tried first, and the others not be looked at."""
+    return pod.with_status(nominated_node_name="") if pod.nominated_node_name else pod

@@ -9,7 +9,7 @@ and what-if questions run it as often as they like.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ from mooring.runtime.evaluations import Evaluations
 from mooring.runtime.filtering import NOT_ASKED
 from mooring.runtime.framework import Framework
 from mooring.runtime.plugin_calls import PluginFailure
-from mooring.scheduler.choosing import TieBreak
+from mooring.scheduler.choosing import TieBreak, first_by_name
 from mooring.scheduler.decision import Decision, NoNodesError
 from mooring.scheduler.diagnosis import Diagnosis
 from mooring.scheduler.extenders import EXTENDER, Extenders, Survivors, bare
@@ -69,6 +69,14 @@ class NodeSearch:
     percentage_of_nodes: int = 0
     start: SearchStart = field(default_factory=SearchStart)
     extenders: Extenders = field(default_factory=Extenders)
+
+    def copy(self) -> NodeSearch:
+        """The same search; where it ends does not move the start of the next attempt."""
+        return replace(self, start=SearchStart(self.start.position))
+
+    def in_full(self) -> NodeSearch:
+        """Look at every node, ask every plugin, and break ties by name."""
+        return NodeSearch(first_by_name, extenders=self.extenders)
 
     def schedule_pod(
         self, framework: Framework, state: CycleState, pod: Pod, snapshot: Snapshot

@@ -21,7 +21,7 @@ from mooring.objects.storage import PersistentVolumeClaim
 from mooring.plugins.default_preemption import PreemptionDetail
 from mooring.plugins.default_preemption.node_choice import why_that_node
 from mooring.scheduler import journal
-from mooring.scheduler.decision import Decision
+from mooring.scheduler.decision import Decision, NoProfileError
 from mooring.scheduler.journal import Bound, ClaimBound, Fact, FactKind, Journal, Preempted
 from mooring.sim.clock import VirtualClock
 from mooring.sim.summary import RunSummary
@@ -128,7 +128,7 @@ class Recorder:
         if pod.node_name:
             return FactKind.PLACED, ""
         if pod.scheduler_name not in self.scheduler.frameworks:
-            return FactKind.IGNORED, no_profile(pod)
+            return FactKind.IGNORED, str(NoProfileError(pod))
         queued = self.scheduler.queue.get(pod.key)
         if queued is not None and queued.gated:
             return FactKind.GATED, gated_by(pod, queued.gating_plugin)
@@ -172,10 +172,6 @@ def waits_for(scheduler: Engine, pod: Pod) -> str:
     if waiting is None:
         return "for PreBind"
     return f"for Permit of {', '.join(waiting.pending_plugins())}"
-
-
-def no_profile(pod: Pod) -> str:
-    return f"no profile has the scheduler name {pod.scheduler_name!r}"
 
 
 def gated_by(pod: Pod, plugin: str) -> str:
