@@ -29,6 +29,7 @@ from mooring.scheduler.attempt import Attempt
 from mooring.scheduler.choosing import SeededSpread, TieBreak
 from mooring.scheduler.decision import Decision
 from mooring.scheduler.dependencies import Dependencies
+from mooring.scheduler.drive_loop import DriveLoop
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.extenders import Transport
 from mooring.scheduler.journal import Fact, FactKind, RecentFacts, decided
@@ -76,8 +77,7 @@ class Driver:
         self.parts = parts
         self.loop = asyncio.get_running_loop()
         self._running = False
-        self._pumping = False
-        self._timers: list[asyncio.TimerHandle | None] = [None, None]
+        self._drive = DriveLoop(self.loop, attempt=self._attempt, turn_s=_TURN_S)
         #: Binding cycles and evictions under way.
         self.tasks: set[asyncio.Task[None]] = set()
         #: Status patches that wait or are under way; at the end nobody waits for them.
@@ -111,11 +111,14 @@ class Driver:
         try:
             handle(*objects)
         except InvariantError as error:
-            self.parts.on_fatal(f"mooring's books do not add up: {error}")
+            self._end(error)
         except Exception:
             metrics.task_failed()
             _LOG.exception("handling %s ended unexpectedly", event)
         metrics.event_handled(event, metrics.timer() - started)
+
+    def _end(self, error: InvariantError) -> None:
+        self.parts.on_fatal(f"mooring's books do not add up: {error}")
 
     # Going on and stopping
 
@@ -124,13 +127,12 @@ class Driver:
         self._running = True
         self._flush_backoff()
         self._flush_leftover()
+        self._drive.wake()
 
     def stop(self) -> None:
         """Place no more pods; binding cycles go on."""
         self._running = False
-        for timer in self._timers:
-            if timer is not None:
-                timer.cancel()
+        self._drive.stop()
 
     async def drain(self, timeout_s: float) -> GivenUp:
         """Wait for bindings and evictions to end; how many did not, and were given up."""
@@ -156,47 +158,33 @@ class Driver:
 
     # One pod after another
 
-    def _wake(self) -> None:
-        if self._running and not self._pumping:
-            self._pumping = True
-            self.loop.call_soon(self._pump)
-
-    def _pump(self) -> None:
-        """Place pods for a while, then let watches and bindings go on."""
-        until = self.loop.time() + _TURN_S
+    def _attempt(self) -> bool:
         try:
-            while self._running and self.parts.may_write():
-                if not self.scheduler.schedule_one():
-                    break
-                if self.loop.time() >= until:
-                    self.loop.call_soon(self._pump)
-                    return
+            return self._running and self.parts.may_write() and self.scheduler.schedule_one()
         except InvariantError as error:
-            self.parts.on_fatal(f"mooring's books do not add up: {error}")
+            self._end(error)
         except Exception:
             # The pod's own failures are dealt with by the engine: this is about the queue itself.
             self.parts.metrics.task_failed()
             _LOG.exception("the scheduling loop ended unexpectedly; it goes on within a second")
-        self._pumping = False
+        return False
 
     def _flush_backoff(self) -> None:
         """On each whole second, as backoffs are counted in them."""
-        self._timers[0] = self._at_next(FLUSH_BACKOFF_EVERY_S, self._flush_backoff)
+        self._flush_again(FLUSH_BACKOFF_EVERY_S, self._flush_backoff)
         self._guarded(self.scheduler.queue.flush_backoff_completed)
-        self._guarded(self.scheduler.shared_conditions.tell_some)
+        self._guarded(self.scheduler.tell_conditions)
         self._guarded(self._tell_sizes)
-        self._wake()
 
     def _flush_leftover(self) -> None:
-        self._timers[1] = self._at_next(FLUSH_UNSCHEDULABLE_EVERY_S, self._flush_leftover)
+        self._flush_again(FLUSH_UNSCHEDULABLE_EVERY_S, self._flush_leftover)
         self._guarded(self.scheduler.queue.flush_unschedulable_leftover)
-        self._wake()
 
-    def _at_next(self, period_s: int, callback: Callable[[], None]) -> asyncio.TimerHandle:
+    def _flush_again(self, period_s: int, flush: Callable[[], None]) -> None:
         now = self.parts.clock.now()
         # A little late rather than a little early: a timer may fire before its time by the clock's grain.
         delay_s = (int(now) // period_s + 1) * period_s - now + 0.001
-        return self.loop.call_later(delay_s, callback)
+        self._drive.flush_at(self.loop.time() + delay_s, period_s, flush)
 
     def _guarded(self, step: Callable[[], None]) -> None:
         try:
@@ -239,7 +227,7 @@ class Driver:
         self.tasks.discard(task)
         error = self._note_failure(task)
         if isinstance(error, InvariantError):
-            self.parts.on_fatal(f"mooring's books do not add up: {error}")
+            self._end(error)
 
     # What happens to pods
 
@@ -284,7 +272,7 @@ class Driver:
             on_bound=self._bound,
             on_failure=self._failed,
             on_crash=lambda _: parts.metrics.task_failed(),
-            on_ready=self._wake,
+            on_ready=self._drive.wake,
             transport=transport,
             run_beside=asyncio.to_thread,
         )
@@ -308,7 +296,7 @@ class Driver:
         retiring = self.loop.create_task(self._retire(old, old_transport, list(self.tasks)))
         self._retiring.add(retiring)
         retiring.add_done_callback(self._retiring.discard)
-        self._wake()
+        self._drive.wake()
 
     async def _retire(
         self, old: Engine, transport: Transport | None, bindings: list[asyncio.Task[None]]

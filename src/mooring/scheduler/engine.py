@@ -55,10 +55,10 @@ class Engine:
         self.nominator = parts.nominator
         self.observed_pods = parts.observed_pods
         pod_status = PodStatusWriter(deps.writer, deps.spawn_patch or deps.spawn)
-        self.shared_conditions = SharedConditions(
+        self._shared_conditions = SharedConditions(
             parts.queue, deps.clock, pod_status, deps.repeat_conditions_after_s
         )
-        self.failures = Failures(parts, pod_status, self.shared_conditions)
+        self.failures = Failures(parts, pod_status, self._shared_conditions)
         binding_cycle = BindingCycle(parts, pod_status, self.failures)
         self._scheduling_cycle = SchedulingCycle(parts, binding_cycle, self.failures)
         self._handlers = EventHandlers(parts)
@@ -193,6 +193,10 @@ class Engine:
     def try_pod(self, queued: QueuedPodInfo) -> None:
         """Make an attempt at a pod that was popped."""
         self._scheduling_cycle.run(queued)
+
+    def tell_conditions(self) -> None:
+        """Tell pods that another one was tried for why they wait; to be called every second."""
+        self._shared_conditions.tell_some()
 
     def close(self) -> None:
         self.queue.close()
