@@ -23,7 +23,8 @@ from mooring.runtime.metrics import Metrics
 from mooring.scheduler.decision import Decision
 from mooring.scheduler.dependencies import Dependencies
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.extenders import Answer, Extenders, bare
+from mooring.scheduler.extenders import Extenders, bare
+from mooring.scheduler.extenders.extender import Answer
 from mooring.sim.simulation import SimOptions, Simulation
 from mooring.webhook import HttpTransport
 from tests.clock import FakeClock

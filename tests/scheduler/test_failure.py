@@ -16,7 +16,7 @@ from mooring.objects.pod import Pod, PodCondition
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.scheduler.attempt import Attempt
 from mooring.scheduler.failure import cut_note
-from mooring.scheduler.pod_status import status_patch
+from mooring.scheduler.pod_conditions import status_patch
 from mooring.sim.simulation import SimOptions, Simulation
 from tests.engine import registry_with
 from tests.makers import make_node, make_pod
@@ -220,7 +220,7 @@ def failed(world: World, pod: Pod, status: Status, *, observed: Pod | None = Non
     if observed is not None:
         world.scheduler.observed_pods[pod.key] = observed
     framework = world.scheduler.frameworks["default-scheduler"]
-    attempt = Attempt(framework, queued, CycleState(), started=0.0)
+    attempt = Attempt(framework, queued, queued.pod, CycleState(), started=0.0)
     world.scheduler.failures.fail(attempt, status)
     for work in world.spawned:
         asyncio.run(work)

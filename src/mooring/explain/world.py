@@ -7,7 +7,7 @@ told of the objects. Questions leave no trace: what they change, they put back.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from mooring.cluster.snapshot import Snapshot
@@ -80,13 +80,6 @@ class World:
     def snapshot(self) -> Snapshot:
         return self.cluster.snapshot()
 
-    def pod(self, key: str) -> Pod | None:
-        return self.scheduler.pod(key)
-
-    def framework(self, pod: Pod) -> Framework | None:
-        """None if no profile goes by the pod's scheduler name."""
-        return self.scheduler.frameworks.get(pod.scheduler_name)
-
     # Questions
 
     def look(self, pod: Pod, decision: Decision | None = None) -> Look:
@@ -124,16 +117,12 @@ class World:
             return look
         return replace(look, post_filtering=ask_post_filter(framework, state, decision))
 
-    def gate(self, pod: Pod) -> Status | None:
-        """The PreEnqueue that keeps the pod from being tried; None if none does."""
-        return self.scheduler.gate(pod)
-
     def fits(self, pod: Pod, changes: Sequence[Change] = ()) -> bool:
         """Whether the pod would be let in and fit somewhere, were these changes made."""
         with self.changed(changes):
             changed = on_pod(pod, changes)
             try:
-                return self.gate(changed) is None and self.scheduler.fits(changed)
+                return self.scheduler.gate(changed) is None and self.scheduler.fits(changed)
             except PluginFailure:
                 return False
 
@@ -147,47 +136,33 @@ class World:
     @contextmanager
     def changed(self, changes: Sequence[Change]) -> Iterator[None]:
         """Make the changes that concern nodes and other pods; put everything back at the end."""
-        undo: list[KubeObject | tuple[str, KubeObject]] = []
-        try:
+        with ExitStack() as undo:
             for change in changes:
                 self._make(change, undo)
             yield
-        finally:
-            for step in reversed(undo):
-                self._put_back(step)
 
-    def _make(self, change: Change, undo: list[KubeObject | tuple[str, KubeObject]]) -> None:
+    def _make(self, change: Change, undo: ExitStack) -> None:
         cluster = self.cluster
         if change.node_name:
             info = cluster.infos[change.node_name]
             assert info.node is not None
             changed = change.on_node(info.node)
             if changed is not info.node:
-                undo.append(info.node)
+                undo.callback(cluster.update_node, info.node)
                 cluster.update_node(changed)
             gone = set(change.removed_pods)
             for pod in [pod for pod in info.pods.values() if pod.key in gone]:
-                undo.append(pod)
+                undo.callback(cluster.add_pod, pod)
                 cluster.remove_pod(pod)
         if isinstance(change, AddNodes):
             of_template = list(cluster.infos[change.like].pods.values())
             for obj in change.added(self.nodes(), {change.like: of_template}):
-                undo.append(("added", obj))
                 if isinstance(obj, Node):
+                    undo.callback(cluster.remove_node, obj.name)
                     cluster.add_node(obj)
                 elif isinstance(obj, Pod):
+                    undo.callback(cluster.remove_pod, obj)
                     cluster.add_pod(obj)
-
-    def _put_back(self, step: KubeObject | tuple[str, KubeObject]) -> None:
-        match step:
-            case Node():
-                self.cluster.update_node(step)
-            case Pod():
-                self.cluster.add_pod(step)
-            case (_, Node() as node):
-                self.cluster.remove_node(node.name)
-            case (_, Pod() as pod):
-                self.cluster.remove_pod(pod)
 
     def nodes(self) -> dict[str, Node]:
         infos = self.cluster.infos

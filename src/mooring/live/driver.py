@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 from mooring.config.types import KubeSchedulerConfiguration
@@ -31,7 +32,6 @@ from mooring.scheduler.decision import Decision
 from mooring.scheduler.dependencies import Dependencies
 from mooring.scheduler.drive_loop import DriveLoop
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.extenders import Transport
 from mooring.scheduler.journal import Fact, FactKind, RecentFacts, decided
 from mooring.webhook import HttpTransport
 
@@ -154,7 +154,8 @@ class Driver:
     def close(self) -> None:
         self.stop()
         self.scheduler.close()
-        self._transport_close()
+        if self._transport is not None:
+            self._transport.close()
 
     # One pod after another
 
@@ -194,38 +195,24 @@ class Driver:
             _LOG.exception("%s ended unexpectedly", getattr(step, "__name__", step))
 
     def _tell_sizes(self) -> None:
-        self.parts.metrics.sizes(
-            self.scheduler.queue.counts(),
-            cache_sizes(self.scheduler),
-            len(self.scheduler.binding),
-        )
+        engine, cluster = self.scheduler, self.scheduler.cluster
+        nodes = sum(1 for info in cluster.infos.values() if info.node is not None)
+        cache = CacheSizes(nodes, len(cluster.pods), len(cluster.assumed_pods()))
+        self.parts.metrics.sizes(engine.queue.counts(), cache, len(engine.binding))
 
     # Tasks
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, tasks: set[asyncio.Task[None]], work: Coroutine[Any, Any, None]) -> None:
         task = self.loop.create_task(work)
-        self.tasks.add(task)
-        task.add_done_callback(self._ended)
+        tasks.add(task)
+        task.add_done_callback(partial(self._ended, tasks))
 
-    def _spawn_patch(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self.loop.create_task(work)
-        self.patches.add(task)
-        task.add_done_callback(self._patched)
-
-    def _patched(self, task: asyncio.Task[None]) -> None:
-        self.patches.discard(task)
-        self._note_failure(task)
-
-    def _note_failure(self, task: asyncio.Task[None]) -> BaseException | None:
+    def _ended(self, tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
+        tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
             _LOG.error("a task ended unexpectedly: %s", task.get_name(), exc_info=error)
             self.parts.metrics.task_failed()
-        return error
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self.tasks.discard(task)
-        error = self._note_failure(task)
         if isinstance(error, InvariantError):
             self._end(error)
 
@@ -254,14 +241,14 @@ class Driver:
 
     # Building, and building again
 
-    def _build(self, config: KubeSchedulerConfiguration) -> tuple[Engine, Transport | None]:
+    def _build(self, config: KubeSchedulerConfiguration) -> tuple[Engine, HttpTransport | None]:
         parts = self.parts
         transport = HttpTransport(config.extenders) if config.extenders else None
         deps = Dependencies(
             clock=parts.clock,
             writer=parts.writer,
-            spawn=self._spawn,
-            spawn_patch=self._spawn_patch,
+            spawn=partial(self._spawn, self.tasks),
+            spawn_patch=partial(self._spawn, self.patches),
             registry=parts.make_registry(),
             metrics=parts.metrics,
             queue_metrics=parts.metrics,
@@ -299,19 +286,15 @@ class Driver:
         self._drive.wake()
 
     async def _retire(
-        self, old: Engine, transport: Transport | None, bindings: list[asyncio.Task[None]]
+        self, old: Engine, transport: HttpTransport | None, bindings: list[asyncio.Task[None]]
     ) -> None:
         """Close the plugins of an earlier configuration once nothing of theirs is under way."""
         if bindings:
             await asyncio.wait(bindings)
         self._retired.remove(old)
         old.close()
-        if isinstance(transport, HttpTransport):
+        if transport is not None:
             transport.close()
-
-    def _transport_close(self) -> None:
-        if isinstance(self._transport, HttpTransport):
-            self._transport.close()
 
 
 def _what(obj: KubeObject) -> str:
@@ -319,10 +302,3 @@ def _what(obj: KubeObject) -> str:
     if isinstance(obj, Pod):
         return Resource.ASSIGNED_POD.value if obj.node_name else Resource.UNSCHEDULABLE_POD.value
     return type(obj).__name__
-
-
-def cache_sizes(scheduler: Engine) -> CacheSizes:
-    cluster = scheduler.cluster
-    assumed = len(cluster.assumed_pods())
-    nodes = sum(1 for info in cluster.infos.values() if info.node is not None)
-    return CacheSizes(nodes=nodes, pods=len(cluster.pods), assumed_pods=assumed)

@@ -49,23 +49,19 @@ class Gates:
 
     def ask(self, pod: Pod, *, first: str = "") -> Status | None:
         """What the plugin says that keeps the pod from being tried; None if none does."""
-        ask = self._ask_timed if self._metrics.samples_plugins() else self._ask
+        sampled = self._metrics.samples_plugins()
         plugins = self._pre_enqueue.get(pod.scheduler_name, ())
         if first:
             plugins = sorted(plugins, key=lambda entry: entry[0] != first)
         for plugin, pre_enqueue in plugins:
-            status = ask(plugin, pre_enqueue, pod)
+            started = self._metrics.timer()
+            status = self._ask(plugin, pre_enqueue, pod)
+            if sampled:
+                duration_s = self._metrics.timer() - started
+                self._metrics.pre_enqueue_plugin_duration(plugin, status.code.title, duration_s)
             if not status.ok:
                 return status.by(plugin)
         return None
-
-    def _ask_timed(self, plugin: str, pre_enqueue: PreEnqueue, pod: Pod) -> Status:
-        started = self._metrics.timer()
-        status = self._ask(plugin, pre_enqueue, pod)
-        self._metrics.pre_enqueue_plugin_duration(
-            plugin, status.code.title, self._metrics.timer() - started
-        )
-        return status
 
     def _ask(self, plugin: str, pre_enqueue: PreEnqueue, pod: Pod) -> Status:
         try:

@@ -141,14 +141,8 @@ class SchedulingQueue:
         #: Classes with waiting pods that another one was tried for, and rejected; for whoever tells them.
         self.spoken_for = self._representatives.spoken_for
         self._closed = False
-        self._scheduling_cycle = 0
 
     # What is in the queue
-
-    @property
-    def scheduling_cycle(self) -> int:
-        """How many pods were popped."""
-        return self._scheduling_cycle
 
     @property
     def ready(self) -> bool:
@@ -209,10 +203,6 @@ class SchedulingQueue:
     def in_flight_pods(self) -> list[Pod]:
         """Those that were popped and are not done, as they were then."""
         return self._in_flight.pods()
-
-    def backoff_completes_at(self) -> float | None:
-        """By when `flush_backoff_completed` has something to do, so that a simulation may skip."""
-        return self._places.backoff.completes_at()
 
     def validate(self) -> None:
         """Raise InvariantError unless the books add up; for tests and for dumps.
@@ -455,7 +445,6 @@ class SchedulingQueue:
             return False
         self._in_flight.add(queued.pod)
         self._representatives.popped(queued)
-        self._scheduling_cycle += 1
         self._count_rejectors(queued, -1)
         return True
 

@@ -10,7 +10,7 @@ and undoes what the attempt has done until then.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, auto
 
 from mooring.framework.cycle_state import CycleState
@@ -36,15 +36,12 @@ class Phase(Enum):
 class Attempt:
     framework: Framework
     queued: QueuedPodInfo
+    #: The pod as it was popped; once it is assumed, with its node.
+    pod: Pod
     state: CycleState
     #: By the timer of the metrics.
     started: float
     phase: Phase = Phase.SEARCHING
-    #: The pod as it was popped; once it is assumed, with its node.
-    pod: Pod = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.pod = self.queued.pod
 
     @property
     def node_name(self) -> str:

@@ -17,16 +17,16 @@ from mooring.scheduler.attempt import Attempt, Phase
 from mooring.scheduler.diagnosis import node_refusal
 from mooring.scheduler.failure import Failures
 from mooring.scheduler.parts import Parts
-from mooring.scheduler.pod_status import PodStatusWriter
+from mooring.scheduler.pod_conditions import PodConditions
 
 _LOG = logging.getLogger("mooring.scheduler")
 
 
 class BindingCycle:
-    def __init__(self, parts: Parts, pod_status: PodStatusWriter, failures: Failures) -> None:
+    def __init__(self, parts: Parts, conditions: PodConditions, failures: Failures) -> None:
         self._parts = parts
         self._deps = parts.deps
-        self._pod_status = pod_status
+        self._conditions = conditions
         self._failures = failures
 
     async def run(self, attempt: Attempt) -> None:
@@ -50,7 +50,7 @@ class BindingCycle:
             return pre_flight
         if pre_flight.ok or framework.waiting_pods.get(pod.uid) is not None:
             # What comes may take long: others, and a scheduler after this one, should know the plan.
-            await self._pod_status.patch(pod, PodStatusPatch(nominated_node_name=node_name))
+            await self._conditions.patch(pod, PodStatusPatch(nominated_node_name=node_name))
         status = await framework.wait_on_permit(pod)
         if not status.ok:
             return node_refusal(status) if status.rejected else status

@@ -16,10 +16,6 @@ from mooring.runtime.scoring import ScoreMatrix
 from mooring.scheduler.diagnosis import Diagnosis
 
 
-def _no_rows() -> NDArray[np.intp]:
-    return np.empty(0, np.intp)
-
-
 @dataclass(slots=True)
 class Decision:
     """Where a pod goes, or why nowhere, with everything that led there.
@@ -35,7 +31,7 @@ class Decision:
     #: How many nodes are feasible.
     feasible_count: int = 0
     #: intp[...]: the feasible rows.
-    feasible: NDArray[np.intp] = field(default_factory=_no_rows)
+    feasible: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
     #: None where there was nothing to compare: one feasible node, or none.
     scored: Scores | None = None
     #: How many nodes were looked at.

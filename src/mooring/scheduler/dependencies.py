@@ -17,7 +17,8 @@ from mooring.runtime.registry import Registry
 from mooring.scheduler.attempt import Attempt
 from mooring.scheduler.choosing import TieBreak, first_by_name
 from mooring.scheduler.decision import Decision
-from mooring.scheduler.extenders import RunBeside, Transport, run_at_once
+from mooring.scheduler.extenders import RunBeside, run_at_once
+from mooring.scheduler.extenders.extender import Transport
 
 
 @dataclass(frozen=True, slots=True)

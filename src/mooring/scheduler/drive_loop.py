@@ -17,12 +17,9 @@ class DriveLoop:
         on_idle: Callable[[], None] = lambda: None,
         turn_s: float = 0.0,
     ) -> None:
-        """Make attempts for so many seconds, then let watches and bindings go on.
+        """`attempt` tries a pod, or says that there is none to try now; then `on_idle` is called.
 
-        attempt
-            Tries a pod; False if there is none to be tried now.
-        on_idle
-            Called when there is none.
+        After so many seconds of attempts, watches and bindings get their turn.
         """
         self._loop = loop
         self._attempt = attempt

@@ -30,9 +30,8 @@ from mooring.scheduler.dependencies import Dependencies
 from mooring.scheduler.event_handlers import EventHandlers
 from mooring.scheduler.failure import Failures
 from mooring.scheduler.parts import Parts
-from mooring.scheduler.pod_status import PodStatusWriter
+from mooring.scheduler.pod_conditions import PodConditions
 from mooring.scheduler.scheduling_cycle import SchedulingCycle
-from mooring.scheduler.shared_conditions import SharedConditions
 
 _LOG = logging.getLogger("mooring.scheduler")
 
@@ -54,12 +53,9 @@ class Engine:
         self.searches = parts.searches
         self.nominator = parts.nominator
         self.observed_pods = parts.observed_pods
-        pod_status = PodStatusWriter(deps.writer, deps.spawn_patch or deps.spawn)
-        self._shared_conditions = SharedConditions(
-            parts.queue, deps.clock, pod_status, deps.repeat_conditions_after_s
-        )
-        self.failures = Failures(parts, pod_status, self._shared_conditions)
-        binding_cycle = BindingCycle(parts, pod_status, self.failures)
+        self._conditions = PodConditions(parts)
+        self.failures = Failures(parts, self._conditions)
+        binding_cycle = BindingCycle(parts, self._conditions, self.failures)
         self._scheduling_cycle = SchedulingCycle(parts, binding_cycle, self.failures)
         self._handlers = EventHandlers(parts)
 
@@ -196,7 +192,7 @@ class Engine:
 
     def tell_conditions(self) -> None:
         """Tell pods that another one was tried for why they wait; to be called every second."""
-        self._shared_conditions.tell_some()
+        self._conditions.tell_some()
 
     def close(self) -> None:
         self.queue.close()

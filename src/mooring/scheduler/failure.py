@@ -26,8 +26,7 @@ from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.scheduler.attempt import Attempt, Phase
 from mooring.scheduler.diagnosis import FitError, NodeRefusal
 from mooring.scheduler.parts import Parts
-from mooring.scheduler.pod_status import PodStatusWriter
-from mooring.scheduler.shared_conditions import SharedConditions
+from mooring.scheduler.pod_conditions import PodConditions
 
 _LOG = logging.getLogger("mooring.scheduler")
 
@@ -39,13 +38,10 @@ _CUT = " ..."
 class Failures:
     """Ends the attempts that fail."""
 
-    def __init__(
-        self, parts: Parts, pod_status: PodStatusWriter, shared_conditions: SharedConditions
-    ) -> None:
+    def __init__(self, parts: Parts, conditions: PodConditions) -> None:
         self._parts = parts
         self._deps = parts.deps
-        self._pod_status = pod_status
-        self._shared_conditions = shared_conditions
+        self._conditions = conditions
 
     def fail(
         self, attempt: Attempt, status: Status, nominating: NominatingInfo = CLEAR_NOMINATION
@@ -129,8 +125,8 @@ class Failures:
         if known is not None:
             # A pod that is gone has no status to write to.
             condition = _condition(pod, status, message)
-            self._pod_status.tell(pod, condition, nominating)
-            self._shared_conditions.rejected(queued, condition)
+            self._conditions.tell(pod, condition, nominating)
+            self._conditions.rejected(queued, condition)
 
 
 def failed_scheduling(pod: Pod, message: str, profile: str) -> Event:
@@ -162,8 +158,7 @@ def _condition(pod: Pod, status: Status, message: str) -> PodCondition:
 
 
 def _remember_plugins(queued: QueuedPodInfo, status: Status) -> None:
-    queued.unschedulable_plugins = set()
-    queued.pending_plugins = set()
+    queued.clear_rejectors()
     error = status.error
     if isinstance(error, FitError):
         queued.unschedulable_plugins = set(error.diagnosis.unschedulable_plugins)

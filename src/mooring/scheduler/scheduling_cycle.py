@@ -52,7 +52,7 @@ class SchedulingCycle:
             self._parts.queue.done(pod.uid)
         else:
             state = CycleState(record_plugin_metrics=self._sampling.random() < _SAMPLED_SHARE)
-            attempt = Attempt(framework, queued, state, self._deps.metrics.timer())
+            attempt = Attempt(framework, queued, pod, state, self._deps.metrics.timer())
             try:
                 self._place(attempt)
             except InvariantError:

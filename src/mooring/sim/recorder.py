@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from mooring.framework.api import Event, PodStatusPatch
+from mooring.framework.api import ApiWriter, Event, PodStatusPatch
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolumeClaim
@@ -22,13 +22,10 @@ from mooring.plugins.default_preemption import PreemptionDetail
 from mooring.plugins.default_preemption.node_choice import why_that_node
 from mooring.scheduler import journal
 from mooring.scheduler.decision import Decision, NoProfileError
+from mooring.scheduler.engine import Engine
 from mooring.scheduler.journal import Bound, ClaimBound, Fact, FactKind, Journal, Preempted
 from mooring.sim.clock import VirtualClock
 from mooring.sim.summary import RunSummary
-
-if TYPE_CHECKING:
-    from mooring.framework.api import ApiWriter
-    from mooring.scheduler.engine import Engine
 
 K = TypeVar("K", bound=KubeObject)
 

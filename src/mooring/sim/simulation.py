@@ -24,7 +24,7 @@ from mooring.scheduler.decision import Decision
 from mooring.scheduler.dependencies import Dependencies
 from mooring.scheduler.drive_loop import DriveLoop
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.extenders import Transport
+from mooring.scheduler.extenders.extender import Transport
 from mooring.scheduler.journal import NOTHING, FactKind, Journal
 from mooring.sim.api import SimApi, run_seconds
 from mooring.sim.clock import VirtualClock, VirtualLoop
