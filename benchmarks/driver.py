@@ -16,8 +16,8 @@ from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.plugins.registry import default_registry
 from mooring.runtime.metrics import Metrics
-from mooring.scheduler.event_handlers import EventHandlers
-from mooring.scheduler.scheduler import Scheduler, Surroundings
+from mooring.scheduler.dependencies import Dependencies
+from mooring.scheduler.engine import Engine
 from mooring.sim.api import SimApi
 from mooring.sim.clock import VirtualClock, VirtualLoop
 
@@ -32,9 +32,9 @@ class Driver:
         clock = VirtualClock(self._loop, _START_S)
         self.api = SimApi(self._loop, clock)
         self._tasks: set[asyncio.Task[None]] = set()
-        self.scheduler = Scheduler(
+        self.scheduler = Engine(
             default_config(),
-            Surroundings(
+            Dependencies(
                 clock=clock,
                 writer=self.api,
                 spawn=self._spawn,
@@ -43,7 +43,7 @@ class Driver:
                 keep_answers=keep_answers,
             ),
         )
-        self.api.watch(EventHandlers(self.scheduler))
+        self.api.watch(self.scheduler)
         self.create(objects)
 
     def create(self, objects: Iterable[KubeObject]) -> None:

@@ -22,7 +22,7 @@ from benchmarks.driver import Driver
 from benchmarks.workloads import Workload
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
-from mooring.scheduler.scheduler import Scheduler
+from mooring.scheduler.engine import Engine
 
 _YARDSTICK_PASSES = 40
 
@@ -204,7 +204,7 @@ def _timed(
     return decisions, cpu_s, wall_s, attempts_s
 
 
-def numpy_pass(scheduler: Scheduler) -> float:
+def numpy_pass(scheduler: Engine) -> float:
     """The yardstick: fit, least allocated over two resources, argmax; processor seconds."""
     columns = scheduler.cluster.snapshot().columns
     # Rows of nodes that left have nothing.

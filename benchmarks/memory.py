@@ -33,8 +33,8 @@ from mooring.objects.pod import Pod
 from mooring.objects.shared_parts import SharedParts
 from mooring.plugins.registry import default_registry
 from mooring.runtime.metrics import Metrics
-from mooring.scheduler.event_handlers import EventHandlers
-from mooring.scheduler.scheduler import Scheduler, Surroundings
+from mooring.scheduler.dependencies import Dependencies
+from mooring.scheduler.engine import Engine
 
 FILE = "memory.json"
 
@@ -88,14 +88,14 @@ def run(
 
 def hold(nodes: int, pods: int) -> Figures:
     """Everything is decoded, counted and in the columns; a decision has been made."""
-    scheduler, handlers = _scheduler()
+    scheduler = _scheduler()
     for i in range(nodes):
-        handlers.added(decode_json(listing.node_text(i).encode(), Node))
+        scheduler.added(decode_json(listing.node_text(i).encode(), Node))
     shared_parts = SharedParts()
     for text in listing.pod_texts(nodes, pods):
-        handlers.added(shared_parts.join(decode_json(text.encode(), Pod)).pod)
+        scheduler.added(shared_parts.join(decode_json(text.encode(), Pod)).pod)
     if nodes:
-        _first_decision(scheduler, handlers)
+        _first_decision(scheduler)
     gc.collect()
     return {"resident_mb": _memory_mb("VmRSS"), "peak_mb": _memory_mb("VmHWM")}
 
@@ -105,12 +105,12 @@ def start(path: str) -> Figures:
     clocks = [(time.perf_counter(), time.process_time())]
     objects = read_manifests([path]).objects
     clocks.append((time.perf_counter(), time.process_time()))
-    scheduler, handlers = _scheduler()
+    scheduler = _scheduler()
     for obj in objects:
-        handlers.added(obj)
+        scheduler.added(obj)
     scheduler.cluster.snapshot()
     clocks.append((time.perf_counter(), time.process_time()))
-    _first_decision(scheduler, handlers)
+    _first_decision(scheduler)
     clocks.append((time.perf_counter(), time.process_time()))
     seconds = {}
     for n, part in enumerate(("read", "build", "first_decision")):
@@ -144,10 +144,10 @@ class _StoppedClock:
         raise NotImplementedError("nothing waits here")
 
 
-def _scheduler() -> tuple[Scheduler, EventHandlers]:
-    scheduler = Scheduler(
+def _scheduler() -> Engine:
+    return Engine(
         default_config(),
-        Surroundings(
+        Dependencies(
             clock=_StoppedClock(),
             writer=SilentWriter(),
             spawn=lambda work: work.close(),
@@ -155,11 +155,10 @@ def _scheduler() -> tuple[Scheduler, EventHandlers]:
             metrics=Metrics(),
         ),
     )
-    return scheduler, EventHandlers(scheduler)
 
 
-def _first_decision(scheduler: Scheduler, handlers: EventHandlers) -> None:
-    handlers.added(Template().pod("first"))
+def _first_decision(scheduler: Engine) -> None:
+    scheduler.added(Template().pod("first"))
     scheduler.schedule_one()
     if "first" not in scheduler.cluster.pods:
         raise SystemExit("the first pod was not placed")

@@ -46,8 +46,9 @@ from mooring.plugins import registry as plugin_registry
 from mooring.plugins.default_preemption import DefaultPreemption, PreemptionDetail
 from mooring.runtime.metrics import Metrics
 from mooring.runtime.registry import Registry
-from mooring.scheduler.scheduler import Scheduler, Surroundings
-from mooring.scheduler.scheduling_cycle import Decision
+from mooring.scheduler.decision import Decision
+from mooring.scheduler.dependencies import Dependencies
+from mooring.scheduler.engine import Engine
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _CPU_PER_NODE_MILLI = 8000
@@ -218,14 +219,14 @@ def _not_run(work: Coroutine[Any, Any, None]) -> None:
     work.close()
 
 
-def _scheduler(plugin: type[DefaultPreemption]) -> Scheduler:
+def _scheduler(plugin: type[DefaultPreemption]) -> Engine:
     classes: Mapping[str, PluginFactory] = {
         **plugin_registry.BUILT_IN,
         "DefaultPreemption": plugin,
     }
-    return Scheduler(
+    return Engine(
         default_config(),
-        Surroundings(
+        Dependencies(
             clock=_StoppedClock(),
             writer=SilentWriter(),
             spawn=_not_run,

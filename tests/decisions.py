@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mooring.explain.matrix import matrix_of
-from mooring.scheduler.scheduling_cycle import Decision
+from mooring.scheduler.decision import Decision
 
 
 def assert_same_decision(got: Decision, expected: Decision) -> None:

@@ -1,4 +1,4 @@
-"""A scheduler without surroundings: for tests that drive cycles by hand."""
+"""A scheduler without a driver: for tests that drive cycles by hand."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mooring.objects.meta import KubeObject
 from mooring.plugins.registry import BUILT_IN, SEATS
 from mooring.runtime.metrics import Metrics
 from mooring.runtime.registry import Registry
+from mooring.scheduler import engine
 from mooring.scheduler.choosing import TieBreak, first_by_name
-from mooring.scheduler.event_handlers import EventHandlers
-from mooring.scheduler.scheduler import Scheduler, Surroundings
+from mooring.scheduler.dependencies import Dependencies
 from tests.clock import FakeClock
 
 
@@ -41,9 +41,9 @@ class Engine:
     ) -> None:
         self.clock = FakeClock()
         self.decisions: list[Any] = []
-        self.scheduler = Scheduler(
+        self.scheduler = engine.Engine(
             config or default_config(),
-            Surroundings(
+            Dependencies(
                 clock=self.clock,
                 writer=SilentWriter(),
                 spawn=discard,
@@ -52,10 +52,10 @@ class Engine:
                 tie_break=tie_break,
                 keep_answers=keep_answers,
                 one_for_all=one_for_all,
-                on_decision=self.decisions.append,
+                on_decision=lambda _, decision: self.decisions.append(decision),
             ),
         )
-        self.handlers = EventHandlers(self.scheduler)
+        self.handlers = self.scheduler
         for obj in objects:
             self.handlers.added(obj)
 

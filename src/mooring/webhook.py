@@ -27,7 +27,7 @@ from urllib.parse import quote, urlsplit
 from mooring.config.extenders import tls_of
 from mooring.config.types import Extender, ExtenderTLSConfig
 from mooring.errors import ConfigError, ExtenderError
-from mooring.scheduler.extenders import Answer
+from mooring.scheduler.extenders.extender import Answer
 
 #: The longest answer that is read: some thousand nodes with all that kubelets tell of them.
 MOST_BYTES = 256 * 1024 * 1024

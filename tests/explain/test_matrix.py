@@ -137,7 +137,7 @@ def test_every_verdict_is_that_of_the_engine_node_by_node(seed):
     world = World.as_read([*objects, pod])
     try:
         matrix = world.look(pod).matrix
-        framework, state, snapshot = world.framework(pod), CycleState(), world.snapshot()
+        framework, state, snapshot = world.scheduler.framework(pod), CycleState(), world.snapshot()
         assert framework is not None
         run_pre_filters(framework, state, pod, snapshot)
         for info in snapshot:

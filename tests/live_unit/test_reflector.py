@@ -20,7 +20,6 @@ from mooring.live.resources import PODS, kinds_to_watch
 from mooring.objects.kinds import UNFINISHED, Namespace
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
-from mooring.scheduler.event_handlers import EventHandlers
 from tests.clock import FakeClock
 from tests.engine import Engine
 from tests.live_unit.api_server import ApiServer, Asked, JumpingClock, ok, refusal
@@ -396,7 +395,7 @@ def test_nothing_is_watched_twice_and_paths_name_group_and_version():
 
 def test_a_thousand_pod_events_are_decoded_and_reach_the_books():
     engine = Engine(Namespace())
-    handlers = EventHandlers(engine.scheduler)
+    handlers = engine.scheduler
     lines = [
         json.dumps(
             {

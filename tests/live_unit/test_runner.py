@@ -262,7 +262,7 @@ async def test_a_dump_tells_what_waits_and_what_is_where(caplog):
     await cluster.until(lambda: cluster.driver.scheduler.queue.counts().unschedulable == 1)
     await cluster.until(lambda: not cluster.driver.scheduler.cluster.assumed_pods())
 
-    said = dump(cluster.driver.scheduler)
+    said = dump(cluster.driver.scheduler, cluster.driver.journal)
 
     assert said["problems"] == []
     assert said["queueSummary"] == "activeQ:0; backoffQ:0; unschedulablePods:1"
@@ -275,7 +275,7 @@ async def test_a_dump_tells_what_waits_and_what_is_where(caplog):
     assert [(each.what, each.node) for each in fits] == [("decided", "a"), ("bound", "a")]
     assert fits[0].number == fits[0].feasible == 1
     with caplog.at_level("INFO"):
-        log_dump(cluster.driver.scheduler)
+        log_dump(cluster.driver.scheduler, cluster.driver.journal)
     assert "activeQ:0; backoffQ:0; unschedulablePods:1" in caplog.text
     cluster.driver.close()
 

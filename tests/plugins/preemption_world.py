@@ -24,9 +24,9 @@ from mooring.plugins.default_preemption import DefaultPreemption, PreemptionDeta
 from mooring.runtime.framework import Framework
 from mooring.runtime.metrics import Metrics
 from mooring.runtime.registry import Registry
-from mooring.scheduler.event_handlers import EventHandlers
-from mooring.scheduler.scheduler import Scheduler, Surroundings
-from mooring.scheduler.scheduling_cycle import Decision
+from mooring.scheduler.decision import Decision
+from mooring.scheduler.dependencies import Dependencies
+from mooring.scheduler.engine import Engine
 from tests.clock import FakeClock
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -84,9 +84,9 @@ class World:
         self.writer = RecordingWriter()
         #: Work that the scheduler started and that was not run yet.
         self.started: list[Coroutine[Any, Any, None]] = []
-        self.scheduler = Scheduler(
+        self.scheduler = Engine(
             load_config(self._config()),
-            Surroundings(
+            Dependencies(
                 clock=self.clock,
                 writer=self.writer,
                 spawn=self.started.append,
@@ -95,7 +95,7 @@ class World:
                 keep_answers=False,
             ),
         )
-        self.handlers = EventHandlers(self.scheduler)
+        self.handlers = self.scheduler
         for node in self.nodes:
             self.scheduler.cluster.add_node(node)
         for obj in self.others:

@@ -220,7 +220,9 @@ async def test_a_victim_in_pre_bind_is_stopped_in_memory():
     async def pre_bind():
         await never
 
-    binding = asyncio.ensure_future(world.scheduler.pods_in_pre_bind.run("default/a", pre_bind()))
+    binding = asyncio.ensure_future(
+        world.scheduler.parts.pods_in_pre_bind.run("default/a", pre_bind())
+    )
     await asyncio.sleep(0)
     await preempt(world)
 
@@ -237,7 +239,7 @@ async def test_a_victim_past_pre_bind_is_deleted():
     async def pre_bind():
         return SUCCESS
 
-    assert (await world.scheduler.pods_in_pre_bind.run("default/a", pre_bind())).ok
+    assert (await world.scheduler.parts.pods_in_pre_bind.run("default/a", pre_bind())).ok
     await preempt(world)
 
     assert world.writer.calls == [("patch", "default/a"), ("delete", "default/a")]
@@ -276,7 +278,7 @@ async def test_a_victim_stopped_in_pre_bind_goes_through_the_whole_way_back():
     preempted, failed = world.writer.events
     assert (preempted.reason, failed.reason) == ("Preempted", "FailedScheduling")
     assert "preempted by DefaultPreemption" in failed.note
-    assert len(world.scheduler.pods_in_pre_bind) == 0
+    assert len(world.scheduler.parts.pods_in_pre_bind) == 0
     await world.run_started()
 
 

@@ -176,17 +176,6 @@ def test_a_whole_window_is_over_at_once():
     assert names(backoff.pop_completed()) == ["early", "late"]
 
 
-def test_it_is_known_when_there_will_be_something_to_take():
-    backoff = Backoff()
-    assert backoff.completes_at() is None
-    backoff.add(rejected(count=3))
-    backoff.add(failed("other"))
-
-    assert backoff.completes_at() == 1002
-    backoff.clock.advance(backoff.completes_at() - backoff.clock.now())
-    assert names(backoff.pop_completed()) == ["other"]
-
-
 def test_a_pod_is_found_in_either_heap_by_its_name():
     backoff = Backoff()
     one, other = rejected("one"), failed("other")

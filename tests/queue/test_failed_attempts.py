@@ -238,7 +238,6 @@ def test_the_flush_activates_what_has_waited_out_its_backoff_whatever_put_it_the
     assert world.where("rejected") == "active"
     assert world.where("failed") == "active"
     assert world.where("rejected-twice") == "backoff"
-    assert world.queue.backoff_completes_at() == 1003
 
 
 def test_backoff_follows_the_configured_bounds():

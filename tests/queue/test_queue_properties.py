@@ -185,8 +185,6 @@ class QueueMachine(RuleBasedStateMachine):
     @rule()
     def flush_backoff_completed(self):
         self.queue.flush_backoff_completed()
-        completes_at = self.queue.backoff_completes_at()
-        assert completes_at is None or completes_at > self.clock.now()
 
     @rule()
     def flush_unschedulable_leftover(self):

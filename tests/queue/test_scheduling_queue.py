@@ -53,17 +53,15 @@ def test_an_empty_queue_has_nothing_to_pop():
 
     assert world.queue.pop() is None
     assert not world.queue.ready
-    assert world.queue.scheduling_cycle == 0
 
 
-def test_every_pop_is_an_attempt_and_a_scheduling_cycle():
+def test_every_pop_is_an_attempt():
     world = World()
     queued = world.reject("p", times=2)
     world.add("other")
     world.pop()
 
     assert queued.attempts == 2
-    assert world.queue.scheduling_cycle == 3
 
 
 def test_the_first_attempt_is_dated_by_the_first_arrival_in_the_active_queue():
@@ -89,7 +87,6 @@ def test_a_pod_that_is_in_flight_already_is_dropped_when_popped_again():
 
     assert queued.pod.name == "q"
     assert "the same pod is tracked in multiple places in the scheduler: default/p" in world.reports
-    assert world.queue.scheduling_cycle == 2
     assert world.where("p") == "in flight"
 
 
@@ -140,7 +137,6 @@ def test_pop_specific_takes_the_pod_from_wherever_it_waits():
         queued = world.queue.pop_specific(pod)
         assert queued is not None
         assert world.where(pod.name) == "in flight"
-    assert world.queue.scheduling_cycle == 5
     assert world.queue.pop_specific(make_pod("unknown")) is None
 
 

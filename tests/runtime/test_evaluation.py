@@ -28,7 +28,7 @@ from mooring.objects.pod import (
 from mooring.objects.selectors import LabelSelector, NodeSelectorTerm, SelectorRequirement
 from mooring.objects.taints import Taint, Toleration
 from mooring.scheduler.choosing import SeededSpread, first_by_name
-from mooring.scheduler.scheduling_cycle import NodeSearch
+from mooring.scheduler.node_search import NodeSearch
 from tests.decisions import assert_same_decision
 from tests.engine import Engine
 from tests.makers import HOSTNAME, ZONE, make_node, make_pod

@@ -144,12 +144,12 @@ async def test_a_pod_can_be_stopped_while_its_pre_bind_has_something_to_do():
     pod = make_pod()
     await world.bind(pod)
 
-    assert world.scheduler.pods_in_pre_bind.get(pod.uid).cancel("preempted")
+    assert world.scheduler.parts.pods_in_pre_bind.get(pod.uid).cancel("preempted")
     await world.go_on()
 
     assert world.condition == ("SchedulerError", 'running PreBind plugin "Works": preempted')
     assert world.where(pod) == "backoff"
-    assert len(world.scheduler.pods_in_pre_bind) == 0
+    assert len(world.scheduler.parts.pods_in_pre_bind) == 0
 
 
 async def test_pods_to_activate_are_woken_by_a_binding():

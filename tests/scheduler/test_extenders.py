@@ -20,9 +20,11 @@ from mooring.framework.silent_writer import SilentWriter
 from mooring.framework.status import Code, Status, unresolvable, unschedulable
 from mooring.plugins.registry import default_registry
 from mooring.runtime.metrics import Metrics
-from mooring.scheduler.extenders import Answer, Extenders, bare
-from mooring.scheduler.scheduler import Scheduler, Surroundings
-from mooring.scheduler.scheduling_cycle import Decision
+from mooring.scheduler.decision import Decision
+from mooring.scheduler.dependencies import Dependencies
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.extenders import Extenders, bare
+from mooring.scheduler.extenders.extender import Answer
 from mooring.sim.simulation import SimOptions, Simulation
 from mooring.webhook import HttpTransport
 from tests.clock import FakeClock
@@ -950,7 +952,7 @@ def test_a_simulation_takes_any_transport():
 
 
 def test_without_a_transport_extenders_cannot_be_configured():
-    around = Surroundings(
+    deps = Dependencies(
         clock=FakeClock(),
         writer=SilentWriter(),
         spawn=discard,
@@ -958,7 +960,7 @@ def test_without_a_transport_extenders_cannot_be_configured():
         metrics=Metrics(),
     )
     with pytest.raises(ConfigError, match="no transport"):
-        Scheduler(config_with({"urlPrefix": "http://x"}), around)
+        Engine(config_with({"urlPrefix": "http://x"}), deps)
 
 
 def test_simulate_asks_the_extenders_of_the_configuration(tmp_path):

@@ -9,11 +9,14 @@ import pytest
 from mooring.config import load_config
 from mooring.errors import ConfigError, MooringError
 from mooring.framework.api import PodStatusPatch
+from mooring.framework.cycle_state import CycleState
 from mooring.framework.interface import CLEAR_NOMINATION, Depends, Nomination
 from mooring.framework.status import SKIP, Code, Status, failure, unresolvable
 from mooring.objects.pod import Pod, PodCondition
 from mooring.queue.queued_pod import QueuedPodInfo
-from mooring.scheduler.failure import cut_note, handle_failure, status_patch
+from mooring.scheduler.attempt import Attempt
+from mooring.scheduler.failure import cut_note
+from mooring.scheduler.pod_conditions import status_patch
 from mooring.sim.simulation import SimOptions, Simulation
 from tests.engine import registry_with
 from tests.makers import make_node, make_pod
@@ -217,7 +220,8 @@ def failed(world: World, pod: Pod, status: Status, *, observed: Pod | None = Non
     if observed is not None:
         world.scheduler.observed_pods[pod.key] = observed
     framework = world.scheduler.frameworks["default-scheduler"]
-    handle_failure(world.scheduler, framework, queued, status, 0.0)
+    attempt = Attempt(framework, queued, queued.pod, CycleState(), started=0.0)
+    world.scheduler.failures.fail(attempt, status)
     for work in world.spawned:
         asyncio.run(work)
     return queued

@@ -11,8 +11,8 @@ from mooring.framework.api import Event, PodStatusPatch
 from mooring.framework.silent_writer import SilentWriter
 from mooring.objects.pod import Pod
 from mooring.runtime.metrics import Metrics
-from mooring.scheduler.event_handlers import EventHandlers
-from mooring.scheduler.scheduler import Scheduler, Surroundings
+from mooring.scheduler.dependencies import Dependencies
+from mooring.scheduler.engine import Engine
 from tests.clock import FakeClock
 from tests.engine import registry_with
 from tests.makers import make_node
@@ -41,9 +41,9 @@ class World:
         self.clock = FakeClock()
         self.writer = Recorder()
         self.spawned: list[Coroutine[Any, Any, None]] = []
-        self.scheduler = Scheduler(
+        self.scheduler = Engine(
             config or config_with(*(plugin.__name__ for plugin in plugins)),
-            Surroundings(
+            Dependencies(
                 clock=self.clock,
                 writer=self.writer,
                 spawn=self.spawned.append,
@@ -51,7 +51,7 @@ class World:
                 metrics=Metrics(),
             ),
         )
-        self.handlers = EventHandlers(self.scheduler)
+        self.handlers = self.scheduler
 
     def with_node(self, name: str = "n", **offers: Any) -> World:
         self.handlers.added(make_node(name, **offers))

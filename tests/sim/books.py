@@ -21,7 +21,7 @@ def assert_at_rest(sim: Simulation) -> None:
     assert sim.errors == []
     assert scheduler.cluster.assumed_pods() == []
     assert len(scheduler.waiting_pods) == 0
-    assert len(scheduler.pods_in_pre_bind) == 0
+    assert len(scheduler.parts.pods_in_pre_bind) == 0
     assert scheduler.queue.in_flight_pods() == []
     assert_no_volume_is_held(sim)
     assert_nominations_are_of_pending_pods(sim)

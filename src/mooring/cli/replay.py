@@ -26,7 +26,7 @@ from mooring.explain.over_time import ReplayReport, Sample
 from mooring.explain.over_time import replay as replay_trace
 from mooring.garbage import seldom_collecting
 from mooring.objects.meta import encode_hook
-from mooring.scheduler.scheduling_cycle import Decision
+from mooring.scheduler.decision import Decision
 from mooring.sim.simulation import SimOptions
 from mooring.sim.traces.openb import Sharing
 from mooring.sim.traces.reading import TraceOptions, read_trace

@@ -25,8 +25,8 @@ from mooring.cli.simulation_tables import write_tables
 from mooring.garbage import seldom_collecting
 from mooring.objects.manifests import Manifests
 from mooring.objects.pod import Pod
+from mooring.scheduler.decision import Decision
 from mooring.scheduler.journal import NOTHING, TIMELINE
-from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.report import SimulationReport, simulate_objects
 from mooring.sim.simulation import SimOptions
 

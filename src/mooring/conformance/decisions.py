@@ -41,9 +41,10 @@ from mooring.runtime.metrics import Metrics
 from mooring.runtime.plugin_calls import PluginFailure
 from mooring.runtime.question import Question
 from mooring.scheduler.choosing import first_by_name
+from mooring.scheduler.decision import Decision, NoNodesError
+from mooring.scheduler.dependencies import Dependencies
 from mooring.scheduler.diagnosis import Diagnosis
-from mooring.scheduler.scheduler import Scheduler, Surroundings
-from mooring.scheduler.scheduling_cycle import Decision, NoNodesError
+from mooring.scheduler.engine import Engine
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -114,9 +115,9 @@ class _Replay:
     def __init__(self, case: Case) -> None:
         self._case = case
         config = default_config() if case.config is None else load_config(case.config)
-        self._scheduler = Scheduler(
+        self._scheduler = Engine(
             _looking_at_every_node(config),
-            Surroundings(
+            Dependencies(
                 clock=_FixedClock(),
                 writer=SilentWriter(),
                 spawn=_discard,

@@ -25,8 +25,9 @@ from mooring.plugins.registry import default_registry
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.queue.scheduling_queue import FLUSH_UNSCHEDULABLE_EVERY_S
 from mooring.runtime.metrics import Metrics
+from mooring.scheduler.dependencies import Dependencies
+from mooring.scheduler.engine import Engine
 from mooring.scheduler.event_handlers import EventHandlers
-from mooring.scheduler.scheduler import Scheduler, Surroundings
 from mooring.sim.clock import VirtualClock, VirtualLoop
 
 #: When the queue starts: at a full second.
@@ -94,7 +95,7 @@ class _Replay:
         self._during: Mapping[str, Any] | None = None
         self._api = ReplayApi(lingering=case.lingering, bindings_fail=case.bindings_fail)
         self._scheduler = self._make_scheduler()
-        self._api.watcher = self._handlers = EventHandlers(self._scheduler)
+        self._api.watcher = self._handlers = EventHandlers(self._scheduler.parts)
 
     def __enter__(self) -> _Replay:
         return self
@@ -133,10 +134,10 @@ class _Replay:
             seen["evicted"] = sorted(self._api.evicted)
         return seen
 
-    def _make_scheduler(self) -> Scheduler:
-        return Scheduler(
+    def _make_scheduler(self) -> Engine:
+        return Engine(
             default_config(),
-            Surroundings(
+            Dependencies(
                 clock=_TickingClock(self._loop, _EPOCH_S),
                 writer=self._api,
                 spawn=self._to_do.append,
@@ -306,8 +307,8 @@ class _LateBooks:
 class _HandlersDuringAttempt(EventHandlers):
     """What happens during an attempt: told to the queue and the listers at once, to the books later."""
 
-    def __init__(self, scheduler: Scheduler, books: _LateBooks) -> None:
-        super().__init__(scheduler)
+    def __init__(self, scheduler: Engine, books: _LateBooks) -> None:
+        super().__init__(scheduler.parts)
         self._cluster = cast(Cluster, books)
 
 

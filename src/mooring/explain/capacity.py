@@ -22,7 +22,7 @@ from mooring.objects.pod import Pod, PodStatus
 from mooring.objects.pod_class import PodClasses
 from mooring.objects.requests import amounts
 from mooring.objects.well_known import HOSTNAME
-from mooring.scheduler.scheduling_cycle import Decision
+from mooring.scheduler.decision import Decision
 from mooring.sim.api import RUN_SECONDS
 from mooring.sim.report import Pending, build_report
 from mooring.sim.simulation import SimOptions, Simulation

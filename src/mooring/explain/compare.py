@@ -17,8 +17,8 @@ from mooring.explain.matrix import Matrix
 from mooring.explain.measures import Measures, measure, shapes_of
 from mooring.explain.past_decision import RunInput, run_again
 from mooring.objects.pod import Pod
+from mooring.scheduler.decision import Decision
 from mooring.scheduler.journal import Decided
-from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.report import Pending, SimulationReport, build_report
 
 PENDING = "pending"

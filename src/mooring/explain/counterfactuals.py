@@ -196,9 +196,9 @@ def find_counterfactuals(
 
 def _why_nothing(world: World, pod: Pod) -> str:
     """Why no change is looked for; "" if the pod waits for one."""
-    if world.pod(pod.key) is None:
+    if world.scheduler.pod(pod.key) is None:
         return "it has come and gone"
-    if world.framework(pod) is None:
+    if pod.scheduler_name not in world.scheduler.frameworks:
         return (
             f"no profile has the scheduler name {pod.scheduler_name!r}; change it, or add a profile"
         )
@@ -400,8 +400,7 @@ class _Search:
 
     def _room_candidates(self, deadline: Deadline) -> Iterator[Candidate]:
         world, pod = self._world, self._pod
-        framework, snapshot, state = world.framework(pod), world.snapshot(), CycleState()
-        assert framework is not None
+        framework, snapshot, state = world.scheduler.framework(pod), world.snapshot(), CycleState()
         try:
             if (
                 not Evaluation(framework, first_by_name.keys)

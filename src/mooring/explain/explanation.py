@@ -24,8 +24,8 @@ from mooring.garbage import seldom_collecting
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
-from mooring.scheduler.scheduling_cycle import Decision
-from mooring.sim.recorder import gated_by, no_profile, waits_for
+from mooring.scheduler.decision import Decision, NoProfileError
+from mooring.sim.recorder import gated_by, waits_for
 from mooring.sim.simulation import SimOptions, Simulation
 from mooring.sim.summary import PlacedPod
 
@@ -130,8 +130,8 @@ class Inquiry:
         """Raises CannotAnswer, and whatever a plugin or an extender fails with."""
         world = self.world
         pod = pod_of(world, key)
-        if world.framework(pod) is None:
-            return _not_looked_at(pod, "ignored", no_profile(pod))
+        if pod.scheduler_name not in world.scheduler.frameworks:
+            return _not_looked_at(pod, "ignored", str(NoProfileError(pod)))
         placed = world.simulation.summary.placements.get(pod.uid)
         if placed is not None and self.seen is not None:
             return _placed(self.seen, placed)
@@ -182,7 +182,9 @@ def inquire(
 def pod_of(world: World, key: str) -> Pod:
     """The pod as it is, or as it was on its node. Raises CannotAnswer if it never had one and is gone."""
     bound = (each.bound for each in world.simulation.summary.placements.values())
-    pod = world.pod(key) or next((each.assumed for each in bound if each.pod == key), None)
+    pod = world.scheduler.pod(key) or next(
+        (each.assumed for each in bound if each.pod == key), None
+    )
     if pod is None:
         raise CannotAnswer(f"pod {key} is not there at the end of the simulation")
     return pod
@@ -281,7 +283,7 @@ def _as_if_anew(look: Look, pod: Pod) -> Explanation:
 
 
 def _not_placed(world: World, pod: Pod, *, as_read: bool) -> Explanation:
-    gate = world.gate(pod)
+    gate = world.scheduler.gate(pod)
     said = gated_by(pod, gate.plugin) if gate is not None else ""
     look = world.look_and_preempt(pod)
     story = (gate_step(gate, said), *steps_of(look))

@@ -20,9 +20,9 @@ from mooring.framework.verdicts import UNKNOWN
 from mooring.garbage import seldom_collecting
 from mooring.runtime.filtering import NOT_ASKED, FilterMatrix
 from mooring.runtime.scoring import ScoreMatrix
+from mooring.scheduler.decision import Decision
 from mooring.scheduler.diagnosis import Diagnosis
 from mooring.scheduler.extenders import EXTENDER
-from mooring.scheduler.scheduling_cycle import Decision
 
 Codes = NDArray[np.int32]
 

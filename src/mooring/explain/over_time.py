@@ -129,7 +129,7 @@ def replay(
 def _sample(simulation: Replay, at_s: float, shapes: Shapes) -> Sample:
     scheduler = simulation.scheduler
     infos = [info for info in scheduler.cluster.infos.values() if info.node is not None]
-    pods = scheduler.observed_pods.values()
+    pods = scheduler.pods()
     return Sample(
         at_s=round(at_s, 3),
         arrived=simulation.arrived,

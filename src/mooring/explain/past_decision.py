@@ -19,8 +19,8 @@ from mooring.explain.world import Look, World
 from mooring.garbage import seldom_collecting
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
+from mooring.scheduler.decision import Decision
 from mooring.scheduler.journal import DECISIONS, Decided, FactKind
-from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.simulation import SimOptions, Simulation
 
 OnDecision = Callable[[Decision], None]

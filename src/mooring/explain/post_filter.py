@@ -16,7 +16,7 @@ from mooring.plugins.dynamic_resources import DynamicResources
 from mooring.runtime.framework import Framework
 from mooring.runtime.metrics import Metrics
 from mooring.runtime.plugin_calls import Calls
-from mooring.scheduler.scheduling_cycle import Decision
+from mooring.scheduler.decision import Decision
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,11 @@ told of the objects. Questions leave no trace: what they change, they put back.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
-from mooring.errors import MooringError
 from mooring.explain.changes import AddNodes, Change
 from mooring.explain.matrix import Matrix, matrix_of
 from mooring.explain.post_filter import PostFiltering, ask_post_filter
@@ -23,9 +22,7 @@ from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.runtime.framework import Framework
 from mooring.runtime.plugin_calls import PluginFailure
-from mooring.scheduler.choosing import first_by_name
-from mooring.scheduler.scheduling_cycle import Decision, NodeSearch, SearchStart
-from mooring.sim.recorder import no_profile
+from mooring.scheduler.decision import Decision
 from mooring.sim.simulation import SimOptions, Simulation
 
 
@@ -74,21 +71,7 @@ class World:
     def as_read(cls, objects: Iterable[KubeObject], options: SimOptions | None = None) -> World:
         """What the objects say and nothing more: no pod is placed. Close its simulation when done."""
         simulation = Simulation(options)
-        scheduler = simulation.scheduler
-        waiting: list[Pod] = []
-        for obj in objects:
-            if isinstance(obj, Node):
-                scheduler.cluster.add_node(obj)
-            elif not isinstance(obj, Pod):
-                scheduler.cluster.listers.put(obj)
-            elif obj.node_name and not obj.finished:
-                # Past the handlers: no pod waits yet that could be glad of it.
-                scheduler.cluster.add_pod(obj)
-                scheduler.observed_pods[obj.key] = obj
-            elif not obj.finished:
-                waiting.append(obj)
-        for pod in waiting:
-            simulation.handlers.added(pod)
+        simulation.scheduler.load(objects)
         return cls(simulation)
 
     def close(self) -> None:
@@ -97,13 +80,6 @@ class World:
     def snapshot(self) -> Snapshot:
         return self.cluster.snapshot()
 
-    def pod(self, key: str) -> Pod | None:
-        return self.scheduler.observed_pods.get(key)
-
-    def framework(self, pod: Pod) -> Framework | None:
-        """None if no profile goes by the pod's scheduler name."""
-        return self.scheduler.frameworks.get(pod.scheduler_name)
-
     # Questions
 
     def look(self, pod: Pod, decision: Decision | None = None) -> Look:
@@ -111,10 +87,10 @@ class World:
 
         Raises PluginFailure, ExtenderError, and NoNodesError if there are no nodes.
         """
-        framework = self._framework(pod)
+        framework = self.scheduler.framework(pod)
         if decision is None or not decision.diagnosis.has_verdicts:
             taken = decision.node_name if decision is not None else None
-            decision, _ = self._decide(framework, pod)
+            decision = self.scheduler.decide_in_full(pod)
             decision.node_name = taken or decision.node_name
         return _look(framework, decision)
 
@@ -133,133 +109,70 @@ class World:
 
     def look_and_preempt(self, pod: Pod) -> Look:
         """As `look`; if the pod fits nowhere, what preemption would do, without doing it."""
-        framework = self._framework(pod)
-        decision, state = self._decide(framework, pod)
+        framework = self.scheduler.framework(pod)
+        state = CycleState()
+        decision = self.scheduler.decide_in_full(pod, state)
         look = _look(framework, decision)
         if decision.node_name is not None:
             return look
         return replace(look, post_filtering=ask_post_filter(framework, state, decision))
-
-    def gate(self, pod: Pod) -> Status | None:
-        """The PreEnqueue that keeps the pod from being tried; None if none does."""
-        framework = self._framework(pod)
-        for call in framework.points[Point.PRE_ENQUEUE]:
-            assert call.pre_enqueue is not None
-            with call.guard("PreEnqueue", 'running PreEnqueue plugin "{name}"', CycleState()):
-                status: Status | None = call.pre_enqueue(pod)
-            if status is not None and not status.ok:
-                return status.by(call.name)
-        return None
 
     def fits(self, pod: Pod, changes: Sequence[Change] = ()) -> bool:
         """Whether the pod would be let in and fit somewhere, were these changes made."""
         with self.changed(changes):
             changed = on_pod(pod, changes)
             try:
-                if self.gate(changed) is not None:
-                    return False
-                framework = self._framework(changed)
-                decision = self._search(framework).find_nodes_that_fit(
-                    framework, CycleState(), _unnominated(changed), self.snapshot()
-                )
+                return self.scheduler.gate(changed) is None and self.scheduler.fits(changed)
             except PluginFailure:
                 return False
-            return bool(len(decision.feasible))
 
     def destination(self, pod: Pod, changes: Sequence[Change]) -> tuple[str, int]:
         """Where the pod would go with these changes, and how many nodes would take it."""
         with self.changed(changes):
             changed = on_pod(pod, changes)
-            decision, _ = self._decide(self._framework(changed), changed)
+            decision = self.scheduler.decide_in_full(changed)
             return decision.node_name or "", decision.feasible_count
 
     @contextmanager
     def changed(self, changes: Sequence[Change]) -> Iterator[None]:
         """Make the changes that concern nodes and other pods; put everything back at the end."""
-        undo: list[KubeObject | tuple[str, KubeObject]] = []
-        try:
+        with ExitStack() as undo:
             for change in changes:
                 self._make(change, undo)
             yield
-        finally:
-            for step in reversed(undo):
-                self._put_back(step)
 
-    def _make(self, change: Change, undo: list[KubeObject | tuple[str, KubeObject]]) -> None:
+    def _make(self, change: Change, undo: ExitStack) -> None:
         cluster = self.cluster
         if change.node_name:
             info = cluster.infos[change.node_name]
             assert info.node is not None
             changed = change.on_node(info.node)
             if changed is not info.node:
-                undo.append(info.node)
+                undo.callback(cluster.update_node, info.node)
                 cluster.update_node(changed)
             gone = set(change.removed_pods)
             for pod in [pod for pod in info.pods.values() if pod.key in gone]:
-                undo.append(pod)
+                undo.callback(cluster.add_pod, pod)
                 cluster.remove_pod(pod)
         if isinstance(change, AddNodes):
             of_template = list(cluster.infos[change.like].pods.values())
             for obj in change.added(self.nodes(), {change.like: of_template}):
-                undo.append(("added", obj))
                 if isinstance(obj, Node):
+                    undo.callback(cluster.remove_node, obj.name)
                     cluster.add_node(obj)
                 elif isinstance(obj, Pod):
+                    undo.callback(cluster.remove_pod, obj)
                     cluster.add_pod(obj)
-
-    def _put_back(self, step: KubeObject | tuple[str, KubeObject]) -> None:
-        match step:
-            case Node():
-                self.cluster.update_node(step)
-            case Pod():
-                self.cluster.add_pod(step)
-            case (_, Node() as node):
-                self.cluster.remove_node(node.name)
-            case (_, Pod() as pod):
-                self.cluster.remove_pod(pod)
 
     def nodes(self) -> dict[str, Node]:
         infos = self.cluster.infos
         return {name: info.node for name, info in infos.items() if info.node is not None}
-
-    # The engine
-
-    def _framework(self, pod: Pod) -> Framework:
-        framework = self.framework(pod)
-        if framework is None:
-            raise MooringError(no_profile(pod))
-        return framework
-
-    def _decide(self, framework: Framework, pod: Pod) -> tuple[Decision, CycleState]:
-        state = CycleState()
-        search = self._search(framework)
-        return search.schedule_pod(framework, state, _unnominated(pod), self.snapshot()), state
-
-    def _search(self, framework: Framework) -> NodeSearch:
-        """Over every node and in full: what was kept of other attempts knows the outcome only.
-
-        It starts where the next attempt starts, and does not move that place.
-        """
-        search = self.scheduler.searches[framework.profile_name]
-        return replace(
-            search,
-            evaluations=None,
-            refusals=None,
-            percentage_of_nodes=0,
-            tie_break=first_by_name,
-            start=SearchStart(search.start.position),
-        )
 
 
 def on_pod(pod: Pod, changes: Sequence[Change]) -> Pod:
     for change in changes:
         pod = change.on_pod(pod)
     return pod
-
-
-def _unnominated(pod: Pod) -> Pod:
-    """A node that is held for the pod would be tried first, and the others not be looked at."""
-    return pod.with_status(nominated_node_name="") if pod.nominated_node_name else pod
 
 
 def _look(framework: Framework, decision: Decision) -> Look:

@@ -135,6 +135,7 @@ class EventWithHint:
 
 #: Events that concern every waiting pod, or the one pod they name.
 UNSCHEDULABLE_TIMEOUT = ClusterEvent(Resource.WILDCARD, Action.ALL, "UnschedulableTimeout")
+ASSIGNED_POD_DELETE = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
 FORCE_ACTIVATE = ClusterEvent(Resource.WILDCARD, Action.ALL, "ForceActivate")
 
 #: A plugin hears of these only if it says so: the reference's list of default events leaves them out.

@@ -11,40 +11,38 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
-from mooring.cluster.listers import LISTED
 from mooring.config.types import KubeSchedulerConfiguration
 from mooring.errors import InvariantError
 from mooring.framework.api import ApiWriter
 from mooring.framework.clock import Clock
 from mooring.framework.events import Resource
-from mooring.live.live_scheduler import LiveScheduler
+from mooring.framework.status import Status
 from mooring.live.metrics import CacheSizes, LiveMetrics
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.plugins.registry import default_registry
-from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.queue.scheduling_queue import FLUSH_BACKOFF_EVERY_S, FLUSH_UNSCHEDULABLE_EVERY_S
 from mooring.runtime.registry import Registry
-from mooring.scheduler.binding_cycle import ASSIGNED_POD_DELETE
+from mooring.scheduler.attempt import Attempt
 from mooring.scheduler.choosing import SeededSpread, TieBreak
-from mooring.scheduler.event_handlers import EventHandlers
-from mooring.scheduler.extenders import Transport
-from mooring.scheduler.journal import RecentFacts, decided
-from mooring.scheduler.scheduler import Scheduler, Surroundings
-from mooring.scheduler.scheduling_cycle import Decision
+from mooring.scheduler.decision import Decision
+from mooring.scheduler.dependencies import Dependencies
+from mooring.scheduler.drive_loop import DriveLoop
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.journal import Fact, FactKind, RecentFacts, decided
 from mooring.webhook import HttpTransport
 
 _LOG = logging.getLogger(__name__)
+_SCHEDULER_LOG = logging.getLogger("mooring.scheduler")
 
 #: How often pods that another one is tried for are told why they wait.
 _REPEAT_CONDITIONS_S = 20.0
 
 #: How long pods are placed before watches and bindings get their turn.
 _TURN_S = 0.002
-
-Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +77,17 @@ class Driver:
         self.parts = parts
         self.loop = asyncio.get_running_loop()
         self._running = False
-        self._pumping = False
-        self._timers: list[asyncio.TimerHandle | None] = [None, None]
+        self._drive = DriveLoop(self.loop, attempt=self._attempt, turn_s=_TURN_S)
         #: Binding cycles and evictions under way.
         self.tasks: set[asyncio.Task[None]] = set()
         #: Status patches that wait or are under way; at the end nobody waits for them.
         self.patches: set[asyncio.Task[None]] = set()
-        #: Pods whose bindings were begun by the scheduler of an earlier configuration.
-        self._inherited: dict[str, Pod] = {}
         self._retiring: set[asyncio.Task[None]] = set()
         #: Schedulers of earlier configurations that have bindings under way.
-        self._retired: list[LiveScheduler] = []
+        self._retired: list[Engine] = []
         #: It outlives a reload.
         self.journal = RecentFacts()
         self.scheduler, self._transport = self._build(config)
-        self._handlers = EventHandlers(self.scheduler)
 
     @property
     def config(self) -> KubeSchedulerConfiguration:
@@ -102,13 +96,13 @@ class Driver:
     # What happens in the cluster
 
     def added(self, obj: KubeObject) -> None:
-        self._tell("Add", self._handlers.added, obj)
+        self._tell("Add", self.scheduler.added, obj)
 
     def updated(self, old: KubeObject, new: KubeObject) -> None:
-        self._tell("Update", self._handlers.updated, old, new)
+        self._tell("Update", self.scheduler.updated, old, new)
 
     def deleted(self, obj: KubeObject) -> None:
-        self._tell("Delete", self._handlers.deleted, obj)
+        self._tell("Delete", self.scheduler.deleted, obj)
 
     def _tell(self, action: str, handle: Callable[..., None], *objects: KubeObject) -> None:
         metrics = self.parts.metrics
@@ -117,11 +111,14 @@ class Driver:
         try:
             handle(*objects)
         except InvariantError as error:
-            self.parts.on_fatal(f"mooring's books do not add up: {error}")
+            self._end(error)
         except Exception:
             metrics.task_failed()
             _LOG.exception("handling %s ended unexpectedly", event)
         metrics.event_handled(event, metrics.timer() - started)
+
+    def _end(self, error: InvariantError) -> None:
+        self.parts.on_fatal(f"mooring's books do not add up: {error}")
 
     # Going on and stopping
 
@@ -130,13 +127,12 @@ class Driver:
         self._running = True
         self._flush_backoff()
         self._flush_leftover()
+        self._drive.wake()
 
     def stop(self) -> None:
         """Place no more pods; binding cycles go on."""
         self._running = False
-        for timer in self._timers:
-            if timer is not None:
-                timer.cancel()
+        self._drive.stop()
 
     async def drain(self, timeout_s: float) -> GivenUp:
         """Wait for bindings and evictions to end; how many did not, and were given up."""
@@ -158,49 +154,38 @@ class Driver:
     def close(self) -> None:
         self.stop()
         self.scheduler.close()
-        self._transport_close()
+        if self._transport is not None:
+            self._transport.close()
 
     # One pod after another
 
-    def _wake(self) -> None:
-        if self._running and not self._pumping:
-            self._pumping = True
-            self.loop.call_soon(self._pump)
-
-    def _pump(self) -> None:
-        """Place pods for a while, then let watches and bindings go on."""
-        until = self.loop.time() + _TURN_S
+    def _attempt(self) -> bool:
         try:
-            while self._running and self.parts.may_write():
-                if not self.scheduler.schedule_one():
-                    break
-                if self.loop.time() >= until:
-                    self.loop.call_soon(self._pump)
-                    return
+            return self._running and self.parts.may_write() and self.scheduler.schedule_one()
+        except InvariantError as error:
+            self._end(error)
         except Exception:
-            # The pod's own failures are dealt with by the scheduler: this is about the queue itself.
+            # The pod's own failures are dealt with by the engine: this is about the queue itself.
             self.parts.metrics.task_failed()
             _LOG.exception("the scheduling loop ended unexpectedly; it goes on within a second")
-        self._pumping = False
+        return False
 
     def _flush_backoff(self) -> None:
         """On each whole second, as backoffs are counted in them."""
-        self._timers[0] = self._at_next(FLUSH_BACKOFF_EVERY_S, self._flush_backoff)
+        self._flush_again(FLUSH_BACKOFF_EVERY_S, self._flush_backoff)
         self._guarded(self.scheduler.queue.flush_backoff_completed)
-        self._guarded(self.scheduler.shared_conditions.tell_some)
+        self._guarded(self.scheduler.tell_conditions)
         self._guarded(self._tell_sizes)
-        self._wake()
 
     def _flush_leftover(self) -> None:
-        self._timers[1] = self._at_next(FLUSH_UNSCHEDULABLE_EVERY_S, self._flush_leftover)
+        self._flush_again(FLUSH_UNSCHEDULABLE_EVERY_S, self._flush_leftover)
         self._guarded(self.scheduler.queue.flush_unschedulable_leftover)
-        self._wake()
 
-    def _at_next(self, period_s: int, callback: Callable[[], None]) -> asyncio.TimerHandle:
+    def _flush_again(self, period_s: int, flush: Callable[[], None]) -> None:
         now = self.parts.clock.now()
         # A little late rather than a little early: a timer may fire before its time by the clock's grain.
         delay_s = (int(now) // period_s + 1) * period_s - now + 0.001
-        return self.loop.call_later(delay_s, callback)
+        self._drive.flush_at(self.loop.time() + delay_s, period_s, flush)
 
     def _guarded(self, step: Callable[[], None]) -> None:
         try:
@@ -210,76 +195,60 @@ class Driver:
             _LOG.exception("%s ended unexpectedly", getattr(step, "__name__", step))
 
     def _tell_sizes(self) -> None:
-        self.parts.metrics.sizes(
-            self.scheduler.queue.counts(),
-            cache_sizes(self.scheduler),
-            len(self.scheduler.binding),
-        )
+        engine, cluster = self.scheduler, self.scheduler.cluster
+        nodes = sum(1 for info in cluster.infos.values() if info.node is not None)
+        cache = CacheSizes(nodes, len(cluster.pods), len(cluster.assumed_pods()))
+        self.parts.metrics.sizes(engine.queue.counts(), cache, len(engine.binding))
 
     # Tasks
 
-    def _spawner(self) -> Spawn:
-        """Spawns for one scheduler: a task that crashes gives its pod back to the one it came from."""
-
-        def spawn(work: Coroutine[Any, Any, None]) -> None:
-            owner = self.scheduler
-            attempting = owner.attempting
-            task = self.loop.create_task(work)
-            self.tasks.add(task)
-            task.add_done_callback(lambda done: self._ended(done, owner, attempting))
-
-        return spawn
-
-    def _spawn_patch(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, tasks: set[asyncio.Task[None]], work: Coroutine[Any, Any, None]) -> None:
         task = self.loop.create_task(work)
-        self.patches.add(task)
-        task.add_done_callback(self._patched)
+        tasks.add(task)
+        task.add_done_callback(partial(self._ended, tasks))
 
-    def _patched(self, task: asyncio.Task[None]) -> None:
-        self.patches.discard(task)
-        self._note_failure(task)
-
-    def _note_failure(self, task: asyncio.Task[None]) -> BaseException | None:
+    def _ended(self, tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
+        tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
             _LOG.error("a task ended unexpectedly: %s", task.get_name(), exc_info=error)
             self.parts.metrics.task_failed()
-        return error
-
-    def _ended(
-        self, task: asyncio.Task[None], owner: LiveScheduler, attempting: QueuedPodInfo | None
-    ) -> None:
-        self.tasks.discard(task)
-        error = self._note_failure(task)
         if isinstance(error, InvariantError):
-            self.parts.on_fatal(f"mooring's books do not add up: {error}")
-        if attempting is None or owner is self.scheduler:
-            return
-        if not owner.cluster.is_assumed(attempting.pod):
-            self._take_back(attempting.uid)
+            self._end(error)
 
-    def _take_back(self, uid: str) -> None:
-        """A binding of an earlier configuration failed: its pod is for this scheduler to place."""
-        pod = self._inherited.pop(uid, None)
-        scheduler = self.scheduler
-        if pod is None or not scheduler.cluster.is_assumed(pod):
-            return
-        scheduler.cluster.forget_pod(pod)
-        scheduler.queue.move_all(ASSIGNED_POD_DELETE, pod, None)
-        known = scheduler.observed_pods.get(pod.key)
-        if known is not None and known.uid == uid and not known.node_name:
-            scheduler.queue.add(known)
+    # What happens to pods
+
+    def _decided(self, attempt: Attempt, decision: Decision) -> None:
+        self.journal.add(decided(self.parts.clock.now(), decision, attempt.queued.attempts))
+
+    def _bound(self, attempt: Attempt) -> None:
+        since = attempt.queued.initial_attempt_timestamp
+        sli_s = None if since is None else self.parts.clock.now() - since
+        self.parts.metrics.pod_scheduled(attempt.queued.attempts, sli_s)
+        self._note(FactKind.BOUND, attempt.pod, node=attempt.node_name)
+        _SCHEDULER_LOG.debug("bound pod %s to node %s", attempt.pod.key, attempt.node_name)
+
+    def _failed(self, attempt: Attempt, status: Status) -> None:
+        pod = attempt.queued.pod
+        self._note(FactKind.FAILED, pod, message=status.message)
+        level = logging.DEBUG if status.rejected else logging.WARNING
+        # The text is made for this, and in a full cluster there are many.
+        if _SCHEDULER_LOG.isEnabledFor(level):
+            _SCHEDULER_LOG.log(level, "pod %s is not scheduled: %s", pod.key, status.message)
+
+    def _note(self, what: FactKind, pod: Pod, *, node: str = "", message: str = "") -> None:
+        self.journal.add(Fact(self.parts.clock.now(), what, pod.key, pod.uid, node, message))
 
     # Building, and building again
 
-    def _build(self, config: KubeSchedulerConfiguration) -> tuple[LiveScheduler, Transport | None]:
+    def _build(self, config: KubeSchedulerConfiguration) -> tuple[Engine, HttpTransport | None]:
         parts = self.parts
         transport = HttpTransport(config.extenders) if config.extenders else None
-        around = Surroundings(
+        deps = Dependencies(
             clock=parts.clock,
             writer=parts.writer,
-            spawn=self._spawner(),
-            spawn_patch=self._spawn_patch,
+            spawn=partial(self._spawn, self.tasks),
+            spawn_patch=partial(self._spawn, self.patches),
             registry=parts.make_registry(),
             metrics=parts.metrics,
             queue_metrics=parts.metrics,
@@ -287,18 +256,14 @@ class Driver:
             repeat_conditions_after_s=_REPEAT_CONDITIONS_S,
             seed=parts.seed,
             on_decision=self._decided,
+            on_bound=self._bound,
+            on_failure=self._failed,
             on_crash=lambda _: parts.metrics.task_failed(),
-            on_ready=self._wake,
+            on_ready=self._drive.wake,
             transport=transport,
-            aside=asyncio.to_thread,
+            run_beside=asyncio.to_thread,
         )
-        scheduler = LiveScheduler(config, around, parts.metrics, parts.on_fatal, self.journal)
-        return scheduler, transport
-
-    def _decided(self, decision: Decision) -> None:
-        attempting = self.scheduler.attempting
-        number = attempting.attempts if attempting is not None else 0
-        self.journal.add(decided(self.parts.clock.now(), decision, number))
+        return Engine(config, deps), transport
 
     def reload(self, config: KubeSchedulerConfiguration) -> None:
         """Go on under another configuration, with everything that is known and waits.
@@ -310,32 +275,26 @@ class Driver:
         old, old_transport = self.scheduler, self._transport
         new, transport = self._build(config)
         self.parts.metrics.queue_replaced()
-        inherit(old, new)
+        new.take_over(old)
         self.scheduler, self._transport = new, transport
-        self._handlers = EventHandlers(new)
-        self._inherited = {pod.uid: pod for pod in new.cluster.assumed_pods()}
         for waiting in list(old.waiting_pods):
             waiting.reject("", "the scheduler's configuration was reloaded")
         self._retired.append(old)
         retiring = self.loop.create_task(self._retire(old, old_transport, list(self.tasks)))
         self._retiring.add(retiring)
         retiring.add_done_callback(self._retiring.discard)
-        self._wake()
+        self._drive.wake()
 
     async def _retire(
-        self, old: LiveScheduler, transport: Transport | None, bindings: list[asyncio.Task[None]]
+        self, old: Engine, transport: HttpTransport | None, bindings: list[asyncio.Task[None]]
     ) -> None:
         """Close the plugins of an earlier configuration once nothing of theirs is under way."""
         if bindings:
             await asyncio.wait(bindings)
         self._retired.remove(old)
         old.close()
-        if isinstance(transport, HttpTransport):
+        if transport is not None:
             transport.close()
-
-    def _transport_close(self) -> None:
-        if isinstance(self._transport, HttpTransport):
-            self._transport.close()
 
 
 def _what(obj: KubeObject) -> str:
@@ -343,41 +302,3 @@ def _what(obj: KubeObject) -> str:
     if isinstance(obj, Pod):
         return Resource.ASSIGNED_POD.value if obj.node_name else Resource.UNSCHEDULABLE_POD.value
     return type(obj).__name__
-
-
-def inherit(old: Scheduler, new: Scheduler) -> None:
-    """Give a scheduler everything that another knows: objects, assumptions, waiting pods."""
-    handlers = EventHandlers(new)
-    for kind in LISTED:
-        for obj in old.cluster.listers.all(kind):
-            handlers.added(obj)
-    for info in old.cluster.infos.values():
-        if info.node is not None:
-            handlers.added(info.node)
-    for pod in old.observed_pods.values():
-        new.observed_pods[pod.key] = pod
-        if pod.node_name:
-            new.cluster.add_pod(pod)
-    for pod in old.cluster.assumed_pods():
-        new.cluster.assume_pod(pod)
-    for pod in old.observed_pods.values():
-        if pod.node_name or new.cluster.is_assumed(pod):
-            continue
-        if pod.scheduler_name in new.frameworks:
-            new.queue.add(pod)
-            _take_history(old.queue.get(pod.key), new.queue.get(pod.key))
-
-
-def _take_history(old: QueuedPodInfo | None, new: QueuedPodInfo | None) -> None:
-    if old is None or new is None:
-        return
-    new.attempts = old.attempts
-    new.unschedulable_count = old.unschedulable_count
-    new.initial_attempt_timestamp = old.initial_attempt_timestamp
-
-
-def cache_sizes(scheduler: Scheduler) -> CacheSizes:
-    cluster = scheduler.cluster
-    assumed = len(cluster.assumed_pods())
-    nodes = sum(1 for info in cluster.infos.values() if info.node is not None)
-    return CacheSizes(nodes=nodes, pods=len(cluster.pods), assumed_pods=assumed)

@@ -6,17 +6,16 @@ import logging
 from typing import Any
 
 from mooring.errors import InvariantError
-from mooring.live.live_scheduler import LiveScheduler
 from mooring.queue.queued_pod import QueuedPodInfo
+from mooring.scheduler.engine import Engine
 from mooring.scheduler.journal import RecentFacts
-from mooring.scheduler.scheduler import Scheduler
 
 _LOG = logging.getLogger(__name__)
 
 
-def dump(scheduler: LiveScheduler) -> dict[str, Any]:
+def dump(scheduler: Engine, journal: RecentFacts) -> dict[str, Any]:
     """The nodes with their pods, the queue, and whether all of it agrees with the watches."""
-    queue, journal = scheduler.queue, scheduler.journal
+    queue = scheduler.queue
     _, summary = queue.pending_pods()
     return {
         "problems": problems(scheduler),
@@ -32,9 +31,9 @@ def dump(scheduler: LiveScheduler) -> dict[str, Any]:
     }
 
 
-def log_dump(scheduler: LiveScheduler) -> None:
+def log_dump(scheduler: Engine, journal: RecentFacts) -> None:
     """A line for each node and each waiting pod, so that no line grows with the cluster."""
-    said = dump(scheduler)
+    said = dump(scheduler, journal)
     for problem in said["problems"]:
         _LOG.warning("cache mismatch: %s", problem)
     _LOG.info("dump of cached nodes: %d", len(said["nodes"]))
@@ -46,7 +45,7 @@ def log_dump(scheduler: LiveScheduler) -> None:
             _LOG.info("queued pod in %s", place, extra={"queued": pod})
 
 
-def problems(scheduler: Scheduler) -> list[str]:
+def problems(scheduler: Engine) -> list[str]:
     """Where the books and what the watches show differ."""
     found: list[str] = []
     for books in (scheduler.cluster.validate, scheduler.queue.validate):
@@ -55,7 +54,7 @@ def problems(scheduler: Scheduler) -> list[str]:
         except InvariantError as error:
             found.append(str(error))
     cluster = scheduler.cluster
-    shown = {pod.uid: pod for pod in scheduler.observed_pods.values() if pod.node_name}
+    shown = {pod.uid: pod for pod in scheduler.pods() if pod.node_name}
     for uid, pod in shown.items():
         known = cluster.pods.get(uid)
         if known is None:
@@ -68,8 +67,7 @@ def problems(scheduler: Scheduler) -> list[str]:
     return found
 
 
-def _nodes(scheduler: Scheduler) -> list[dict[str, Any]]:
-    nominated = scheduler.nominator.nominated_pods_for_node
+def _nodes(scheduler: Engine) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
@@ -79,7 +77,7 @@ def _nodes(scheduler: Scheduler) -> list[dict[str, Any]]:
                 f"{pod.key} (assumed)" if scheduler.cluster.is_assumed(pod) else pod.key
                 for pod in info.pods.values()
             ),
-            "nominated": [pod.key for pod in nominated(name)],
+            "nominated": [pod.key for pod in scheduler.nominated_pods(name)],
         }
         for name, info in sorted(scheduler.cluster.infos.items())
     ]

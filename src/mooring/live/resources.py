@@ -5,20 +5,20 @@ from __future__ import annotations
 from mooring.framework.events import Resource
 from mooring.objects.kinds import KIND_OF, KINDS, Kind
 from mooring.objects.pod import Pod
+from mooring.scheduler.engine import Engine
 from mooring.scheduler.extenders import EXTENDER_EVENTS
-from mooring.scheduler.scheduler import Scheduler
 
 PODS = KIND_OF[Pod]
 
 
-def kinds_to_watch(scheduler: Scheduler) -> list[Kind]:
+def kinds_to_watch(scheduler: Engine) -> list[Kind]:
     """Those that every scheduler needs, and those that the plugins of any profile registered for."""
     registered: set[str] = {
         registered.event.resource
         for framework in scheduler.frameworks.values()
         for _, registered in framework.events_to_register()
     }
-    if len(scheduler.extenders):
+    if scheduler.config.extenders:
         registered.update(event.event.resource for event in EXTENDER_EVENTS)
     everything = Resource.WILDCARD in registered
     return [

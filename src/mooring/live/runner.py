@@ -301,7 +301,7 @@ class Runner:
         if self._driver is None:
             _LOG.warning("there is nothing to dump yet")
         else:
-            log_dump(self._driver.scheduler)
+            log_dump(self._driver.scheduler, self._driver.journal)
 
     def _fatal(self, problem: str) -> None:
         _LOG.critical("%s", problem)
@@ -360,7 +360,7 @@ class Runner:
     def _pod_resources(self) -> bytes:
         if self._driver is None or not self._may_write():
             return b""
-        return pod_resources.exposition(list(self._driver.scheduler.observed_pods.values()))
+        return pod_resources.exposition(list(self._driver.scheduler.pods()))
 
     def _election_problem(self) -> str | None:
         if self._election is None or self._election.healthy():

@@ -20,12 +20,11 @@ import numpy as np
 
 from mooring.errors import ApiError, ExtenderError
 from mooring.framework.api import Event, PodStatusPatch
-from mooring.framework.cycle_state import CycleState
 from mooring.live.driver import Driver
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.runtime.plugin_calls import PluginFailure
-from mooring.scheduler.scheduling_cycle import Decision, NoNodesError
+from mooring.scheduler.decision import Decision, NoNodesError
 
 #: How many of the best nodes are named.
 _MOST_NAMED = 3
@@ -142,14 +141,10 @@ class Shadow:
 
     def _compare(self, pod: Pod, actual: str) -> None:
         scheduler = self._driver.scheduler
-        framework = scheduler.frameworks.get(pod.scheduler_name)
-        if framework is None:
+        if pod.scheduler_name not in scheduler.frameworks:
             return
-        search = scheduler.searches[pod.scheduler_name]
         try:
-            snapshot = scheduler.cluster.snapshot()
-            decision = search.schedule_pod(framework, CycleState(), pod, snapshot)
-            comparison = compare(decision, actual)
+            comparison = compare(scheduler.decide(pod), actual)
         except NoNodesError as error:
             verdict = Verdict.REFUSED if actual else Verdict.BOTH_REFUSE
             comparison = _plain(pod, verdict, actual, str(error))

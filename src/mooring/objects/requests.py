@@ -8,7 +8,7 @@ has and what it wants. Quantities are summed exactly and made integers once, at 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from mooring.objects.meta import ResourceList
@@ -203,10 +203,3 @@ def _raise_to(total: ResourceList, other: Mapping[str, Quantity]) -> None:
         held = total.get(name)
         if held is None or quantity.exceeds(held):
             total[name] = quantity
-
-
-def sum_of(lists: Iterable[Mapping[str, Quantity]]) -> ResourceList:
-    total: ResourceList = {}
-    for each in lists:
-        _add(total, each)
-    return total

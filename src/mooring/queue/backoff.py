@@ -90,12 +90,6 @@ class BackoffQueue:
         """Up to and including the window in which the backoff ends."""
         return self.expiration(queued) >= self._window(self._clock.now())
 
-    def completes_at(self) -> float | None:
-        """By when `pop_completed` has something to give; None if there is nothing to wait for."""
-        heads = (heap.peek() for heap in (self._rejected, self._failed))
-        ends = [self.expiration(head) for head in heads if head is not None]
-        return min(ends) + _WINDOW_S if ends else None
-
     def get(self, key: str) -> QueuedPodInfo | None:
         return self._rejected.get(key) or self._failed.get(key)
 

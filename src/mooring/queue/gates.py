@@ -37,28 +37,31 @@ class Gates:
 
         The plugin that refused the last time is asked first, since it most likely still does.
         """
-        profile = queued.pod.scheduler_name
         started = self._metrics.timer()
-        ask = self._ask_timed if self._metrics.samples_plugins() else self._ask
-        plugins = self._pre_enqueue.get(profile, ())
-        if queued.gated:
-            plugins = sorted(plugins, key=lambda entry: entry[0] != queued.gating_plugin)
-        for plugin, pre_enqueue in plugins:
-            if not ask(plugin, pre_enqueue, queued.pod).ok:
-                self._gate(queued, plugin)
-                break
+        refusal = self.ask(queued.pod, first=queued.gating_plugin)
+        if refusal is not None:
+            self._gate(queued, refusal.plugin)
         else:
             queued.gating_plugin = ""
             queued.gating_plugin_events = ()
-        self._metrics.pre_enqueue_duration(profile, self._metrics.timer() - started)
+        duration_s = self._metrics.timer() - started
+        self._metrics.pre_enqueue_duration(queued.pod.scheduler_name, duration_s)
 
-    def _ask_timed(self, plugin: str, pre_enqueue: PreEnqueue, pod: Pod) -> Status:
-        started = self._metrics.timer()
-        status = self._ask(plugin, pre_enqueue, pod)
-        self._metrics.pre_enqueue_plugin_duration(
-            plugin, status.code.title, self._metrics.timer() - started
-        )
-        return status
+    def ask(self, pod: Pod, *, first: str = "") -> Status | None:
+        """What the plugin says that keeps the pod from being tried; None if none does."""
+        sampled = self._metrics.samples_plugins()
+        plugins = self._pre_enqueue.get(pod.scheduler_name, ())
+        if first:
+            plugins = sorted(plugins, key=lambda entry: entry[0] != first)
+        for plugin, pre_enqueue in plugins:
+            started = self._metrics.timer()
+            status = self._ask(plugin, pre_enqueue, pod)
+            if sampled:
+                duration_s = self._metrics.timer() - started
+                self._metrics.pre_enqueue_plugin_duration(plugin, status.code.title, duration_s)
+            if not status.ok:
+                return status.by(plugin)
+        return None
 
     def _ask(self, plugin: str, pre_enqueue: PreEnqueue, pod: Pod) -> Status:
         try:

@@ -44,6 +44,7 @@ from mooring.framework.clock import Clock
 from mooring.framework.events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ClusterEvent
 from mooring.framework.interface import QueueSortPlugin
 from mooring.framework.object_changes import pod_change_events
+from mooring.framework.status import Status
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.queue.backoff import BackoffQueue
@@ -120,6 +121,7 @@ class SchedulingQueue:
         self._on_ready = on_ready
         self._hints = QueueingHints(hints or {}, metrics, report)
         self._in_flight = InFlight(metrics)
+        self._gates = Gates(pre_enqueue or {}, self._hints.events_of, metrics, report)
         self._places = Places(
             clock=clock,
             active=KeyedHeap(order),
@@ -130,7 +132,7 @@ class SchedulingQueue:
                 max_s=max_backoff_s,
                 by_window=pop_from_backoff,
             ),
-            gates=Gates(pre_enqueue or {}, self._hints.events_of, metrics, report),
+            gates=self._gates,
             nominator=self.nominator,
             metrics=metrics,
             pop_from_backoff=pop_from_backoff,
@@ -139,14 +141,8 @@ class SchedulingQueue:
         #: Classes with waiting pods that another one was tried for, and rejected; for whoever tells them.
         self.spoken_for = self._representatives.spoken_for
         self._closed = False
-        self._scheduling_cycle = 0
 
     # What is in the queue
-
-    @property
-    def scheduling_cycle(self) -> int:
-        """How many pods were popped."""
-        return self._scheduling_cycle
 
     @property
     def ready(self) -> bool:
@@ -164,6 +160,10 @@ class SchedulingQueue:
     def get(self, key: str) -> QueuedPodInfo | None:
         """The waiting pod of this `namespace/name`."""
         return self._places.get(key)
+
+    def gate(self, pod: Pod) -> Status | None:
+        """What the PreEnqueue plugin says that keeps a pod from being tried; None if none does."""
+        return self._gates.ask(pod)
 
     def counts(self) -> QueueCounts:
         places = self._places
@@ -203,10 +203,6 @@ class SchedulingQueue:
     def in_flight_pods(self) -> list[Pod]:
         """Those that were popped and are not done, as they were then."""
         return self._in_flight.pods()
-
-    def backoff_completes_at(self) -> float | None:
-        """By when `flush_backoff_completed` has something to do, so that a simulation may skip."""
-        return self._places.backoff.completes_at()
 
     def validate(self) -> None:
         """Raise InvariantError unless the books add up; for tests and for dumps.
@@ -449,7 +445,6 @@ class SchedulingQueue:
             return False
         self._in_flight.add(queued.pod)
         self._representatives.popped(queued)
-        self._scheduling_cycle += 1
         self._count_rejectors(queued, -1)
         return True
 

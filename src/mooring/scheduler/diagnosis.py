@@ -149,3 +149,8 @@ class NodeRefusal(MooringError):
         text = "0/1 nodes are available:"
         super().__init__(f"{text} {', '.join(reasons)}." if reasons else text)
         self.status = status
+
+
+def node_refusal(status: Status) -> Status:
+    """A rejection by Reserve or Permit, told as one of the only node that was left."""
+    return Status(status.code, (), status.plugin, NodeRefusal(status))

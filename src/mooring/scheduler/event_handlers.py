@@ -6,17 +6,19 @@ scheduler's own assumptions.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from mooring.cluster.cache import CacheError
-from mooring.framework.events import Action, ClusterEvent, Resource
+from mooring.framework.events import ASSIGNED_POD_DELETE, Action, ClusterEvent, Resource
 from mooring.framework.object_changes import node_change_events, pod_change_events
 from mooring.objects.kinds import KINDS
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
-from mooring.scheduler.binding_cycle import ASSIGNED_POD_DELETE
-from mooring.scheduler.scheduler import Scheduler
+from mooring.scheduler.parts import Parts
+
+_LOG = logging.getLogger("mooring.scheduler")
 
 ASSIGNED_POD_ADD = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
 NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
@@ -29,10 +31,10 @@ _RESOURCES = {kind.struct: Resource(kind.event_resource) for kind in KINDS if ki
 class EventHandlers:
     """One method for each thing that can happen to an object."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-        self._cluster = scheduler.cluster
-        self._queue = scheduler.queue
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._cluster = parts.cluster
+        self._queue = parts.queue
 
     def added(self, obj: KubeObject) -> None:
         match obj:
@@ -79,7 +81,7 @@ class EventHandlers:
     def _pod_added(self, pod: Pod) -> None:
         if pod.finished:
             return
-        self._scheduler.observed_pods[pod.key] = pod
+        self._parts.observed_pods[pod.key] = pod
         if pod.node_name:
             self._guarded(lambda: self._cluster.add_pod(pod))
             self._queue.move_all(ASSIGNED_POD_ADD, None, pod)
@@ -91,7 +93,7 @@ class EventHandlers:
             # The watch selects unfinished pods: one that finishes disappears from it.
             self._pod_deleted(new)
             return
-        self._scheduler.observed_pods[new.key] = new
+        self._parts.observed_pods[new.key] = new
         if old.node_name:
             self._guarded(lambda: self._cluster.update_pod(new))
             for event in pod_change_events(old, new):
@@ -117,7 +119,7 @@ class EventHandlers:
             self._released(old)
 
     def _pod_deleted(self, pod: Pod) -> None:
-        observed = self._scheduler.observed_pods
+        observed = self._parts.observed_pods
         known = observed.get(pod.key)
         if known is not None and known.uid == pod.uid:
             del observed[pod.key]
@@ -138,7 +140,7 @@ class EventHandlers:
         assumed = self._cluster.pods.get(pod.uid)
         if assumed is None:
             return
-        if not self._scheduler.waiting_pods.reject(pod.uid):
+        if not self._parts.waiting_pods.reject(pod.uid):
             self._guarded(lambda: self._cluster.forget_pod(assumed))
         self._queue.move_all(ASSIGNED_POD_DELETE, assumed, None)
 
@@ -149,11 +151,11 @@ class EventHandlers:
         )
 
     def _handled(self, pod: Pod) -> bool:
-        return pod.scheduler_name in self._scheduler.frameworks
+        return pod.scheduler_name in self._parts.frameworks
 
     def _guarded(self, change: Callable[[], None]) -> None:
         """A change the books do not allow is logged: what the watch says next decides."""
         try:
             change()
         except CacheError as error:
-            self._scheduler.log.error("%s", error)
+            _LOG.error("%s", error)

@@ -1,4 +1,8 @@
-"""What becomes of a pod whose attempt failed: back to which queue, told what, marked how.
+"""What becomes of a pod whose attempt failed: what is undone, back to which queue, told what, marked how.
+
+Whatever phase the attempt is in, and whether a rule, an error or a crash ended it, `Failures.fail` does this:
+
+    Unreserve in reverse order → forget the pod → wake the pods that the place may help → requeue → tell
 
 FitError with plugins            → unschedulable, until an event they registered for
   … and something helpful happened meanwhile → backoff (or active, if a pending plugin says so)
@@ -8,99 +12,132 @@ gone, bound, or another pod now  → nowhere
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
 
-from mooring.framework.api import Event, PodStatusPatch
+from mooring.cluster.cache import CacheError
+from mooring.errors import InvariantError
+from mooring.framework.api import Event
+from mooring.framework.events import ASSIGNED_POD_DELETE
 from mooring.framework.interface import CLEAR_NOMINATION, NominatingInfo
-from mooring.framework.status import Code, Status
+from mooring.framework.status import Code, Status, failure
 from mooring.objects.pod import Pod, PodCondition
 from mooring.objects.well_known import POD_SCHEDULED
 from mooring.queue.queued_pod import QueuedPodInfo
-from mooring.runtime.framework import Framework
+from mooring.scheduler.attempt import Attempt, Phase
 from mooring.scheduler.diagnosis import FitError, NodeRefusal
+from mooring.scheduler.parts import Parts
+from mooring.scheduler.pod_conditions import PodConditions
 
-if TYPE_CHECKING:
-    from mooring.scheduler.scheduler import Scheduler
+_LOG = logging.getLogger("mooring.scheduler")
 
 #: The longest note of an Event, in bytes.
 _LONGEST_NOTE = 1024
 _CUT = " ..."
 
 
-def handle_failure(
-    scheduler: Scheduler,
-    framework: Framework,
-    queued: QueuedPodInfo,
-    status: Status,
-    started: float,
-    nominating: NominatingInfo = CLEAR_NOMINATION,
-) -> None:
-    reason = "Unschedulable" if status.rejected else "SchedulerError"
-    result = "unschedulable" if status.rejected else "error"
-    scheduler.metrics.attempt(result, framework.profile_name, scheduler.metrics.timer() - started)
-    _remember_plugins(queued, status)
-    pod = queued.pod
-    known = scheduler.observed_pods.get(pod.key)
-    if known is not None and not known.node_name:
-        if known.uid != pod.uid:
-            scheduler.queue.done(pod.uid)
-            return
-        queued.pod = pod = known
-        fits_nowhere = isinstance(status.error, FitError)
-        nominated = nominating is None or bool(nominating.node_name)
-        if nominated:
-            # What it waits for is its own affair.
-            queued.pod_class = None
-        scheduler.queue.add_unschedulable_if_not_present(queued, for_all_alike=fits_nowhere)
-    else:
-        scheduler.queue.done(pod.uid)
-    scheduler.nominator.add(pod, nominating)
-    if not (status.rejected or status.code == Code.ERROR):
-        # Every Bind plugin skipped the pod: there is nothing that it could be told.
-        return
-    message = status.message
-    if status is not queued.told or not scheduler.around.repeat_conditions_after_s:
-        # A refusal that still holds is told again only where that costs nothing, as in a simulation.
-        queued.told = status
-        scheduler.writer.record_event(
-            Event(
-                regarding=pod,
-                type="Warning",
-                reason="FailedScheduling",
-                action="Scheduling",
-                note=cut_note(message),
-                reporting_controller=framework.profile_name,
+class Failures:
+    """Ends the attempts that fail."""
+
+    def __init__(self, parts: Parts, conditions: PodConditions) -> None:
+        self._parts = parts
+        self._deps = parts.deps
+        self._conditions = conditions
+
+    def fail(
+        self, attempt: Attempt, status: Status, nominating: NominatingInfo = CLEAR_NOMINATION
+    ) -> None:
+        """Undo what the attempt has done, put its pod back, and tell why."""
+        queue, pod = self._parts.queue, attempt.pod
+        place_is_free = self._undo(attempt)
+        if place_is_free and not status.rejected:
+            # An internal error: every pod may try for the place, this one included.
+            queue.move_all(ASSIGNED_POD_DELETE, pod, None)
+        self._requeue(attempt, status, nominating)
+        if place_is_free and status.rejected:
+            # The pod itself would only be rejected again.
+            queue.move_all(
+                ASSIGNED_POD_DELETE, pod, None, pre_check=lambda other: other.uid != pod.uid
             )
-        )
-    condition = PodCondition(
-        type=POD_SCHEDULED,
-        status="False",
-        reason=reason,
-        message=message,
-        observed_generation=pod.metadata.generation,
-    )
-    if known is not None:
-        # A pod that is gone has no status to write to.
-        scheduler.tell_condition(pod, condition, nominating)
-        scheduler.shared_conditions.rejected(queued, condition)
+        if self._deps.on_failure is not None:
+            self._deps.on_failure(attempt, status)
+        if place_is_free and self._parts.hand_over is not None:
+            self._parts.hand_over(pod)
+
+    def crash(self, attempt: Attempt, error: Exception) -> None:
+        """An attempt ended by an exception that nobody expected: its pod is tried again.
+
+        Raises InvariantError if that fails, too.
+        """
+        key = attempt.queued.key
+        _LOG.error("scheduling %s ended unexpectedly", key, exc_info=error)
+        if self._deps.on_crash is not None:
+            self._deps.on_crash(f"scheduling {key} ended unexpectedly: {error!r}")
+        try:
+            self.fail(attempt, failure(error))
+        except Exception as again:
+            _LOG.exception("pod %s could not be put back", key)
+            raise InvariantError(f"pod {key} is lost to the queue: {again!r}") from again
+
+    def _undo(self, attempt: Attempt) -> bool:
+        """Give back what the attempt took; whether other pods may have been refused because of it."""
+        phase = attempt.phase
+        if phase in (Phase.ASSUMED, Phase.BINDING):
+            attempt.framework.run_unreserve(attempt.state, attempt.pod, attempt.node_name)
+            try:
+                self._parts.cluster.forget_pod(attempt.pod)
+            except CacheError as error:
+                _LOG.error("%s", error)
+                phase = Phase.FAILED
+        attempt.phase = Phase.FAILED
+        self._parts.binding.pop(attempt.pod.uid, None)
+        # Until the binding cycle begins, no other pod is tried.
+        return phase is Phase.BINDING
+
+    def _requeue(self, attempt: Attempt, status: Status, nominating: NominatingInfo) -> None:
+        parts, metrics, queued = self._parts, self._deps.metrics, attempt.queued
+        profile = attempt.framework.profile_name
+        result = "unschedulable" if status.rejected else "error"
+        metrics.attempt(result, profile, metrics.timer() - attempt.started)
+        _remember_plugins(queued, status)
+        pod = queued.pod
+        known = parts.observed_pods.get(pod.key)
+        if known is not None and not known.node_name:
+            if known.uid != pod.uid:
+                parts.queue.done(pod.uid)
+                return
+            queued.pod = pod = known
+            if nominating is None or nominating.node_name:
+                # What it waits for is its own affair.
+                queued.pod_class = None
+            fits_nowhere = isinstance(status.error, FitError)
+            parts.queue.add_unschedulable_if_not_present(queued, for_all_alike=fits_nowhere)
+        else:
+            parts.queue.done(pod.uid)
+        parts.nominator.add(pod, nominating)
+        if not (status.rejected or status.code == Code.ERROR):
+            # Every Bind plugin skipped the pod: there is nothing that it could be told.
+            return
+        message = status.message
+        if status is not queued.told or not self._deps.repeat_conditions_after_s:
+            # A refusal that still holds is told again only where that costs nothing, as in a simulation.
+            queued.told = status
+            self._deps.writer.record_event(failed_scheduling(pod, message, profile))
+        if known is not None:
+            # A pod that is gone has no status to write to.
+            condition = _condition(pod, status, message)
+            self._conditions.tell(pod, condition, nominating)
+            self._conditions.rejected(queued, condition)
 
 
-def status_patch(
-    pod: Pod, condition: PodCondition, nominating: NominatingInfo
-) -> PodStatusPatch | None:
-    """None if the pod already says all this."""
-    known = pod.condition(condition.type)
-    same = known is not None and (known.status, known.reason, known.message) == (
-        condition.status,
-        condition.reason,
-        condition.message,
+def failed_scheduling(pod: Pod, message: str, profile: str) -> Event:
+    return Event(
+        regarding=pod,
+        type="Warning",
+        reason="FailedScheduling",
+        action="Scheduling",
+        note=cut_note(message),
+        reporting_controller=profile,
     )
-    nominated = None
-    if nominating is not None and nominating.node_name != pod.nominated_node_name:
-        nominated = nominating.node_name
-    if same and nominated is None:
-        return None
-    return PodStatusPatch(None if same else condition, nominated)
 
 
 def cut_note(message: str) -> str:
@@ -110,9 +147,18 @@ def cut_note(message: str) -> str:
     return encoded[: _LONGEST_NOTE - len(_CUT)].decode(errors="ignore") + _CUT
 
 
+def _condition(pod: Pod, status: Status, message: str) -> PodCondition:
+    return PodCondition(
+        type=POD_SCHEDULED,
+        status="False",
+        reason="Unschedulable" if status.rejected else "SchedulerError",
+        message=message,
+        observed_generation=pod.metadata.generation,
+    )
+
+
 def _remember_plugins(queued: QueuedPodInfo, status: Status) -> None:
-    queued.unschedulable_plugins = set()
-    queued.pending_plugins = set()
+    queued.clear_rejectors()
     error = status.error
     if isinstance(error, FitError):
         queued.unschedulable_plugins = set(error.diagnosis.unschedulable_plugins)

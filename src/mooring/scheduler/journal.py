@@ -16,7 +16,7 @@ import msgspec
 
 from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolumeClaim
-from mooring.scheduler.scheduling_cycle import Decision
+from mooring.scheduler.decision import Decision
 
 
 class FactKind(StrEnum):

@@ -12,7 +12,6 @@ profile that has one at the points concerned, nothing is kept.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from mooring.cluster.cache import Cluster
 from mooring.config.extension_points import ExtensionPoint as Point
@@ -22,9 +21,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.pod_class import PodClasses
 from mooring.runtime.evaluation import Evaluation, Filtered
 from mooring.runtime.framework import Framework
-
-if TYPE_CHECKING:
-    from mooring.scheduler.scheduling_cycle import Decision
+from mooring.scheduler.decision import Decision
 
 #: How many classes of pods are remembered; the one that was refused first is forgotten first.
 MOST_REFUSALS = 1024

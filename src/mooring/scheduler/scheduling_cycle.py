@@ -1,299 +1,143 @@
-"""Finding a node for one pod: PreFilter → Filter → PreScore → Score → Normalize → pick.
+"""The scheduling cycle: one pod, from the queue to its node.
 
-Extenders have their say after Filter and after Score.
+    PreFilter → Filter → (PostFilter) → PreScore → Score → Normalize → pick → assume → Reserve → Permit
 
-This is the part of a cycle that only looks. It changes neither the cluster nor the queue, so
-explanations and what-if questions run it as often as they like.
+One pod goes through it at a time. What comes after is the binding cycle.
 """
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
-from typing import NamedTuple
+import random
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mooring.cluster.columns import Mask
-from mooring.cluster.snapshot import Snapshot
+from mooring.cluster.cache import CacheError
 from mooring.config.extension_points import ExtensionPoint as Point
-from mooring.errors import ExtenderError, MooringError
+from mooring.errors import ExtenderError, InvariantError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.interface import PostFilterResult
-from mooring.framework.status import Code, Status
+from mooring.framework.interface import CLEAR_NOMINATION, NominatingInfo
+from mooring.framework.status import Code, Status, failure
 from mooring.objects.pod import Pod
-from mooring.runtime.evaluation import Evaluation, Filtered, PreFilterOutcome, Scores
-from mooring.runtime.evaluations import Evaluations
-from mooring.runtime.filtering import NOT_ASKED
+from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.runtime.framework import Framework
 from mooring.runtime.plugin_calls import PluginFailure
-from mooring.runtime.question import Question
-from mooring.runtime.scoring import ScoreMatrix
-from mooring.scheduler.choosing import TieBreak
-from mooring.scheduler.diagnosis import Diagnosis
-from mooring.scheduler.extenders import EXTENDER, Extenders, Survivors, bare
-from mooring.scheduler.refusals import Refusals
+from mooring.scheduler.attempt import Attempt, Phase
+from mooring.scheduler.binding_cycle import BindingCycle
+from mooring.scheduler.decision import Decision, NoNodesError
+from mooring.scheduler.diagnosis import FitError, node_refusal
+from mooring.scheduler.failure import Failures, failed_scheduling
+from mooring.scheduler.parts import Parts
 
-_LOG = logging.getLogger(__name__)
+_LOG = logging.getLogger("mooring.scheduler")
 
-#: Below this many nodes all are looked at, whatever the percentage; and never fewer are wanted.
-FEWEST_NODES_TO_FIND = 100
-
-
-class NoNodesError(MooringError):
-    """There is not a single node."""
-
-    def __init__(self) -> None:
-        super().__init__("no nodes available to schedule pods")
+#: One attempt in ten has its plugins timed one by one.
+_SAMPLED_SHARE = 0.1
 
 
-class _Held(NamedTuple):
-    """A node that was held for a pod, and why it does not take it."""
+class SchedulingCycle:
+    def __init__(self, parts: Parts, binding_cycle: BindingCycle, failures: Failures) -> None:
+        self._parts = parts
+        self._deps = parts.deps
+        self._binding_cycle = binding_cycle
+        self._failures = failures
+        self._sampling = random.Random(parts.deps.seed)
 
-    row: int
-    status: Status
-
-
-def _no_rows() -> NDArray[np.intp]:
-    return np.empty(0, np.intp)
-
-
-@dataclass(slots=True)
-class Decision:
-    """Where a pod goes, or why nowhere, with everything that led there.
-
-    The reasons are worked out when they are asked for, which must be before the cluster changes.
-    """
-
-    pod: Pod
-    pre_filter: PreFilterOutcome
-    diagnosis: Diagnosis
-    #: The node taken; None if none fits.
-    node_name: str | None = None
-    #: How many nodes are feasible.
-    feasible_count: int = 0
-    #: intp[...]: the feasible rows.
-    feasible: NDArray[np.intp] = field(default_factory=_no_rows)
-    #: None where there was nothing to compare: one feasible node, or none.
-    scored: Scores | None = None
-    #: How many nodes were looked at.
-    evaluated: int = 0
-    #: Whether plugins score the nodes as if they were empty; see `extenders.Survivors`.
-    bare: bool = False
-    #: What PostFilter did for a pod that fits nowhere; None until then, or if it did nothing.
-    post_filter: PostFilterResult | None = None
-    #: What the attempt at a pod of the same class came to, if that holds for this one; then PostFilter
-    #: is not asked.
-    conclusion: Status | None = None
-
-    @property
-    def scores(self) -> ScoreMatrix | None:
-        return self.scored.matrix if self.scored is not None else None
-
-    @property
-    def winners(self) -> NDArray[np.intp]:
-        """intp[...]: the best of the feasible rows."""
-        return self.feasible if self.scores is None else self.scores.best
-
-
-@dataclass(slots=True)
-class SearchStart:
-    """Where the next search starts, in the snapshot's order; one for all profiles."""
-
-    position: int = 0
-
-    def advance(self, processed: int, nodes: int) -> None:
-        self.position = (self.position + processed) % nodes
-
-
-@dataclass(slots=True)
-class NodeSearch:
-    """How a profile looks for nodes."""
-
-    tie_break: TieBreak
-    #: What plugins answered about pods that they treat alike; None asks every plugin each time.
-    evaluations: Evaluations | None = None
-    #: What is known of pods that fit nowhere; None finds it out each time.
-    refusals: Refusals | None = None
-    #: 0 looks at every node: a pass over all costs less than the reference's sample.
-    percentage_of_nodes: int = 0
-    start: SearchStart = field(default_factory=SearchStart)
-    extenders: Extenders = field(default_factory=Extenders)
-
-    def schedule_pod(
-        self, framework: Framework, state: CycleState, pod: Pod, snapshot: Snapshot
-    ) -> Decision:
-        """Raises NoNodesError, or PluginFailure or ExtenderError if one of those fails."""
-        if not len(snapshot):
-            raise NoNodesError
-        known = self.refusals.recall(state, pod) if self.refusals is not None else None
-        if known is not None:
-            return known
-        evaluation = self._evaluation_for(framework, pod)
-        question = Question(state, pod, snapshot)
-        decision = self._find_nodes(evaluation, question)
-        feasible = decision.feasible
-        decision.feasible_count = len(feasible)
-        if not len(feasible):
-            return decision
-        if len(feasible) == 1:
-            row = int(feasible[0])
+    def run(self, queued: QueuedPodInfo) -> None:
+        """Make an attempt at a pod that was popped."""
+        pod = queued.pod
+        framework = self._parts.frameworks.get(pod.scheduler_name)
+        if framework is None:
+            _LOG.error("no profile is called %s: pod %s", pod.scheduler_name, pod.key)
+            self._parts.queue.done(pod.uid)
+        elif self._to_be_skipped(framework, pod):
+            self._parts.queue.done(pod.uid)
         else:
-            row = self._prioritize(evaluation, question, decision)
-        decision.node_name = snapshot.columns.names[row]
-        return decision
+            state = CycleState(record_plugin_metrics=self._sampling.random() < _SAMPLED_SHARE)
+            attempt = Attempt(framework, queued, pod, state, self._deps.metrics.timer())
+            try:
+                self._place(attempt)
+            except InvariantError:
+                raise
+            except Exception as error:
+                self._failures.crash(attempt, error)
 
-    def find_nodes_that_fit(
-        self, framework: Framework, state: CycleState, pod: Pod, snapshot: Snapshot
-    ) -> Decision:
-        """PreFilter and Filter alone: no node is chosen."""
-        evaluation = self._evaluation_for(framework, pod)
-        return self._find_nodes(evaluation, Question(state, pod, snapshot))
+    def _to_be_skipped(self, framework: Framework, pod: Pod) -> bool:
+        if pod.terminating:
+            note = f"skip schedule deleting pod: {pod.key}"
+            self._deps.writer.record_event(failed_scheduling(pod, note, framework.profile_name))
+            return True
+        return self._parts.cluster.is_assumed(pod)
 
-    def _evaluation_for(self, framework: Framework, pod: Pod) -> Evaluation:
-        if self.evaluations is None:
-            return Evaluation(framework, self.tie_break.keys)
-        return self.evaluations.of(pod)
-
-    def _find_nodes(self, evaluation: Evaluation, question: Question) -> Decision:
-        state, pod, snapshot = question.state, question.pod, question.snapshot
-        outcome = evaluation.run_pre_filters(question)
-        diagnosis = Diagnosis(snapshot, unschedulable_plugins=set(outcome.narrowed_by))
-        decision = Decision(pod, outcome, diagnosis)
-        if not outcome.status.ok:
-            diagnosis.absent = outcome.status
-            diagnosis.pre_filter_message = outcome.status.message
-            diagnosis.blame(outcome.status)
-            if self.refusals is not None:
-                self.refusals.keep(decision, state)
-            return decision
-        held = None
-        if pod.nominated_node_name:
-            held = self._try_nominated_node(decision, evaluation, state, snapshot)
-            if len(decision.feasible):
-                return decision
-        looked_at = _candidates(outcome, snapshot, diagnosis)
-        filtered = evaluation.run_filters(question, looked_at)
-        if self.refusals is not None and not filtered.count:
-            known = self.refusals.recall_verdicts(decision, evaluation, filtered)
-            if known is not None:
-                return known
-        diagnosis.filtered = filtered
-        decision.feasible = filtered.rows
-        decision.evaluated = (
-            len(snapshot) if looked_at is None else int(np.count_nonzero(looked_at))
-        )
-        if self.percentage_of_nodes:
-            self._sample(decision, filtered, looked_at, scoring=self._compares(evaluation))
-        processed = decision.evaluated
-        if held is not None and diagnosis.matrix.refused_by[held.row] == NOT_ASKED:
-            diagnosis.matrix.refuse(held.row, held.status)
-            processed += 1
-        self.start.advance(processed, len(snapshot))
-        if len(self.extenders):
-            self._pass_extenders(decision)
-        if not len(decision.feasible):
-            for status, _ in diagnosis.matrix.refusals():
-                diagnosis.blame(status)
-            if self.refusals is not None:
-                self.refusals.keep(decision, state, evaluation, filtered.version)
-        return decision
-
-    def _try_nominated_node(
-        self, decision: Decision, evaluation: Evaluation, state: CycleState, snapshot: Snapshot
-    ) -> _Held | None:
-        """A node held for the pod is tried first, and taken if it fits; else why plugins refuse it.
-
-        What goes wrong here is no more than logged: the search of all nodes has the last word.
-        """
-        pod = decision.pod
-        node = snapshot.get(pod.nominated_node_name)
-        if node is None:
-            return None
-        try:
-            status = evaluation.framework.filter_node(state, pod, node, snapshot)
-            if not status.ok:
-                return _Held(node.row, status)
-            survivors = self._ask_extenders(decision, np.array([node.row], np.intp))
-        except (PluginFailure, ExtenderError) as error:
-            _LOG.warning("node %s nominated for %s: %s", node.name, pod.key, error)
-            return None
-        decision.feasible = survivors.rows
-        decision.evaluated = 1
-        return None
-
-    def _pass_extenders(self, decision: Decision) -> None:
-        """Raises ExtenderError."""
-        survivors = self._ask_extenders(decision, decision.feasible)
-        if survivors.removed_by:
-            decision.diagnosis.unschedulable_plugins.add(EXTENDER)
-        decision.diagnosis.removed_by = survivors.removed_by
-        decision.feasible = survivors.rows
-        decision.bare = survivors.bare
-
-    def _ask_extenders(self, decision: Decision, rows: NDArray[np.intp]) -> Survivors:
-        diagnosis = decision.diagnosis
-        survivors = self.extenders.filter(decision.pod, diagnosis.snapshot, rows)
-        diagnosis.by_extenders |= survivors.statuses
-        return survivors
-
-    def _sample(
-        self, decision: Decision, filtered: Filtered, looked_at: Mask | None, *, scoring: bool
-    ) -> None:
-        """Leave only as many feasible nodes as the configuration wants to find."""
-        snapshot, candidates = decision.diagnosis.snapshot, decision.evaluated
-        wanted = self._number_to_find(candidates, scoring=scoring)
-        if wanted >= candidates:
+    def _place(self, attempt: Attempt) -> None:
+        metrics, state = self._deps.metrics, attempt.state
+        node_name = self._find_node(attempt)
+        metrics.algorithm_duration(metrics.timer() - attempt.started)
+        if node_name is None or not self._assume(attempt, node_name):
             return
-        # In the snapshot's order from where the last search ended, up to one node more than wanted.
-        in_order = np.roll(snapshot.rows, -self.start.position)
-        if looked_at is not None:
-            in_order = in_order[looked_at[in_order]]
-        feasible = filtered.ok[in_order]
-        found = np.cumsum(feasible)
-        processed = int(np.searchsorted(found, wanted + 1))
-        decision.feasible = in_order[:processed][feasible[:processed]]
-        decision.evaluated = processed
-        if self.extenders.filter_any:
-            # Should they refuse all of these, the pod fits nowhere, and nothing is known of the rest.
-            filtered.matrix().forget(in_order[processed:])
+        status = attempt.framework.run_reserve(state, attempt.pod, node_name)
+        if status.ok:
+            status = attempt.framework.run_permit(state, attempt.pod, node_name)
+        if not status.ok and status.code != Code.WAIT:
+            self._failures.fail(attempt, node_refusal(status) if status.rejected else status)
+            return
+        if state.pods_to_activate:
+            self._parts.queue.activate(state.pods_to_activate)
+            state.pods_to_activate.clear()
+        attempt.phase = Phase.BINDING
+        self._deps.spawn(self._binding_cycle.run(attempt))
 
-    def _number_to_find(self, nodes: int, *, scoring: bool) -> int:
-        if not scoring:
-            return 1
-        if nodes < FEWEST_NODES_TO_FIND:
-            return nodes
-        return max(FEWEST_NODES_TO_FIND, nodes * self.percentage_of_nodes // 100)
+    def _find_node(self, attempt: Attempt) -> str | None:
+        """The chosen node; None if there is none, and the attempt has failed."""
+        framework, pod = attempt.framework, attempt.pod
+        search = self._parts.searches[framework.profile_name]
+        try:
+            snapshot = self._parts.cluster.snapshot()
+            decision = search.schedule_pod(framework, attempt.state, pod, snapshot)
+        except NoNodesError as error:
+            self._failures.fail(attempt, Status(Code.UNRESOLVABLE, error=error))
+            return None
+        except PluginFailure as error:
+            self._failures.fail(attempt, error.as_status())
+            return None
+        except (ExtenderError, InvariantError) as error:
+            self._failures.fail(attempt, failure(error))
+            return None
+        if self._deps.on_decision is not None:
+            self._deps.on_decision(attempt, decision)
+        if decision.node_name is None:
+            self._fits_nowhere(attempt, decision)
+        return decision.node_name
 
-    def _compares(self, evaluation: Evaluation) -> bool:
-        """Whether more than one feasible node is of any use."""
-        extenders = self.extenders
-        return bool(
-            evaluation.framework.points[Point.SCORE]
-            or extenders.filter_any
-            or extenders.prioritize_any
-        )
+    def _fits_nowhere(self, attempt: Attempt, decision: Decision) -> None:
+        """Unschedulable, whatever PostFilter does: at best it makes room for a later attempt."""
+        framework = attempt.framework
+        if framework.points[Point.POST_FILTER]:
+            self._deps.metrics.preemption_attempt()
+        if decision.conclusion is not None:
+            self._failures.fail(attempt, decision.conclusion)
+            return
+        nominating: NominatingInfo = CLEAR_NOMINATION
+        if framework.points[Point.POST_FILTER]:
+            result, said = framework.run_post_filters(
+                attempt.state, decision.pod, decision.diagnosis
+            )
+            decision.post_filter = result
+            decision.diagnosis.post_filter_message = said.message
+            nominating = result.nomination if result is not None else None
+        status = Status(Code.UNSCHEDULABLE, error=FitError(decision.diagnosis))
+        refusals = self._parts.searches[framework.profile_name].refusals
+        if refusals is not None and (nominating is None or not nominating.node_name):
+            refusals.conclude(decision, status)
+        self._failures.fail(attempt, status, nominating)
 
-    def _prioritize(self, evaluation: Evaluation, question: Question, decision: Decision) -> int:
-        """The row to take."""
-        pod, snapshot, feasible = question.pod, question.snapshot, decision.feasible
-        seen_as = bare(snapshot, feasible) if decision.bare else None
-        decision.scored = evaluation.run_scores(question, feasible, seen_as)
-        if not self.extenders.prioritize_any:
-            return decision.scored.best
-        self.extenders.add_scores(pod, snapshot, decision.scored.matrix)
-        return self.tie_break(decision.winners, snapshot)
-
-
-def _candidates(outcome: PreFilterOutcome, snapshot: Snapshot, diagnosis: Diagnosis) -> Mask | None:
-    """bool[row]: the rows to look at; None for all of them."""
-    columns = snapshot.columns
-    if outcome.node_names is None:
-        return None
-    plugins = " ".join(sorted(outcome.narrowed_by))
-    diagnosis.absent = Status(Code.UNRESOLVABLE, (f"node(s) didn't satisfy plugin(s) [{plugins}]",))
-    looked_at = np.zeros(columns.size, np.bool_)
-    rows = [columns.row_of[name] for name in outcome.node_names if name in snapshot]
-    looked_at[rows] = True
-    return looked_at
+    def _assume(self, attempt: Attempt, node_name: str) -> bool:
+        """Count the pod on its node; False if the attempt has failed."""
+        assumed = attempt.pod.placed_on(node_name)
+        try:
+            self._parts.cluster.assume_pod(assumed)
+        except CacheError as error:
+            self._failures.fail(attempt, failure(error))
+            return False
+        attempt.pod, attempt.phase = assumed, Phase.ASSUMED
+        self._parts.nominator.delete(assumed)
+        self._parts.binding[assumed.uid] = attempt
+        return True

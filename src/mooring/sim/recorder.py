@@ -12,23 +12,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from mooring.framework.api import Event, PodStatusPatch
+from mooring.framework.api import ApiWriter, Event, PodStatusPatch
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolumeClaim
 from mooring.plugins.default_preemption import PreemptionDetail
 from mooring.plugins.default_preemption.node_choice import why_that_node
 from mooring.scheduler import journal
+from mooring.scheduler.decision import Decision, NoProfileError
+from mooring.scheduler.engine import Engine
 from mooring.scheduler.journal import Bound, ClaimBound, Fact, FactKind, Journal, Preempted
-from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.clock import VirtualClock
 from mooring.sim.summary import RunSummary
-
-if TYPE_CHECKING:
-    from mooring.framework.api import ApiWriter
-    from mooring.scheduler.scheduler import Scheduler
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -41,7 +38,7 @@ class Recorder:
     api: ApiWriter
     journal: Journal
     #: The scheduler that writes through here; it is asked why it holds a pod back.
-    scheduler: Scheduler = field(init=False)
+    scheduler: Engine = field(init=False)
     summary: RunSummary = field(default_factory=RunSummary)
     #: The last attempt, if it found no node: PostFilter has yet to say what it does about it.
     _failing: Decision | None = None
@@ -128,7 +125,7 @@ class Recorder:
         if pod.node_name:
             return FactKind.PLACED, ""
         if pod.scheduler_name not in self.scheduler.frameworks:
-            return FactKind.IGNORED, no_profile(pod)
+            return FactKind.IGNORED, str(NoProfileError(pod))
         queued = self.scheduler.queue.get(pod.key)
         if queued is not None and queued.gated:
             return FactKind.GATED, gated_by(pod, queued.gating_plugin)
@@ -166,16 +163,12 @@ class Recorder:
         self.journal.add(fact)
 
 
-def waits_for(scheduler: Scheduler, pod: Pod) -> str:
+def waits_for(scheduler: Engine, pod: Pod) -> str:
     """What a pod that is assumed on its node waits for."""
     waiting = scheduler.waiting_pods.get(pod.uid)
     if waiting is None:
         return "for PreBind"
     return f"for Permit of {', '.join(waiting.pending_plugins())}"
-
-
-def no_profile(pod: Pod) -> str:
-    return f"no profile has the scheduler name {pod.scheduler_name!r}"
 
 
 def gated_by(pod: Pod, plugin: str) -> str:

@@ -14,8 +14,9 @@ from mooring.objects.pod import Pod
 from mooring.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from mooring.objects.storage import PersistentVolume
 from mooring.objects.well_known import POD_SCHEDULED
+from mooring.scheduler.decision import NoProfileError
 from mooring.scheduler.journal import Fact, Preempted
-from mooring.sim.recorder import gated_by, no_profile, waits_for
+from mooring.sim.recorder import gated_by, waits_for
 from mooring.sim.simulation import SimOptions, Simulation
 
 #: Always reported; others only where some pod asks for them.
@@ -259,7 +260,7 @@ def pending_of(simulation: Simulation, pod: Pod) -> Pending:
 def _why_pending(simulation: Simulation, pod: Pod, last_failure: str | None) -> tuple[str, str]:
     scheduler = simulation.scheduler
     if pod.scheduler_name not in scheduler.frameworks:
-        return "ignored", no_profile(pod)
+        return "ignored", str(NoProfileError(pod))
     if scheduler.cluster.is_assumed(pod):
         node_name = scheduler.cluster.pods[pod.uid].node_name
         return "waiting", f"waiting {waits_for(scheduler, pod)} to be bound to {node_name}"

@@ -18,12 +18,14 @@ from mooring.plugins.registry import default_registry
 from mooring.queue.scheduling_queue import FLUSH_BACKOFF_EVERY_S, FLUSH_UNSCHEDULABLE_EVERY_S
 from mooring.runtime.metrics import Metrics
 from mooring.runtime.registry import Registry
+from mooring.scheduler.attempt import Attempt
 from mooring.scheduler.choosing import SeededSpread, TieBreak, first_by_name
-from mooring.scheduler.event_handlers import EventHandlers
-from mooring.scheduler.extenders import Transport
+from mooring.scheduler.decision import Decision
+from mooring.scheduler.dependencies import Dependencies
+from mooring.scheduler.drive_loop import DriveLoop
+from mooring.scheduler.engine import Engine
+from mooring.scheduler.extenders.extender import Transport
 from mooring.scheduler.journal import NOTHING, FactKind, Journal
-from mooring.scheduler.scheduler import Scheduler, Surroundings
-from mooring.scheduler.scheduling_cycle import Decision
 from mooring.sim.api import SimApi, run_seconds
 from mooring.sim.clock import VirtualClock, VirtualLoop
 from mooring.sim.recorder import Recorder
@@ -85,11 +87,13 @@ class Simulation:
         self.summary = self._recorder.summary
         self.errors: list[str] = []
         self.loop.set_exception_handler(self._note_error)
+        # One pod a turn, so that watches and bindings go on between two of them.
+        self._drive = DriveLoop(self.loop, attempt=self._attempt, on_idle=self._idle)
         tie_break: TieBreak = first_by_name if options.seed is None else SeededSpread(options.seed)
         try:
-            self.scheduler = Scheduler(
+            self.scheduler = Engine(
                 config,
-                Surroundings(
+                Dependencies(
                     clock=self.clock,
                     writer=self._recorder,
                     spawn=self._spawn,
@@ -100,7 +104,7 @@ class Simulation:
                     seed=options.seed or 0,
                     on_decision=self._decided,
                     on_crash=self.errors.append,
-                    on_ready=self._wake,
+                    on_ready=self._drive.wake,
                     transport=options.transport or self._http,
                     # An extender that binds cannot reach the API of a simulation.
                     on_bound_by_extender=self._recorder.bind,
@@ -109,15 +113,11 @@ class Simulation:
         except BaseException:
             self._let_go()
             raise
-        self.handlers = EventHandlers(self.scheduler)
         #: Binding cycles and other work under way.
         self._tasks: set[asyncio.Task[None]] = set()
         #: When the run was asked to end; None runs until nothing can change.
         self.until_s: float | None = None
-        self._pumping = False
-        self._backoff_timer: asyncio.TimerHandle | None = None
-        self._leftover_timer: asyncio.TimerHandle | None = None
-        self.api.watch(self.handlers)
+        self.api.watch(self.scheduler)
         self._recorder.scheduler = self.scheduler
         self.api.watch(self._recorder)
         self.api.watch(VolumeController(self.api))
@@ -145,7 +145,7 @@ class Simulation:
         """
         end = self.loop.call_at(until_s, self.loop.stop) if until_s is not None else None
         self.until_s = until_s
-        self._wake()
+        self._drive.wake()
         self.loop.stops_when = stops_when
         try:
             self.loop.run_forever()
@@ -182,26 +182,19 @@ class Simulation:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _decided(self, decision: Decision) -> None:
+    def _decided(self, _: Attempt, decision: Decision) -> None:
         self._recorder.decided(decision)
         if self._on_decision is not None:
             self._on_decision(decision)
 
     # The driver
 
-    def _wake(self) -> None:
-        if not self._pumping:
-            self._pumping = True
-            self.loop.call_soon(self._pump)
+    def _attempt(self) -> bool:
+        return not self.scheduler.queue.closed and self.scheduler.schedule_one()
 
-    def _pump(self) -> None:
-        """One pod a turn, so that watches and bindings go on between two of them."""
+    def _idle(self) -> None:
         if self.scheduler.queue.closed:
             return
-        if self.scheduler.schedule_one():
-            self.loop.call_soon(self._pump)
-            return
-        self._pumping = False
         if self._stalled():
             self.loop.stop()
         else:
@@ -225,12 +218,16 @@ class Simulation:
 
     def _set_timers(self) -> None:
         """The queue's flushes, only while there is something that they could flush."""
-        counts = self.scheduler.queue.counts()
-        if counts.backoff and self._backoff_timer is None and self._retries():
-            self._backoff_timer = self._at_next(FLUSH_BACKOFF_EVERY_S, self._flush_backoff)
-        waiting = counts.unschedulable + counts.gated
-        if waiting and self._leftover_timer is None and self._goes_on():
-            self._leftover_timer = self._at_next(FLUSH_UNSCHEDULABLE_EVERY_S, self._flush_leftover)
+        queue = self.scheduler.queue
+        counts = queue.counts()
+        if counts.backoff and self._retries():
+            self._flush_at_next(FLUSH_BACKOFF_EVERY_S, queue.flush_backoff_completed)
+        if (counts.unschedulable or counts.gated) and self._goes_on():
+            self._flush_at_next(FLUSH_UNSCHEDULABLE_EVERY_S, queue.flush_unschedulable_leftover)
+
+    def _flush_at_next(self, period_s: int, flush: Callable[[], None]) -> None:
+        next_s = (int(self.loop.time()) // period_s + 1) * period_s
+        self._drive.flush_at(next_s, period_s, flush)
 
     def _retries(self) -> bool:
         """Whether to wait for backoffs to end: not for what has failed often enough to fail again."""
@@ -253,20 +250,6 @@ class Simulation:
             self.api.busy or self._tasks or len(self.scheduler.waiting_pods)
         )
 
-    def _at_next(self, period_s: int, callback: Callable[[], None]) -> asyncio.TimerHandle:
-        next_s = (int(self.loop.time()) // period_s + 1) * period_s
-        return self.loop.call_at(next_s, callback)
-
-    def _flush_backoff(self) -> None:
-        self._backoff_timer = None
-        self.scheduler.queue.flush_backoff_completed()
-        self._wake()
-
-    def _flush_leftover(self) -> None:
-        self._leftover_timer = None
-        self.scheduler.queue.flush_unschedulable_leftover()
-        self._wake()
-
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self.loop.create_task(work)
         self._tasks.add(task)
@@ -275,7 +258,7 @@ class Simulation:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         # A pod whose binding failed backs off: the queue has nothing to pop, but a timer to be set.
-        self._wake()
+        self._drive.wake()
 
     def _note_error(self, loop: object, context: dict[str, Any]) -> None:
         error = context.get("exception")

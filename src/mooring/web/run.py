@@ -13,7 +13,7 @@ from mooring.explain.past_decision import PastDecision, placed_by
 from mooring.explain.world import Look, World
 from mooring.garbage import seldom_collecting
 from mooring.objects.pod import Pod
-from mooring.scheduler.scheduling_cycle import Decision
+from mooring.scheduler.decision import Decision
 from mooring.sim.report import SimulationReport, build_report
 from mooring.sim.simulation import Simulation
 from mooring.web.places import Places

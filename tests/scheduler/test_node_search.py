@@ -12,7 +12,8 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.interface import Nomination, PostFilterResult, PreFilterResult
 from mooring.framework.status import Status, pending, unschedulable, wait
 from mooring.scheduler.choosing import first_by_name
-from mooring.scheduler.scheduling_cycle import Decision, NodeSearch, SearchStart
+from mooring.scheduler.decision import Decision
+from mooring.scheduler.node_search import NodeSearch, SearchStart
 from tests.makers import make_node, make_node_affinity, make_node_term, make_pod
 from tests.runtime.frameworks import framework_of, make_plugin, snapshot_of
 from tests.scheduler.world import World, config_with

@@ -1,0 +1,62 @@
+"""What a driver gives an engine: time, writes, work beside the scheduling cycle, and who is told what."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from mooring.config.gates import DEFAULT_GATES, FeatureGates
+from mooring.framework.api import ApiWriter
+from mooring.framework.clock import Clock
+from mooring.framework.status import Status
+from mooring.objects.pod import Pod
+from mooring.queue.metrics import QueueMetrics
+from mooring.runtime.handle import Spawn
+from mooring.runtime.metrics import Metrics
+from mooring.runtime.registry import Registry
+from mooring.scheduler.attempt import Attempt
+from mooring.scheduler.choosing import TieBreak, first_by_name
+from mooring.scheduler.decision import Decision
+from mooring.scheduler.extenders import RunBeside, run_at_once
+from mooring.scheduler.extenders.extender import Transport
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """Everything an engine is given: it reads nothing from anywhere else."""
+
+    clock: Clock
+    writer: ApiWriter
+    spawn: Spawn
+    registry: Registry
+    metrics: Metrics
+    #: Where status patches are made; None: where everything else is.
+    spawn_patch: Spawn | None = None
+    tie_break: TieBreak = first_by_name
+    #: What the queue reports to; None if nobody listens.
+    queue_metrics: QueueMetrics | None = None
+    #: Whether plugins' answers are kept for pods that are alike; the decisions are the same either way.
+    keep_answers: bool = True
+    #: Whether one pod is tried for all that are alike; the placements are the same either way.
+    one_for_all: bool = True
+    #: How often the pods that another one is tried for are told why they wait; 0: with each attempt.
+    repeat_conditions_after_s: float = 0.0
+    seed: int = 0
+    #: Those that the configuration was loaded with.
+    gates: FeatureGates = DEFAULT_GATES
+    #: Told of every attempt's decision before anything is done about it.
+    on_decision: Callable[[Attempt, Decision], None] | None = None
+    #: Told of an attempt whose pod is bound.
+    on_bound: Callable[[Attempt], None] | None = None
+    #: Told of an attempt that failed, once its pod is back in the queue.
+    on_failure: Callable[[Attempt, Status], None] | None = None
+    #: Told of an attempt that ended by an unexpected exception; its pod is tried again.
+    on_crash: Callable[[str], None] | None = None
+    #: Called when there is something for `schedule_one` to do.
+    on_ready: Callable[[], None] | None = None
+    #: How to reach extenders; without any, none is needed.
+    transport: Transport | None = None
+    #: Runs the call of an extender that binds a pod.
+    run_beside: RunBeside = run_at_once
+    #: Told of a pod that an extender says it has bound; None if the API server tells it anyway.
+    on_bound_by_extender: Callable[[Pod, str], Awaitable[None]] | None = None
