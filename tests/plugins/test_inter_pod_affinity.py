@@ -7,7 +7,7 @@ from mooring.cluster.cache import Cluster
 from mooring.config.args import InterPodAffinityArgs
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, Hint, Resource
+from mooring.framework.events import Action, EventResource, Hint
 from mooring.framework.status import SKIP, SUCCESS, Code, unresolvable, unschedulable
 from mooring.objects.pod import Affinity, PodAffinity
 from mooring.plugins.inter_pod_affinity import InterPodAffinity
@@ -536,7 +536,7 @@ BOTH = {"app": "web", "tier": "1"}
     ],
 )
 def test_a_pod_that_comes_or_goes_wakes_those_that_wait_for_it(pod, old, new, hint):
-    assert _hint(Resource.POD, pod, old, new) == hint
+    assert _hint(EventResource.POD, pod, old, new) == hint
 
 
 IN_A, IN_B, BARE = make_node(zone="a"), make_node(zone="b"), make_node()
@@ -563,15 +563,15 @@ IN_A, IN_B, BARE = make_node(zone="a"), make_node(zone="b"), make_node()
     ],
 )
 def test_a_node_that_joins_or_leaves_a_domain_wakes_those_with_terms(pod, old, new, hint):
-    assert _hint(Resource.NODE, pod, old, new) == hint
+    assert _hint(EventResource.NODE, pod, old, new) == hint
 
 
 def test_the_events_heard_of_are_those_that_change_who_is_where():
     events = {e.event.resource: e.event.action for e in plugin_of(Cluster()).events_to_register()}
 
     assert events == {
-        Resource.POD: Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL,
-        Resource.NODE: Action.ADD | Action.UPDATE_NODE_LABEL,
+        EventResource.POD: Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL,
+        EventResource.NODE: Action.ADD | Action.UPDATE_NODE_LABEL,
     }
 
 

@@ -23,7 +23,7 @@ def waiting(world: World, *names: str, app: str = "web") -> None:
 
 def reject(world: World, queued, *plugins: str) -> None:
     queued.unschedulable_plugins = set(plugins or (FIT,))
-    world.queue.add_unschedulable_if_not_present(queued, for_all_alike=True)
+    world.queue.add_unschedulable_if_not_present(queued, for_class=True)
     world.queue.validate()
 
 
@@ -50,7 +50,7 @@ def test_when_it_is_rejected_the_others_wait_on():
     reject(world, world.queue.pop())
 
     assert world.queue.pop() is None
-    assert world.queue.spoken_for == {7}
+    assert world.queue.rejected_classes == {7}
 
 
 def test_when_it_is_placed_the_next_follows_and_each_is_tried_once():

@@ -30,7 +30,7 @@ class Action(IntFlag):
     ALL = 8191
 
 
-class Resource(StrEnum):
+class EventResource(StrEnum):
     """Whose event it is.
 
     Every kind with events (`objects.kinds.KINDS`) has a member, and so have some that mooring does not read.
@@ -59,7 +59,7 @@ class Resource(StrEnum):
 class ClusterEvent:
     """An action on a resource: one that happened, or one that a plugin asks to hear of."""
 
-    resource: Resource
+    resource: EventResource
     action: Action
     custom_label: str = ""
 
@@ -72,7 +72,7 @@ class ClusterEvent:
 
     @property
     def wildcard(self) -> bool:
-        return self.resource == Resource.WILDCARD and self.action == Action.ALL
+        return self.resource == EventResource.WILDCARD and self.action == Action.ALL
 
     def covers(self, incoming: ClusterEvent) -> bool:
         """Whether a plugin that registered this event is to hear of one that happened.
@@ -107,10 +107,10 @@ _ACTION_LABELS = {
 }
 
 
-def _same(registered: Resource, incoming: Resource) -> bool:
-    return registered in (incoming, Resource.WILDCARD) or (
-        registered == Resource.POD
-        and incoming in (Resource.ASSIGNED_POD, Resource.UNSCHEDULABLE_POD)
+def _same(registered: EventResource, incoming: EventResource) -> bool:
+    return registered in (incoming, EventResource.WILDCARD) or (
+        registered == EventResource.POD
+        and incoming in (EventResource.ASSIGNED_POD, EventResource.UNSCHEDULABLE_POD)
     )
 
 
@@ -134,22 +134,22 @@ class EventWithHint:
 
 
 #: Events that concern every waiting pod, or the one pod they name.
-UNSCHEDULABLE_TIMEOUT = ClusterEvent(Resource.WILDCARD, Action.ALL, "UnschedulableTimeout")
-FORCE_ACTIVATE = ClusterEvent(Resource.WILDCARD, Action.ALL, "ForceActivate")
+UNSCHEDULABLE_TIMEOUT = ClusterEvent(EventResource.WILDCARD, Action.ALL, "UnschedulableTimeout")
+FORCE_ACTIVATE = ClusterEvent(EventResource.WILDCARD, Action.ALL, "ForceActivate")
 
 #: A plugin hears of these only if it says so: the reference's list of default events leaves them out.
 _ONLY_IF_REGISTERED = (
-    Resource.ASSIGNED_POD,
-    Resource.UNSCHEDULABLE_POD,
-    Resource.VOLUME_ATTACHMENT,
-    Resource.RESOURCE_SLICE,
-    Resource.POD_GROUP,
-    Resource.WILDCARD,
+    EventResource.ASSIGNED_POD,
+    EventResource.UNSCHEDULABLE_POD,
+    EventResource.VOLUME_ATTACHMENT,
+    EventResource.RESOURCE_SLICE,
+    EventResource.POD_GROUP,
+    EventResource.WILDCARD,
 )
 
 #: What a plugin hears of that does not say what it wants to hear of.
 DEFAULT_EVENTS = tuple(
     ClusterEvent(resource, Action.ALL)
-    for resource in Resource
+    for resource in EventResource
     if resource not in _ONLY_IF_REGISTERED
 )

@@ -7,21 +7,21 @@ looks at makes none.
 
 from __future__ import annotations
 
-from mooring.framework.events import Action, ClusterEvent, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 
 
 def pod_change_events(old: Pod, new: Pod) -> list[ClusterEvent]:
     """At least one event, of the resource that the pod has become: assigned, or still waiting."""
-    resource = Resource.ASSIGNED_POD if new.node_name else Resource.UNSCHEDULABLE_POD
+    resource = EventResource.ASSIGNED_POD if new.node_name else EventResource.UNSCHEDULABLE_POD
     actions = _pod_changes(old, new) or [Action.UPDATE]
     return [ClusterEvent(resource, action) for action in actions]
 
 
 def node_change_events(old: Node, new: Node) -> list[ClusterEvent]:
     """None at all for a heartbeat."""
-    return [ClusterEvent(Resource.NODE, action) for action in _node_changes(old, new)]
+    return [ClusterEvent(EventResource.NODE, action) for action in _node_changes(old, new)]
 
 
 def _pod_changes(old: Pod, new: Pod) -> list[Action]:

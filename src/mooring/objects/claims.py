@@ -146,7 +146,7 @@ def bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     )
 
 
-def reaches(volume: PersistentVolume, node_labels: Mapping[str, str]) -> bool:
+def is_accessible_from(volume: PersistentVolume, node_labels: Mapping[str, str]) -> bool:
     """The volume can be had from a node with these labels.
 
     Terms are asked about a node without a name, so what they say of names is passed over.

@@ -217,7 +217,7 @@ class Kind:
 
 #: Every kind that mooring reads. Listers, events, watches, snapshots and the names in scenarios are derived
 #: from this table; a test holds the rights in deploy/base/rbac.yaml equal to it. To add a kind, add its row,
-#: and if it has events a member of `framework.events.Resource`. Watches and snapshots keep the order.
+#: and if it has events a member of `framework.events.EventResource`. Watches and snapshots keep the order.
 KINDS: tuple[Kind, ...] = (
     Kind(Node, "", "nodes", "no", namespaced=False, listed=False, always_watched=True, events=True),
     Kind(

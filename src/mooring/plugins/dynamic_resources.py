@@ -17,7 +17,7 @@ from mooring.cluster.device_classes import DEVICE_CLASS_PREFIX
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint
 from mooring.framework.interface import Depends, Handle, NodeStatuses, PostFilterResult
 from mooring.framework.status import SKIP, SUCCESS, Code, Status, unresolvable, unschedulable
 from mooring.objects.kinds import DeviceClass
@@ -113,8 +113,8 @@ class DynamicResources:
     def events_to_register(self) -> Sequence[EventWithHint]:
         """Nothing helps a pod with claims; these help one whose resource devices would serve."""
         return (
-            EventWithHint(ClusterEvent(Resource.NODE, _NODE_EVENTS)),
-            EventWithHint(ClusterEvent(Resource.DEVICE_CLASS, _CLASS_EVENTS)),
+            EventWithHint(ClusterEvent(EventResource.NODE, _NODE_EVENTS)),
+            EventWithHint(ClusterEvent(EventResource.DEVICE_CLASS, _CLASS_EVENTS)),
         )
 
 

@@ -21,7 +21,7 @@ from mooring.cluster.snapshot import Snapshot
 from mooring.config.args import NodeAffinityArgs
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.interface import Depends, PreFilterResult
 from mooring.framework.status import SKIP, SUCCESS, Status, failure, unresolvable
 from mooring.framework.verdicts import RowVerdicts, by_mask, by_table
@@ -47,7 +47,7 @@ CONFLICT = unresolvable("pod affinity terms conflict")
 _PRE_FILTER = "PreFilterNodeAffinity"
 _PRE_SCORE = "PreScoreNodeAffinity"
 
-_NODE_CHANGED = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
+_NODE_CHANGED = ClusterEvent(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
 
 #: Terms that a node is the better for, each with its weight.
 Preferences = tuple[tuple[int, NodeTerm], ...]

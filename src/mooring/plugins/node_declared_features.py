@@ -9,7 +9,7 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.interface import Depends
 from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable
 from mooring.framework.verdicts import RowVerdicts, by_mask
@@ -24,8 +24,8 @@ USER_NAMESPACES_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
 
 _PRE_FILTER = "PreFilterNodeDeclaredFeatures"
 
-_NODE_CHANGED = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE)
-_POD_CHANGED = ClusterEvent(Resource.POD, Action.UPDATE)
+_NODE_CHANGED = ClusterEvent(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE)
+_POD_CHANGED = ClusterEvent(EventResource.POD, Action.UPDATE)
 
 
 class NodeDeclaredFeatures:

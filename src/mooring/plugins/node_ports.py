@@ -10,7 +10,7 @@ from mooring.cluster.node_info import HostPort, NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.interface import Depends
 from mooring.framework.status import SKIP, SUCCESS, Status, unschedulable
 from mooring.framework.verdicts import RowVerdicts, by_mask
@@ -46,8 +46,8 @@ class NodePorts:
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (
-            EventWithHint(ClusterEvent(Resource.POD, Action.DELETE), _after_pod_is_gone),
-            EventWithHint(ClusterEvent(Resource.NODE, Action.ADD)),
+            EventWithHint(ClusterEvent(EventResource.POD, Action.DELETE), _after_pod_is_gone),
+            EventWithHint(ClusterEvent(EventResource.NODE, Action.ADD)),
         )
 
     def depends_on(self, pod: Pod) -> Depends:

@@ -28,7 +28,7 @@ from mooring.config.args import (
 )
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.interface import Depends, Handle
 from mooring.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from mooring.framework.verdicts import RowVerdicts
@@ -63,9 +63,9 @@ _HOPELESS = 1
 _FULL = 2
 _FIRST_DEMAND = 4
 
-_POD_EVENTS = ClusterEvent(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
-_NODE_EVENTS = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
-_CLASS_EVENTS = ClusterEvent(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
+_POD_EVENTS = ClusterEvent(EventResource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
+_NODE_EVENTS = ClusterEvent(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
+_CLASS_EVENTS = ClusterEvent(EventResource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
 
 
 class Demand(NamedTuple):

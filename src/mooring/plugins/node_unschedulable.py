@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from mooring.cluster.columns import Columns, Rows
 from mooring.cluster.node_info import NodeInfo
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.interface import Depends
 from mooring.framework.status import SUCCESS, Status, unresolvable
 from mooring.framework.verdicts import RowVerdicts, by_mask
@@ -21,8 +21,8 @@ CORDONED = unresolvable("node(s) were unschedulable")
 
 #: What `spec.unschedulable` amounts to, whether or not the node carries the taint itself.
 
-_NODE_CHANGED = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)
-_TOLERATIONS_CHANGED = ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION)
+_NODE_CHANGED = ClusterEvent(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)
+_TOLERATIONS_CHANGED = ClusterEvent(EventResource.POD, Action.UPDATE_POD_TOLERATION)
 
 
 class NodeUnschedulable:

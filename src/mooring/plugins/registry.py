@@ -49,7 +49,7 @@ BUILT_IN: dict[str, PluginFactory] = {
 }
 
 #: Plugins of the reference that are yet to come: a configuration may name them, and nothing runs.
-SEATS = frozenset(
+UNIMPLEMENTED = frozenset(
     (
         "GangScheduling",
         "PodGroupPodsCount",
@@ -60,4 +60,4 @@ SEATS = frozenset(
 
 def default_registry() -> Registry:
     """The built-in plugins and those of installed packages."""
-    return Registry(BUILT_IN, seats=SEATS)
+    return Registry(BUILT_IN, unimplemented=UNIMPLEMENTED)

@@ -15,7 +15,7 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.interface import Depends
 from mooring.framework.status import SUCCESS, Status, unresolvable
 from mooring.framework.verdicts import RowVerdicts, by_mask
@@ -31,8 +31,8 @@ UNTOLERATED = unresolvable("node(s) had untolerated taint(s)")
 _DISCOURAGES = "PreferNoSchedule"
 _PRE_SCORE = "PreScoreTaintToleration"
 
-_NODE_CHANGED = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)
-_TOLERATIONS_CHANGED = ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION)
+_NODE_CHANGED = ClusterEvent(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)
+_TOLERATIONS_CHANGED = ClusterEvent(EventResource.POD, Action.UPDATE_POD_TOLERATION)
 
 
 class TaintToleration:

@@ -9,7 +9,7 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.interface import Depends, Handle
 from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
 from mooring.framework.volume_signature import sign_volumes
@@ -84,10 +84,11 @@ class VolumeRestrictions:
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (
-            EventWithHint(ClusterEvent(Resource.POD, Action.DELETE), _after_pod_is_gone),
-            EventWithHint(ClusterEvent(Resource.NODE, Action.ADD)),
+            EventWithHint(ClusterEvent(EventResource.POD, Action.DELETE), _after_pod_is_gone),
+            EventWithHint(ClusterEvent(EventResource.NODE, Action.ADD)),
             EventWithHint(
-                ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD), _after_claim_is_added
+                ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD),
+                _after_claim_is_added,
             ),
         )
 

@@ -12,7 +12,7 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.node_matching import match_rows_any
 from mooring.cluster.snapshot import Snapshot
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.interface import Depends, Handle
 from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable
 from mooring.framework.verdicts import RowVerdicts, by_mask
@@ -52,9 +52,9 @@ _PRE_FILTER = "PreFilterVolumeZone"
 #: A node that carries none of the labels is taken for one in a cluster of a single zone.
 _UNLABELLED = NodeTerm(tuple(Requirement(key, "DoesNotExist") for key in TOPOLOGY_LABELS), ())
 
-_NODE_EVENTS = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
-_CLAIM_EVENTS = ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE)
-_VOLUME_EVENTS = ClusterEvent(Resource.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE)
+_NODE_EVENTS = ClusterEvent(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
+_CLAIM_EVENTS = ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE)
+_VOLUME_EVENTS = ClusterEvent(EventResource.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,9 @@ class VolumeZone:
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (
-            EventWithHint(ClusterEvent(Resource.STORAGE_CLASS, Action.ADD), _after_class_is_added),
+            EventWithHint(
+                ClusterEvent(EventResource.STORAGE_CLASS, Action.ADD), _after_class_is_added
+            ),
             EventWithHint(_NODE_EVENTS),
             EventWithHint(_CLAIM_EVENTS, _after_claim_change),
             EventWithHint(_VOLUME_EVENTS, _after_volume_change),

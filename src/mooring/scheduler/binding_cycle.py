@@ -15,7 +15,7 @@ from mooring.cluster.cache import CacheError
 from mooring.errors import ApiError, InvariantError
 from mooring.framework.api import Event, PodStatusPatch
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource
 from mooring.framework.status import Code, Status, failure
 from mooring.objects.pod import Pod
 from mooring.queue.queued_pod import QueuedPodInfo
@@ -25,7 +25,7 @@ from mooring.scheduler.diagnosis import NodeRefusal
 if TYPE_CHECKING:
     from mooring.scheduler.scheduler import Scheduler
 
-ASSIGNED_POD_DELETE = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
+ASSIGNED_POD_DELETE = ClusterEvent(EventResource.ASSIGNED_POD, Action.DELETE)
 
 
 @dataclass(slots=True)

@@ -51,7 +51,7 @@ def handle_failure(
         if nominated:
             # What it waits for is its own affair.
             queued.pod_class = None
-        scheduler.queue.add_unschedulable_if_not_present(queued, for_all_alike=fits_nowhere)
+        scheduler.queue.add_unschedulable_if_not_present(queued, for_class=fits_nowhere)
     else:
         scheduler.queue.done(pod.uid)
     scheduler.nominator.add(pod, nominating)
@@ -59,9 +59,9 @@ def handle_failure(
         # Every Bind plugin skipped the pod: there is nothing that it could be told.
         return
     message = status.message
-    if status is not queued.told or not scheduler.around.repeat_conditions_after_s:
+    if status is not queued.reported_status or not scheduler.around.repeat_conditions_after_s:
         # A refusal that still holds is told again only where that costs nothing, as in a simulation.
-        queued.told = status
+        queued.reported_status = status
         scheduler.writer.record_event(
             Event(
                 regarding=pod,

@@ -11,7 +11,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.selectors import Selector, compile_selector
 
 
-class BudgetBook:
+class BudgetCache:
     """The budgets of a cluster, compiled once and again when a listed object changed."""
 
     def __init__(self, listers: Listers) -> None:

@@ -13,7 +13,7 @@ from mooring.cluster.snapshot import Snapshot
 from mooring.config.args import DefaultPreemptionArgs
 from mooring.errors import MooringError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.interface import (
     CLEAR_NOMINATION,
     Depends,
@@ -25,7 +25,7 @@ from mooring.framework.status import SUCCESS, Code, Status, unresolvable, unsche
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.plugins.default_preemption.agreement import agreed
-from mooring.plugins.default_preemption.budgets import BudgetBook
+from mooring.plugins.default_preemption.budgets import BudgetCache
 from mooring.plugins.default_preemption.candidates import (
     NO_VICTIMS,
     Candidate,
@@ -73,7 +73,7 @@ class DefaultPreemption:
     def __init__(self, args: DefaultPreemptionArgs | None, handle: PluginHandle) -> None:
         self._args = args or DefaultPreemptionArgs()
         self._handle = handle
-        self._budgets = BudgetBook(handle.cluster.listers)
+        self._budgets = BudgetCache(handle.cluster.listers)
         self._lower_priorities = LowerPriorities()
         self._evictions = Evictions(handle, self.name)
 
@@ -139,7 +139,7 @@ class DefaultPreemption:
         """The filters that refused the pod know better when to try it again; here it is only said
         that a pod which is held back may be let in.
         """
-        return (EventWithHint(ClusterEvent(Resource.POD, Action.DELETE), _never_helps),)
+        return (EventWithHint(ClusterEvent(EventResource.POD, Action.DELETE), _never_helps),)
 
     # The steps
 

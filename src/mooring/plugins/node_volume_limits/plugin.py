@@ -12,7 +12,7 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.errors import MooringError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.interface import Depends, Handle
 from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
 from mooring.framework.verdicts import RowVerdicts, by_mask
@@ -115,14 +115,17 @@ class NodeVolumeLimits:
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (
-            EventWithHint(ClusterEvent(Resource.CSI_NODE, Action.ADD)),
-            EventWithHint(ClusterEvent(Resource.CSI_NODE, Action.UPDATE), _after_csi_node_update),
-            EventWithHint(ClusterEvent(Resource.POD, Action.DELETE), _after_pod_is_gone),
+            EventWithHint(ClusterEvent(EventResource.CSI_NODE, Action.ADD)),
             EventWithHint(
-                ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD), _after_claim_is_added
+                ClusterEvent(EventResource.CSI_NODE, Action.UPDATE), _after_csi_node_update
+            ),
+            EventWithHint(ClusterEvent(EventResource.POD, Action.DELETE), _after_pod_is_gone),
+            EventWithHint(
+                ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD),
+                _after_claim_is_added,
             ),
             EventWithHint(
-                ClusterEvent(Resource.VOLUME_ATTACHMENT, Action.DELETE), _after_detachment
+                ClusterEvent(EventResource.VOLUME_ATTACHMENT, Action.DELETE), _after_detachment
             ),
         )
 

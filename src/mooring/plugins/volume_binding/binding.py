@@ -11,7 +11,7 @@ from __future__ import annotations
 from mooring.errors import MooringError
 from mooring.framework.clock import sleep
 from mooring.framework.interface import Handle
-from mooring.objects.claims import SELECTED_NODE, fully_bound, reaches
+from mooring.objects.claims import SELECTED_NODE, fully_bound, is_accessible_from
 from mooring.objects.csi_translation import TranslationError, seen_from
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
@@ -134,7 +134,7 @@ class _Check:
 
     def _check_affinity(self, volume: PersistentVolume) -> None:
         """The node's labels, or the volume's terms, may have changed since Filter."""
-        if not reaches(seen_from(volume, self._csi_node), self._node.labels):
+        if not is_accessible_from(seen_from(volume, self._csi_node), self._node.labels):
             raise BindingFailed(
                 f'pv "{volume.name}" node affinity doesn\'t match node "{self._node.name}":'
                 " no matching NodeSelectorTerms"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.objects.claims import uses_claim
 from mooring.objects.csi_translation import MIGRATED_PLUGINS
 from mooring.objects.meta import KubeObject
@@ -74,15 +74,15 @@ def _migrated_plugins(csi_node: CSINode) -> str:
 _ADD_OR_UPDATE = Action.ADD | Action.UPDATE
 
 EVENTS = (
-    EventWithHint(ClusterEvent(Resource.STORAGE_CLASS, _ADD_OR_UPDATE), after_class_change),
+    EventWithHint(ClusterEvent(EventResource.STORAGE_CLASS, _ADD_OR_UPDATE), after_class_change),
     EventWithHint(
-        ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, _ADD_OR_UPDATE), after_claim_change
+        ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, _ADD_OR_UPDATE), after_claim_change
     ),
-    EventWithHint(ClusterEvent(Resource.PERSISTENT_VOLUME, _ADD_OR_UPDATE)),
-    EventWithHint(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)),
-    EventWithHint(ClusterEvent(Resource.CSI_NODE, _ADD_OR_UPDATE), after_csi_node_change),
-    EventWithHint(ClusterEvent(Resource.CSI_DRIVER, Action.UPDATE), after_driver_update),
+    EventWithHint(ClusterEvent(EventResource.PERSISTENT_VOLUME, _ADD_OR_UPDATE)),
+    EventWithHint(ClusterEvent(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)),
+    EventWithHint(ClusterEvent(EventResource.CSI_NODE, _ADD_OR_UPDATE), after_csi_node_change),
+    EventWithHint(ClusterEvent(EventResource.CSI_DRIVER, Action.UPDATE), after_driver_update),
     EventWithHint(
-        ClusterEvent(Resource.CSI_STORAGE_CAPACITY, _ADD_OR_UPDATE), after_capacity_change
+        ClusterEvent(EventResource.CSI_STORAGE_CAPACITY, _ADD_OR_UPDATE), after_capacity_change
     ),
 )

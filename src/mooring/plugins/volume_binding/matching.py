@@ -7,12 +7,12 @@ from collections.abc import Set as AbstractSet
 from functools import cmp_to_key
 from typing import Any
 
-from mooring.cluster.node_reach import NodeReach, Ways
+from mooring.cluster.topology_index import Terms, TopologyIndex
 from mooring.errors import MooringError
 from mooring.objects.claims import (
     bound_to,
+    is_accessible_from,
     offers_modes,
-    reaches,
     requested_storage,
     same_attributes_class,
     same_volume_mode,
@@ -42,7 +42,7 @@ class Candidates:
         #: Volumes that somebody has set aside for this claim.
         self._own = [volume for volume in usable if bound_to(volume, claim)]
         #: All others, the smallest first.
-        self._free = NodeReach((volume, _ways(volume)) for volume in free)
+        self._free = TopologyIndex((volume, _terms(volume)) for volume in free)
 
     def best(
         self, node_labels: Mapping[str, str], chosen: AbstractSet[str]
@@ -54,7 +54,7 @@ class Candidates:
         """
         for volume in self._own:
             if volume.name not in chosen:
-                return volume if reaches(volume, node_labels) else None
+                return volume if is_accessible_from(volume, node_labels) else None
         found = self._free.from_node(node_labels)
         return next((volume for volume in found if volume.name not in chosen), None)
 
@@ -88,6 +88,6 @@ def _selector(claim: PersistentVolumeClaim) -> Callable[[PersistentVolume], bool
     return lambda volume: selector.matches(volume.labels)
 
 
-def _ways(volume: PersistentVolume) -> Ways:
+def _terms(volume: PersistentVolume) -> Terms:
     terms = volume.node_terms
     return None if terms is None else [term.requirements for term in terms]

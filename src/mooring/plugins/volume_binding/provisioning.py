@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mooring.cluster.listers import Listers
-from mooring.cluster.node_reach import NodeReach, Ways
+from mooring.cluster.topology_index import Terms, TopologyIndex
 from mooring.objects.claims import (
     allows_topology,
     provisions,
@@ -34,13 +34,13 @@ class Provisioning:
     ) -> None:
         self._class = storage_class
         #: The pools with room enough; None if nobody keeps track of the room there is.
-        self._pools: NodeReach[CSIStorageCapacity] | None = None
+        self._pools: TopologyIndex[CSIStorageCapacity] | None = None
         driver = listers.get(CSIDriver, storage_class.provisioner)
         if requests_storage(claim) and driver is not None and driver.spec.storage_capacity:
             size_bytes = requested_storage(claim).value
             pools = sorted(listers.all(CSIStorageCapacity), key=lambda pool: pool.key)
-            self._pools = NodeReach(
-                (pool, _ways(pool))
+            self._pools = TopologyIndex(
+                (pool, _terms(pool))
                 for pool in pools
                 if pool.storage_class_name == storage_class.name and _has_room(pool, size_bytes)
             )
@@ -70,7 +70,7 @@ def _has_room(pool: CSIStorageCapacity, size_bytes: int) -> bool:
     return limit is not None and limit.value >= size_bytes
 
 
-def _ways(pool: CSIStorageCapacity) -> Ways:
+def _terms(pool: CSIStorageCapacity) -> Terms:
     """A pool without a topology, or with one that cannot be read, is within nobody's reach."""
     try:
         selector = compile_selector(pool.node_topology)

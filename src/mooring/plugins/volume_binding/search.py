@@ -14,8 +14,8 @@ from mooring.objects.claims import (
     SELECTED_NODE,
     class_of_claim,
     fully_bound,
+    is_accessible_from,
     no_binding_mode,
-    reaches,
     requested_storage,
     waits_for_consumer,
 )
@@ -80,7 +80,7 @@ class BoundVolume:
             return VOLUME_GONE
         migrated = self.plugin is not None and migrated_on(self.plugin, csi_node)
         volume = self._translated(csi_node) if migrated else self.volume
-        return None if reaches(volume, node_labels) else NODE_CONFLICT
+        return None if is_accessible_from(volume, node_labels) else NODE_CONFLICT
 
     def _translated(self, csi_node: CSINode | None) -> PersistentVolume:
         """The same for every node that asks for it."""

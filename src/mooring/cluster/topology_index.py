@@ -15,8 +15,8 @@ from mooring.objects.selectors import Requirement
 
 T = TypeVar("T")
 
-#: Ways to reach a thing: all requirements of one of them must hold. None reaches it from everywhere.
-Ways = Sequence[Sequence[Requirement]] | None
+#: Terms to reach a thing: all requirements of one of them must hold. None reaches it from everywhere.
+Terms = Sequence[Sequence[Requirement]] | None
 
 #: A label and its value.
 _Label = tuple[str, str]
@@ -24,15 +24,15 @@ _Label = tuple[str, str]
 _ANYWHERE: _Label = ("", "")
 
 
-class NodeReach(Generic[T]):
+class TopologyIndex(Generic[T]):
     """Things in an order of preference, and which of them a node reaches, in that order."""
 
-    def __init__(self, things: Iterable[tuple[T, Ways]]) -> None:
+    def __init__(self, things: Iterable[tuple[T, Terms]]) -> None:
         self._things = list(things)
         #: Under each label the positions of things, going up.
         self._under: dict[_Label, list[int]] = {}
-        for position, (_, ways) in enumerate(self._things):
-            for label in _labels(ways):
+        for position, (_, terms) in enumerate(self._things):
+            for label in _labels(terms):
                 self._under.setdefault(label, []).append(position)
 
     def from_node(self, labels: Mapping[str, str]) -> Iterator[T]:
@@ -43,18 +43,18 @@ class NodeReach(Generic[T]):
         for position in found[0] if len(found) == 1 else merge(*found):
             if position != last:
                 last = position
-                thing, ways = self._things[position]
-                if ways is None or any(all(r.matches(labels) for r in way) for way in ways):
+                thing, terms = self._things[position]
+                if terms is None or any(all(r.matches(labels) for r in term) for term in terms):
                     yield thing
 
 
-def _labels(ways: Ways) -> Iterable[_Label]:
-    """For each way, the values of one label that it asks for; or that of every node."""
-    if ways is None:
+def _labels(terms: Terms) -> Iterable[_Label]:
+    """For each term, the values of one label that it asks for; or that of every node."""
+    if terms is None:
         return (_ANYWHERE,)
-    return {label for way in ways for label in _labels_of_way(way)}
+    return {label for term in terms for label in _labels_of_term(term)}
 
 
-def _labels_of_way(way: Sequence[Requirement]) -> Iterable[_Label]:
-    values = [[(r.key, value) for value in r.values] for r in way if r.operator == "In"]
+def _labels_of_term(term: Sequence[Requirement]) -> Iterable[_Label]:
+    values = [[(r.key, value) for value in r.values] for r in term if r.operator == "In"]
     return min(values, key=len, default=[_ANYWHERE])
