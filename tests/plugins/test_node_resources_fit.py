@@ -278,7 +278,7 @@ HALF = {"cpu": "500m", "memory": "1Gi"}
         pytest.param(
             strategy(MOST_ALLOCATED, ResourceSpec(GPU, 1)), {GPU: 2}, {}, 0, id="none there"
         ),
-        # 3 of 10 free after 0 were used: pods count here as they ask, without defaults.
+        # 3 of 10 free after 0 were used: pods count here as they request, without defaults.
         pytest.param(
             strategy(LEAST_ALLOCATED, ResourceSpec("ephemeral-storage", 1)),
             {"ephemeral-storage": 7},

@@ -934,7 +934,7 @@ def test_verdicts_and_scores_are_those_of_the_rules(cluster, pod, args, service,
         assert scores == SKIP
 
 
-def _books(state):
+def _contents(state):
     spreads = state.read("PreFilterPodTopologySpread", object).spreads
     return [(s.counts.totals.tolist(), s.exists.tolist()) for s in spreads]
 
@@ -944,7 +944,7 @@ def test_adding_a_pod_is_undone_by_removing_it_and_equals_its_having_been_there(
     plugin, state, snapshot = plugin_of(cluster), CycleState(), cluster.snapshot()
     if not len(snapshot) or plugin.pre_filter(state, pod, snapshot) is not None:
         return
-    before = _books(state)
+    before = _contents(state)
     node = data.draw(st.sampled_from(snapshot.order))
     added = make_pod(
         "added",
@@ -955,9 +955,9 @@ def test_adding_a_pod_is_undone_by_removing_it_and_equals_its_having_been_there(
     info = snapshot.get(node).copy()
 
     plugin.add_pod(state, pod, added, info)
-    after = _books(state)
+    after = _contents(state)
     plugin.remove_pod(state, pod, added, info)
-    assert _books(state) == before
+    assert _contents(state) == before
 
     counts_none = any(
         c.label_selector == make_selector() and not (c.match_label_keys and "tier" in pod.labels)
@@ -965,6 +965,6 @@ def test_adding_a_pod_is_undone_by_removing_it_and_equals_its_having_been_there(
     )
     if not counts_none:
         cluster.add_pod(added)
-        afresh = CycleState()
-        plugin.pre_filter(afresh, pod, cluster.snapshot())
-        assert _books(afresh) == after
+        recounted = CycleState()
+        plugin.pre_filter(recounted, pod, cluster.snapshot())
+        assert _contents(recounted) == after

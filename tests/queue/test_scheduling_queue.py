@@ -313,7 +313,7 @@ def test_a_closed_queue_forgets_what_is_in_flight_and_moves_nothing_by_time():
     world.queue.done("default/in-flight")
 
 
-# The books
+# Consistency
 
 
 def test_a_pod_that_waits_in_two_queues_is_found_out():

@@ -178,7 +178,7 @@ class World:
         return queued
 
     def where(self, name: str = "p") -> str:
-        """The one place a pod is in; the books are checked on the way."""
+        """The one place a pod is in; the queue is validated on the way."""
         self.queue.validate()
         key = f"default/{name}"
         places = {

@@ -1,8 +1,8 @@
-"""What can be had from which nodes: volumes, storage pools, whatever names nodes by their labels.
+"""An index of volumes or storage pools by the labels of the nodes that can use them.
 
-There may be as many local volumes as nodes, and asking each of them about each node takes minutes
-where it should take no time. So a thing is filed under the label values that it asks for, and a node
-looks only under its own labels. What is found there is still asked.
+There may be as many local volumes as nodes, and matching each volume with each node takes minutes.
+So an item is indexed under the label values that it requires, and only the items under the labels
+of a node are matched with it.
 """
 
 from __future__ import annotations
@@ -15,41 +15,41 @@ from mooring.objects.selectors import Requirement
 
 T = TypeVar("T")
 
-#: Terms to reach a thing: all requirements of one of them must hold. None reaches it from everywhere.
+#: All requirements of one of these terms must hold. None means that every node can use the item.
 Terms = Sequence[Sequence[Requirement]] | None
 
 #: A label and its value.
 _Label = tuple[str, str]
-#: The label that stands for every node; no real one has an empty key.
+#: The key for items that require no label value; no real label has an empty key.
 _ANYWHERE: _Label = ("", "")
 
 
 class TopologyIndex(Generic[T]):
-    """Things in an order of preference, and which of them a node reaches, in that order."""
+    """Items in order of preference, found by the labels of a node."""
 
-    def __init__(self, things: Iterable[tuple[T, Terms]]) -> None:
-        self._things = list(things)
-        #: Under each label the positions of things, going up.
+    def __init__(self, items: Iterable[tuple[T, Terms]]) -> None:
+        self._items = list(items)
+        #: Label → the positions of items, in increasing order.
         self._under: dict[_Label, list[int]] = {}
-        for position, (_, terms) in enumerate(self._things):
+        for position, (_, terms) in enumerate(self._items):
             for label in _labels(terms):
                 self._under.setdefault(label, []).append(position)
 
     def from_node(self, labels: Mapping[str, str]) -> Iterator[T]:
-        """One after the other: most often the first is all that is asked for."""
+        """The items for a node with these labels. Callers often need only the first."""
         under = self._under
         found = [under[label] for label in (*labels.items(), _ANYWHERE) if label in under]
         last = -1
         for position in found[0] if len(found) == 1 else merge(*found):
             if position != last:
                 last = position
-                thing, terms = self._things[position]
+                item, terms = self._items[position]
                 if terms is None or any(all(r.matches(labels) for r in term) for term in terms):
-                    yield thing
+                    yield item
 
 
 def _labels(terms: Terms) -> Iterable[_Label]:
-    """For each term, the values of one label that it asks for; or that of every node."""
+    """For each term, the label values of one of its requirements, or _ANYWHERE."""
     if terms is None:
         return (_ANYWHERE,)
     return {label for term in terms for label in _labels_of_term(term)}

@@ -1,4 +1,4 @@
-"""NodeDeclaredFeatures: a pod that needs a feature of the kubelet goes where it is declared."""
+"""NodeDeclaredFeatures: a pod that needs a kubelet feature goes to nodes that declare it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class NodeDeclaredFeatures:
 
 
 def _required_features(pod: Pod) -> frozenset[str]:
-    """Those that a pod's spec calls for; other features matter to updates of running pods only."""
+    """The features that a pod's spec needs. Others matter only to updates of running pods."""
     spec = pod.spec
     features = set()
     if any(
@@ -69,7 +69,7 @@ def _required_features(pod: Pod) -> frozenset[str]:
         for rule in container.restart_policy_rules
     ):
         features.add(RESTART_ALL_CONTAINERS)
-    # The reference asks this whether or not the gate of the same name is on.
+    # As in the reference, this does not depend on the feature gate of the same name.
     if spec.host_network and spec.host_users is False:
         features.add(USER_NAMESPACES_HOST_NETWORK)
     return frozenset(features)

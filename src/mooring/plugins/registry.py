@@ -1,4 +1,4 @@
-"""Every built-in plugin, by the name that configurations use."""
+"""Every built-in plugin, by its name in configurations."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ BUILT_IN: dict[str, PluginFactory] = {
     "VolumeZone": VolumeZone,
 }
 
-#: Plugins of the reference that are yet to come: a configuration may name them, and nothing runs.
+#: Plugins of the reference that mooring does not implement: configurations may enable them, but
+#: nothing runs.
 UNIMPLEMENTED = frozenset(
     (
         "GangScheduling",
@@ -59,5 +60,5 @@ UNIMPLEMENTED = frozenset(
 
 
 def default_registry() -> Registry:
-    """The built-in plugins and those of installed packages."""
+    """A registry with the built-in plugins and those of installed packages."""
     return Registry(BUILT_IN, unimplemented=UNIMPLEMENTED)

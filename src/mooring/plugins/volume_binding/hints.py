@@ -1,4 +1,4 @@
-"""What may make a pod schedulable that VolumeBinding refused."""
+"""Which events may make a pod schedulable that VolumeBinding refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mooring.plugins.volume_binding.provisioning import volume_limit
 
 
 def after_class_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    """Of an existing class only the topologies can change, of what matters here."""
+    """Queue the pod if the class is new, or its allowed topologies changed."""
     assert isinstance(old, StorageClass | None)
     assert isinstance(new, StorageClass)
     if old is not None and old.allowed_topologies == new.allowed_topologies:
@@ -32,7 +32,7 @@ def after_claim_change(pod: Pod, old: KubeObject | None, new: KubeObject | None)
 
 
 def after_csi_node_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    """What a node hands over to CSI decides which form of a volume its labels are compared with."""
+    """Queue the pod if the migrated plugins of the node changed."""
     assert isinstance(old, CSINode | None)
     assert isinstance(new, CSINode)
     if old is not None and _migrated_plugins(old) == _migrated_plugins(new):
@@ -41,10 +41,10 @@ def after_csi_node_change(pod: Pod, old: KubeObject | None, new: KubeObject | No
 
 
 def after_driver_update(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    """A driver that no longer keeps track of its storage.
+    """Queue the pod if the driver no longer tracks its storage capacity.
 
-    The reference looks for the driver among the pod's own volumes, which it never refuses for lack
-    of storage; pods with claims of that driver are not woken.
+    The reference looks for the driver among the inline volumes of the pod, which are never refused
+    for lack of storage. Pods with claims of the driver are not queued.
     """
     assert isinstance(old, CSIDriver)
     assert isinstance(new, CSIDriver)
@@ -57,7 +57,7 @@ def after_driver_update(pod: Pod, old: KubeObject | None, new: KubeObject | None
 
 
 def after_capacity_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    """Room for larger volumes, in whichever class."""
+    """Queue the pod if there is room for larger volumes, in any class."""
     assert isinstance(old, CSIStorageCapacity | None)
     assert isinstance(new, CSIStorageCapacity)
     if old is None:

@@ -1,4 +1,4 @@
-"""Which volume a claim would be bound to on a node: its own, or the smallest that will do."""
+"""Which volume a claim is bound to on a node: one reserved for it, or the smallest that fits."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ from mooring.objects.quantity import Quantity
 from mooring.objects.selectors import compile_selector
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
 
-#: Quantities in order, exactly.
+#: A sort key for exact quantities.
 by_quantity: Callable[[Quantity], Any] = cmp_to_key(lambda a, b: a.exceeds(b) - b.exceeds(a))
 
 
 class Candidates:
-    """The volumes that one claim could be bound to, on whichever node."""
+    """The volumes that one claim can be bound to, on any node."""
 
     def __init__(self, claim: PersistentVolumeClaim, volumes: Sequence[PersistentVolume]) -> None:
-        """Of all volumes of the claim's class, in order of their names.
+        """`volumes` are all volumes of the claim's class, in order of their names.
 
-        Raises MooringError if the claim's selector cannot be read.
+        Raises MooringError if the claim's selector is malformed.
         """
         usable = [volume for volume in volumes if _is_usable(volume, claim)]
         selects = _selector(claim)
         free = [volume for volume in usable if _is_free(volume, claim) and selects(volume)]
-        # The sort keeps volumes of one size in the order of their names.
+        # The sort is stable: volumes of one size stay in order of their names.
         free.sort(key=lambda volume: by_quantity(storage_capacity(volume)))
-        #: Volumes that somebody has set aside for this claim.
+        #: Volumes that are reserved for this claim (claimRef).
         self._own = [volume for volume in usable if bound_to(volume, claim)]
-        #: All others, the smallest first.
+        #: The other volumes, the smallest first.
         self._free = TopologyIndex((volume, _terms(volume)) for volume in free)
 
     def best(
         self, node_labels: Mapping[str, str], chosen: AbstractSet[str]
     ) -> PersistentVolume | None:
-        """For a node with these labels, leaving alone the volumes that are `chosen` already.
+        """The best volume for a node with these labels, except those that are `chosen` already.
 
-        If a volume was set aside for the claim no other will do, and where that one cannot be had,
-        none.
+        If a volume is reserved for the claim, no other is considered: None if the node cannot use
+        that one.
         """
         for volume in self._own:
             if volume.name not in chosen:
