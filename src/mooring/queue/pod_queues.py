@@ -14,10 +14,10 @@ from mooring.framework.clock import Clock
 from mooring.framework.events import FORCE_ACTIVATE, Action, ClusterEvent, EventResource
 from mooring.objects.pod import Pod
 from mooring.queue.backoff import BackoffQueue
-from mooring.queue.gates import Gates
 from mooring.queue.heap import KeyedHeap
 from mooring.queue.hints import Strategy
 from mooring.queue.metrics import ACTIVE, BACKOFF, POP_FROM_BACKOFF_Q, UNSCHEDULABLE, QueueMetrics
+from mooring.queue.pre_enqueue import PreEnqueuePlugins
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.queue.unschedulable_pods import UnschedulablePods
 from mooring.runtime.nominator import Nominator
@@ -36,7 +36,7 @@ class PodQueues:
         clock: Clock,
         active: KeyedHeap[QueuedPodInfo],
         backoff: BackoffQueue,
-        gates: Gates,
+        pre_enqueue: PreEnqueuePlugins,
         nominator: Nominator,
         metrics: QueueMetrics,
         pop_from_backoff: bool,
@@ -48,7 +48,7 @@ class PodQueues:
         #: Whether a pod entered the active or backoff queue since this was last reset.
         self.has_news = False
         self._clock = clock
-        self._gates = gates
+        self._pre_enqueue = pre_enqueue
         self._nominator = nominator
         self._metrics = metrics
         self._pop_from_backoff = pop_from_backoff
@@ -105,7 +105,7 @@ class PodQueues:
 
     def to_active(self, queued: QueuedPodInfo, label: str) -> bool:
         """Make the pod active; False if PreEnqueue refuses it."""
-        self._gates.run(queued)
+        self._pre_enqueue.run(queued)
         if not queued.gated:
             self._enter_active(queued, label)
             return True
@@ -128,7 +128,7 @@ class PodQueues:
 
     def _to_backoff(self, queued: QueuedPodInfo, label: str) -> None:
         if self._pop_from_backoff:
-            self._gates.run(queued)
+            self._pre_enqueue.run(queued)
             if queued.gated:
                 self._hold_back(queued, label)
                 return

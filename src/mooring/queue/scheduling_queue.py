@@ -48,12 +48,12 @@ from mooring.framework.object_changes import pod_change_events
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.queue.backoff import BackoffQueue
-from mooring.queue.gates import Gates, PreEnqueueByProfile
 from mooring.queue.heap import KeyedHeap, order_by
 from mooring.queue.hints import HintsByProfile, QueueingHints, Strategy
 from mooring.queue.in_flight import InFlight
 from mooring.queue.metrics import BACKOFF_COMPLETE, SCHEDULE_ATTEMPT_FAILURE, QueueMetrics
 from mooring.queue.pod_queues import POD_ADDED, POD_UPDATED, PodQueues
+from mooring.queue.pre_enqueue import PreEnqueueByProfile, PreEnqueuePlugins
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.queue.representatives import Representatives
 from mooring.queue.unschedulable_pods import Rejection
@@ -131,7 +131,9 @@ class SchedulingQueue:
                 max_s=max_backoff_s,
                 by_window=pop_from_backoff,
             ),
-            gates=Gates(pre_enqueue or {}, self._hints.events_of, metrics, report),
+            pre_enqueue=PreEnqueuePlugins(
+                pre_enqueue or {}, self._hints.events_of, metrics, report
+            ),
             nominator=self.nominator,
             metrics=metrics,
             pop_from_backoff=pop_from_backoff,

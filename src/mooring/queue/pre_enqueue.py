@@ -16,8 +16,8 @@ PreEnqueue = Callable[[Pod], Status | None]
 PreEnqueueByProfile = Mapping[str, Sequence[tuple[str, PreEnqueue]]]
 
 
-class Gates:
-    """The PreEnqueue plugins of all profiles."""
+class PreEnqueuePlugins:
+    """The PreEnqueue plugins of all profiles, and which of them gates a pod."""
 
     def __init__(
         self,
