@@ -196,8 +196,7 @@ class PostFilterPlugin(Protocol):
 @runtime_checkable
 class PostFilterRepeatsPlugin(Protocol):
     def post_filter_repeats(self, pod: Pod) -> bool:
-        """Whether `post_filter` would do nothing for an equal pod, and give the same answer as
-        before.
+        """Whether `post_filter` would do nothing for an equal pod, and answer as before.
 
         Called after a failed attempt, and before the next one if all nodes still refuse the pod for
         the same reasons. Without this method, `post_filter` is called each time.

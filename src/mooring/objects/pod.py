@@ -146,8 +146,9 @@ class PodSpec(Part, frozen=True):
     termination_grace_period_seconds: int | None = None
 
     def __post_init__(self) -> None:
-        """Drop volumes that no plugin reads. Each pod has a token volume with a name of its own, so
-        otherwise no two specs would be equal.
+        """Drop volumes that no plugin reads.
+
+        Each pod has a token volume with its own name, so otherwise no two specs would be equal.
         """
         if self.volumes:
             volumes = [volume for volume in self.volumes if volume.matters]

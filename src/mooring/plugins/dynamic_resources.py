@@ -45,9 +45,7 @@ _CLASS_EVENTS = Action.ADD | Action.UPDATE
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The state of PreFilter: the extended resources that the pod requests, if a device class
-    serves any of them.
-    """
+    """The state of PreFilter: the requested extended resources, if device classes serve any."""
 
     resources: tuple[str, ...] = ()
 
@@ -85,8 +83,9 @@ class DynamicResources:
     def post_filter(
         self, state: CycleState, pod: Pod, statuses: NodeStatuses
     ) -> tuple[PostFilterResult | None, Status]:
-        """If an earlier PreFilter ended the attempt, there is no state. As in the reference, that
-        is an error, so no other PostFilter runs, not even preemption.
+        """Without state, return an error, so that no other PostFilter runs, not even preemption.
+
+        There is no state if an earlier PreFilter ended the attempt. The reference does the same.
         """
         asked = state.read(_STATE, _Asked)
         if asked is None:

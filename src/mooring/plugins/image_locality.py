@@ -57,8 +57,10 @@ class ImageLocality:
         return Depends.NODES
 
     def sign(self, pod: Pod) -> Mapping[str, object]:
-        """All that the score reads. The reference signs the distinct images of containers, though
-        an image that is used twice counts twice, and image volumes count too.
+        """All that the score reads.
+
+        The reference signs the distinct images of containers, though an image that is used twice
+        counts twice, and image volumes count too.
         """
         images = tuple(sorted(_images(pod)))
         return {"v1.Pod.Spec.CanonicalImageNames()": (images, _container_count(pod))}

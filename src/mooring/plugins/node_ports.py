@@ -54,8 +54,10 @@ class NodePorts:
         return Depends.USAGE
 
     def sign(self, pod: Pod) -> Mapping[str, object]:
-        """Address, protocol and port. The reference signs only port numbers, which do not decide
-        the verdict: its batching runs Filter again; kept answers do not.
+        """Address, protocol and port of every host port.
+
+        The reference signs only port numbers, which do not decide the verdict: its batching runs
+        Filter again. Kept answers are not filtered again.
         """
         return {"v1.Pod.Spec.HostPorts()": frozenset(pod.host_ports)}
 

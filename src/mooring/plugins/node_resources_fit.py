@@ -174,8 +174,10 @@ class NodeResourcesFit:
         return Depends.USAGE
 
     def sign(self, pod: Pod) -> Mapping[str, object] | Status:
-        """What Filter and Score count. The reference signs only what Filter counts, but the
-        defaults of Score make pods with the same requests score differently.
+        """What Filter and Score count.
+
+        The reference signs only what Filter counts, but with the defaults of Score, pods with the
+        same requests may score differently.
         """
         if self._served_by_devices.serve_any_of(pod.requests):
             return NOT_SIGNABLE

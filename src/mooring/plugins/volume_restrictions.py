@@ -149,8 +149,9 @@ def _conflict(a: Volume, b: Volume) -> bool:
 
 
 def _after_pod_is_gone(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    """Queue the pod if the other pod had one of its disks or claims. As in the reference, disks of
-    pods in other namespaces do not count here, though they do in Filter.
+    """Queue the pod if the other pod had one of its disks or claims.
+
+    As in the reference, disks of pods in other namespaces do not count here, but do in Filter.
     """
     assert isinstance(old, Pod)
     if old.namespace != pod.namespace:

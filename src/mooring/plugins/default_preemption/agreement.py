@@ -20,8 +20,7 @@ def agreed(
     candidates: Mapping[str, Candidate],
     snapshot: Snapshot,
 ) -> Mapping[str, Candidate]:
-    """Call the extenders in turn, each with the candidates that the last one left. Raises
-    ExtenderError.
+    """Call the extenders in turn, each with what the last one left. Raises ExtenderError.
 
     The victims, their order and the number of violations are then those of the extender.
     """

@@ -136,8 +136,9 @@ class DefaultPreemption:
         return Depends.CLUSTER
 
     def events_to_register(self) -> Sequence[EventWithHint]:
-        """The filters that refused the pod register the events that help it. This event only lets
-        PreEnqueue run again for a pod that waits for its victims.
+        """This event only lets PreEnqueue run again for a pod that waits for its victims.
+
+        The filters that refused the pod register the events that help it.
         """
         return (EventWithHint(ClusterEvent(EventResource.POD, Action.DELETE), _never_helps),)
 

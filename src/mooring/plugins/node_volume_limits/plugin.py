@@ -293,8 +293,9 @@ def _translated(volume: Volume) -> str:
 
 
 def _after_csi_node_update(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    """Queue the pod if a limit rose. As in the reference, a missing limit counts as 0, so removing
-    a limit does not queue the pod.
+    """Queue the pod if a limit rose.
+
+    As in the reference, a missing limit counts as 0, so removing a limit does not queue the pod.
     """
     assert isinstance(old, CSINode)
     assert isinstance(new, CSINode)
@@ -317,11 +318,10 @@ def _after_claim_is_added(pod: Pod, old: KubeObject | None, new: KubeObject | No
 
 
 def _after_detachment(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    """Queue the pod if it may use a volume of the driver. Claims are not looked up, so any may
-    match.
+    """Queue the pod if it may use a volume of the driver.
 
-    As in the reference, ephemeral volumes are left out. If the hint cannot tell, it raises, and the
-    queue tries the pod.
+    Claims are not looked up, so any claim may. As in the reference, ephemeral volumes are left out.
+    If the hint cannot tell, it raises, and the queue tries the pod.
     """
     assert isinstance(old, VolumeAttachment)
     for volume in pod.spec.volumes:
