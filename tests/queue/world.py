@@ -10,8 +10,8 @@ from mooring.framework.events import Action, ClusterEvent, EventResource, Hint, 
 from mooring.framework.interface import QueuedPod
 from mooring.framework.status import Status, unresolvable
 from mooring.objects.pod import DEFAULT_SCHEDULER, Pod
-from mooring.queue.gates import PreEnqueue
 from mooring.queue.metrics import QueueMetrics
+from mooring.queue.pre_enqueue import PreEnqueue
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.queue.scheduling_queue import SchedulingQueue
 from tests.clock import FakeClock
