@@ -44,9 +44,9 @@ def test_terms_kept_through_any_history_equal_those_of_the_pods_that_are_there(
                 if term.matches(namespace, labels, namespace_labels):
                     recount.setdefault((kind, weight, term), Counter())[info.row] += 1
 
-    speaking = cluster.held_terms.speaking_of(incoming, namespace_labels)
+    matching = cluster.held_terms.matching(incoming, namespace_labels)
 
-    assert Counter(map(described, speaking)) == Counter(
+    assert Counter(map(described, matching)) == Counter(
         (*key, tuple(sorted(rows.items()))) for key, rows in recount.items()
     )
 
@@ -56,14 +56,14 @@ def test_equal_terms_of_several_pods_are_one_held_term():
     for name, row in (("a", 0), ("b", 2), ("c", 2)):
         held.add(make_pod(name, labels={"app": "web"}, affinity=AWAY_FROM_WEB), row)
 
-    (term,) = held.speaking_of(make_pod(labels={"app": "web"}), {})
+    (term,) = held.matching(make_pod(labels={"app": "web"}), {})
 
     assert term.counts.tolist() == [1, 0, 2]
     assert term.holders == 3
 
 
 @pytest.mark.parametrize(
-    ("pod", "speaks"),
+    ("pod", "matches"),
     [
         pytest.param(make_pod(labels={"app": "web", "v": "1"}), True, id="matches"),
         pytest.param(make_pod(labels={"app": "db"}), False, id="another value"),
@@ -73,11 +73,11 @@ def test_equal_terms_of_several_pods_are_one_held_term():
         ),
     ],
 )
-def test_a_term_speaks_of_the_pods_it_matches(pod, speaks):
+def test_a_term_is_found_for_the_pods_it_matches(pod, matches):
     held = HeldTerms(1)
     held.add(make_pod("holder", affinity=AWAY_FROM_WEB), 0)
 
-    assert bool(held.speaking_of(pod, {})) is speaks
+    assert bool(held.matching(pod, {})) is matches
 
 
 def test_a_term_with_a_namespace_selector_is_found_from_any_namespace():
@@ -88,8 +88,8 @@ def test_a_term_with_a_namespace_selector_is_found_from_any_namespace():
     held.add(make_pod("holder", affinity=make_pod_affinity(preferred=[(7, term)])), 0)
     pod = make_pod(namespace="other")
 
-    assert [t.weight for t in held.speaking_of(pod, {"team": "y"})] == [7]
-    assert held.speaking_of(pod, {"team": "x"}) == []
+    assert [t.weight for t in held.matching(pod, {"team": "y"})] == [7]
+    assert held.matching(pod, {"team": "x"}) == []
 
 
 def test_a_term_that_nobody_holds_any_more_is_gone():
@@ -98,7 +98,7 @@ def test_a_term_that_nobody_holds_any_more_is_gone():
     held.add(holder, 0)
     held.remove(holder, 0)
 
-    assert not held.speaking_of(make_pod(labels={"app": "web"}), {})
+    assert not held.matching(make_pod(labels={"app": "web"}), {})
     with pytest.raises(KeyError):
         held.remove(holder, 0)
 
@@ -109,6 +109,6 @@ def test_growing_keeps_who_holds_what():
     held.grow(3)
     held.add(make_pod("b", affinity=AWAY_FROM_WEB), 2)
 
-    (term,) = held.speaking_of(make_pod(labels={"app": "web"}), {})
+    (term,) = held.matching(make_pod(labels={"app": "web"}), {})
 
     assert term.counts.tolist() == [1, 0, 1]

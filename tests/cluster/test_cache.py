@@ -1,4 +1,4 @@
-"""The life of pods and nodes in the books."""
+"""The life of pods and nodes in the cache."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_sums_by_domain_kept_through_any_history_equal_a_recount(query, data):
 def test_sums_that_are_out_of_date_do_not_stand_in_the_way_of_pods():
     """A count was asked for by host; then two nodes join, and a pod that counts is put on the second.
 
-    The sums know of neither host. They are made anew when next asked for, and until then a pod may
+    The sums lack both hosts. They are computed again on the next read, and until then a pod may
     come to a domain that they have no place for.
     """
     cluster = Cluster()

@@ -66,7 +66,7 @@ def lived() -> Cluster:
     cluster.columns.label("disk")
     cluster.pod_counts.kept(QUERY).by_domain(zones, cluster.columns)
     web = make_pod(labels=WEB, owner=make_owner("ReplicaSet", "w"))
-    for held in cluster.held_terms.speaking_of(web, {}):
+    for held in cluster.held_terms.matching(web, {}):
         held.rows.by_domain(zones, cluster.columns)
     assert cluster.deduced_selectors.of(web).requirements
     assert "deviceclass.resource.kubernetes.io/gpu" in cluster.device_classes
@@ -144,7 +144,7 @@ def outdated_assumption(cluster: Cluster) -> None:
 
 
 def speaks_of_nobody(cluster: Cluster) -> None:
-    memo = cluster.held_terms._speaking_of
+    memo = cluster.held_terms._matching
     memo[next(iter(memo))] = ({}, [])
 
 
@@ -163,7 +163,7 @@ SPOILED = {
     "a pod is missing": (lambda c: c.pods.popitem(), "the nodes of pods"),
     "a pod is on two nodes": (pod_in_two_places, "is on a and on b"),
     "a pod is another version": (replace_pod, "another version"),
-    "an assumed pod is unknown": (lambda c: c._assumed.add("nobody"), "not known"),
+    "an assumed pod is unknown": (lambda c: c._assumed.add("nobody"), "not in the cache"),
     "an index of a pod": (lambda c: c.infos["a"].pods._indexed().popitem(), "pods on a node"),
     # Nodes
     "a sum of requests": (lambda c: c.infos["a"].requested.update(cpu=5), "a, requested, cpu: 5"),
@@ -192,7 +192,7 @@ SPOILED = {
     "alive": (put(lambda c: c.alive, False), "alive"),
     "unschedulable": (put(lambda c: c.unschedulable, True), "unschedulable"),
     "generation": (put(lambda c: c.generations, 0), "the generation of the row of a"),
-    "a generation to come": (lambda c: setattr(c, "_generation", 0), "yet to come"),
+    "a generation to come": (lambda c: setattr(c, "_generation", 0), "not assigned yet"),
     "taints": (put(lambda c: c.taint_sets.codes, 0), "taints"),
     "ports": (put(lambda c: c.port_sets.codes, 0), "the ports in the row of a"),
     "features": (put(lambda c: c.feature_sets.codes, 0), "features"),

@@ -65,14 +65,14 @@ def test_pods_to_activate_are_shared_with_every_clone():
     assert state.read(PODS_TO_ACTIVATE, dict) is state.pods_to_activate
 
 
-def test_a_state_takes_over_what_a_twin_left_but_not_whom_it_wakes():
-    twin, state = CycleState(), CycleState()
-    twin.write("key", "value")
-    twin.skip_filter, twin.skip_score = frozenset({"A"}), frozenset({"B"})
-    twin.pods_to_activate["default/q"] = make_pod("q")
+def test_a_state_adopts_an_earlier_attempt_but_not_the_pods_to_activate():
+    earlier, state = CycleState(), CycleState()
+    earlier.write("key", "value")
+    earlier.skip_filter, earlier.skip_score = frozenset({"A"}), frozenset({"B"})
+    earlier.pods_to_activate["default/q"] = make_pod("q")
     state.write("mine", "kept")
 
-    state.adopt(twin)
+    state.adopt(earlier)
 
     assert (state.read("key", str), state.read("mine", str)) == ("value", "kept")
     assert (state.skip_filter, state.skip_score) == ({"A"}, {"B"})

@@ -8,9 +8,9 @@ from mooring.objects.claims import (
     class_of_claim,
     class_of_volume,
     fully_bound,
+    is_accessible_from,
     offers_modes,
     ownership_problem,
-    reaches,
     same_volume_mode,
     uses_claim,
 )
@@ -122,7 +122,7 @@ def test_a_volume_is_bound_to_the_claim_it_refers_to(volume, expected):
     ],
 )
 def test_a_volume_is_within_reach_by_the_labels_of_a_node(terms, expected):
-    assert reaches(make_volume(terms=terms), {"zone": "a"}) == expected
+    assert is_accessible_from(make_volume(terms=terms), {"zone": "a"}) == expected
 
 
 @pytest.mark.parametrize(

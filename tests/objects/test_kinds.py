@@ -13,8 +13,8 @@ from mooring.framework.events import (
     DEFAULT_EVENTS,
     Action,
     ClusterEvent,
+    EventResource,
     EventWithHint,
-    Resource,
 )
 from mooring.live.resources import kinds_to_watch
 from mooring.live.snapshot import NEEDED
@@ -40,12 +40,12 @@ OTHER_WRITES = {
 
 #: Events that are not of one kind, and those of kinds that mooring does not read.
 OTHER_RESOURCES = {
-    Resource.ASSIGNED_POD,
-    Resource.UNSCHEDULABLE_POD,
-    Resource.WILDCARD,
-    Resource.RESOURCE_CLAIM,
-    Resource.RESOURCE_SLICE,
-    Resource.POD_GROUP,
+    EventResource.ASSIGNED_POD,
+    EventResource.UNSCHEDULABLE_POD,
+    EventResource.WILDCARD,
+    EventResource.RESOURCE_CLAIM,
+    EventResource.RESOURCE_SLICE,
+    EventResource.POD_GROUP,
 }
 
 #: What every profile must have, and a plugin that hears of something.
@@ -54,7 +54,7 @@ PLUGINS = ("PrioritySort", "DefaultBinder", "Hears")
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 
 
-def watched_for(resource: Resource) -> list[Kind]:
+def watched_for(resource: EventResource) -> list[Kind]:
     """What a scheduler watches whose only plugin with events registers for one resource."""
 
     class Hears:
@@ -136,23 +136,23 @@ def test_what_the_scheduler_keeps_watches_and_hears_of_follows_from_the_row(kind
     """That events reach the queue, kind by kind, is tested with the event handlers."""
     assert (kind.struct in LISTED) == kind.listed
     assert (kind in NEEDED) == (kind.listed or kind.always_watched)
-    assert (kind in watched_for(Resource.WILDCARD)) == (kind.always_watched or kind.events)
-    assert (kind.event_resource in list(Resource)) == kind.events
+    assert (kind in watched_for(EventResource.WILDCARD)) == (kind.always_watched or kind.events)
+    assert (kind.event_resource in list(EventResource)) == kind.events
 
 
 @pytest.mark.parametrize(
     "heard", [kind for kind in KINDS if kind.events], ids=lambda kind: kind.name
 )
 def test_beside_what_is_always_watched_only_what_a_plugin_registered_for_is(heard: Kind):
-    watched = watched_for(Resource(heard.event_resource))
+    watched = watched_for(EventResource(heard.event_resource))
 
     assert watched == [kind for kind in KINDS if kind.always_watched or kind is heard]
 
 
 def test_every_resource_of_events_is_a_kind_or_a_known_exception():
-    of_kinds = {Resource(kind.event_resource) for kind in KINDS if kind.events}
+    of_kinds = {EventResource(kind.event_resource) for kind in KINDS if kind.events}
 
-    assert of_kinds | OTHER_RESOURCES == set(Resource)
+    assert of_kinds | OTHER_RESOURCES == set(EventResource)
     assert not of_kinds & OTHER_RESOURCES
 
 

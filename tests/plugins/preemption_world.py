@@ -180,7 +180,7 @@ class World:
             "DefaultPreemption": self.preemption,
             **self.extra,
         }
-        return Registry(classes, seats=built_in.SEATS, installed={})
+        return Registry(classes, unimplemented=built_in.UNIMPLEMENTED, installed={})
 
 
 def names(pods: Iterable[Pod]) -> list[str]:

@@ -4,7 +4,7 @@ import pytest
 
 from mooring.config.args import DefaultPreemptionArgs
 from mooring.errors import MooringError
-from mooring.framework.events import Action, Hint, Resource
+from mooring.framework.events import Action, EventResource, Hint
 from mooring.framework.interface import CLEAR_NOMINATION, Nomination
 from mooring.framework.status import Code, Status, failure, unresolvable, unschedulable
 from mooring.objects.pod import PodCondition
@@ -721,6 +721,6 @@ class TestHooks:
 def test_events_never_queue_a_pod_that_preempts():
     (registered,) = World().plugin.events_to_register()
 
-    assert registered.event.resource == Resource.POD
+    assert registered.event.resource == EventResource.POD
     assert registered.event.action == Action.DELETE
     assert registered.hint(high(), placed("a"), None) == Hint.SKIP

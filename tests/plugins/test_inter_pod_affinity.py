@@ -7,7 +7,7 @@ from mooring.cluster.cache import Cluster
 from mooring.config.args import InterPodAffinityArgs
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, Hint, Resource
+from mooring.framework.events import Action, EventResource, Hint
 from mooring.framework.status import SKIP, SUCCESS, Code, unresolvable, unschedulable
 from mooring.objects.pod import Affinity, PodAffinity
 from mooring.plugins.inter_pod_affinity import InterPodAffinity
@@ -164,7 +164,7 @@ def verdicts(*each):
             [on("n1", DB, affinity=AWAY_FROM_WEB)],
             make_pod(labels=WEB),
             verdicts(EXISTING, EXISTING, SUCCESS, SUCCESS),
-            id="existing anti-affinity: it speaks of the pod",
+            id="existing anti-affinity: it matches the pod",
         ),
         pytest.param([on("n1", DB, affinity=AWAY_FROM_WEB)], make_pod(labels=DB), SKIP, id="not"),
         pytest.param([on("n1", DB, affinity=WITH_WEB)], make_pod(labels=WEB), SKIP, id="affinity"),
@@ -197,7 +197,7 @@ def verdicts(*each):
             [on("n1")],
             make_pod(affinity=make_pod_affinity(anti=[make_affinity_term(None, ZONE)])),
             verdicts(*[SUCCESS] * 4),
-            id="a term without a selector speaks of nobody",
+            id="a term without a selector matches no pod",
         ),
         pytest.param(
             [on("n1")],
@@ -209,7 +209,7 @@ def verdicts(*each):
             [on("n1", DB)],
             make_pod(affinity=make_pod_affinity(anti=[make_affinity_term({}, ZONE)])),
             verdicts(ANTI_AFFINITY, ANTI_AFFINITY, SUCCESS, SUCCESS),
-            id="an empty selector speaks of all",
+            id="an empty selector matches all",
         ),
     ],
 )
@@ -235,7 +235,7 @@ NAMESPACES = [make_namespace("here", {"team": "x"}), make_namespace("there", {"t
     ],
 )
 @pytest.mark.parametrize("incoming", [True, False], ids=["incoming term", "existing term"])
-def test_a_term_speaks_of_the_namespaces_it_names_or_selects(names, selector, namespaces, incoming):
+def test_a_term_covers_the_namespaces_it_names_or_selects(names, selector, namespaces, incoming):
     term = make_affinity_term(WEB, ZONE, namespaces=names, namespace_selector=selector)
     away = make_pod_affinity(anti=[term])
 
@@ -391,7 +391,7 @@ def test_preferred_terms_of_the_pod_weigh_the_domains_of_others(placed, raw, nor
             id="preferred anti-affinity",
         ),
         pytest.param(AWAY_FROM_WEB, {}, SKIP, id="required anti-affinity is not scored"),
-        pytest.param(make_pod_affinity(DB_IN_ZONE), {}, SKIP, id="it does not speak of the pod"),
+        pytest.param(make_pod_affinity(DB_IN_ZONE), {}, SKIP, id="it does not match the pod"),
         pytest.param(
             make_pod_affinity(preferred=[(7, WEB_IN_ZONE)]),
             {"ignore_preferred_terms_of_existing_pods": True},
@@ -536,7 +536,7 @@ BOTH = {"app": "web", "tier": "1"}
     ],
 )
 def test_a_pod_that_comes_or_goes_wakes_those_that_wait_for_it(pod, old, new, hint):
-    assert _hint(Resource.POD, pod, old, new) == hint
+    assert _hint(EventResource.POD, pod, old, new) == hint
 
 
 IN_A, IN_B, BARE = make_node(zone="a"), make_node(zone="b"), make_node()
@@ -563,15 +563,15 @@ IN_A, IN_B, BARE = make_node(zone="a"), make_node(zone="b"), make_node()
     ],
 )
 def test_a_node_that_joins_or_leaves_a_domain_wakes_those_with_terms(pod, old, new, hint):
-    assert _hint(Resource.NODE, pod, old, new) == hint
+    assert _hint(EventResource.NODE, pod, old, new) == hint
 
 
 def test_the_events_heard_of_are_those_that_change_who_is_where():
     events = {e.event.resource: e.event.action for e in plugin_of(Cluster()).events_to_register()}
 
     assert events == {
-        Resource.POD: Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL,
-        Resource.NODE: Action.ADD | Action.UPDATE_NODE_LABEL,
+        EventResource.POD: Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL,
+        EventResource.NODE: Action.ADD | Action.UPDATE_NODE_LABEL,
     }
 
 
@@ -805,7 +805,7 @@ def test_verdicts_and_scores_are_those_of_the_rules(cluster, pod, hard_weight, i
         assert scores == (oracle.scores(feasible) or SKIP)
 
 
-def _books(state):
+def _contents(state):
     """Every number that is not 0, by kind, topology key and value."""
     required = state.read("PreFilterInterPodAffinity", object)
     return {
@@ -822,18 +822,18 @@ def test_adding_a_pod_is_undone_by_removing_it_and_equals_its_having_been_there(
     plugin, state, snapshot = plugin_of(cluster), CycleState(), cluster.snapshot()
     if not len(snapshot) or plugin.pre_filter(state, pod, snapshot) is not None:
         return
-    before = _books(state)
+    before = _contents(state)
     node = data.draw(st.sampled_from(snapshot.order))
     added = data.draw(topology.placed_pods("added", topology.affinities())).placed_on(node)
     info = snapshot.get(node).copy()
 
     plugin.add_pod(state, pod, added, info)
-    after = _books(state)
+    after = _contents(state)
     assert_filters_agree(plugin, state, pod, snapshot)
     plugin.remove_pod(state, pod, added, info)
-    assert _books(state) == before
+    assert _contents(state) == before
 
     cluster.add_pod(added)
-    afresh = CycleState()
-    plugin.pre_filter(afresh, pod, cluster.snapshot())
-    assert _books(afresh) == after
+    recounted = CycleState()
+    plugin.pre_filter(recounted, pod, cluster.snapshot())
+    assert _contents(recounted) == after

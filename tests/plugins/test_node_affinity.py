@@ -8,7 +8,7 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.config.args import NodeAffinityArgs
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, Hint
 from mooring.framework.interface import PreFilterResult
 from mooring.framework.status import SKIP, SUCCESS, Code, unresolvable
 from mooring.objects.pod import Affinity, PreferredSchedulingTerm
@@ -284,7 +284,9 @@ PLAIN, MATCHING = make_node(), make_node(labels={"disk": "ssd"})
 def test_a_node_helps_when_it_comes_to_match(pod, old, new, hint):
     (registered,) = PLUGIN.events_to_register()
 
-    assert registered.event == ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
+    assert registered.event == ClusterEvent(
+        EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL
+    )
     assert registered.hint(pod, old, new) == hint
 
 

@@ -5,7 +5,7 @@ from mooring.cluster.cache import Cluster
 from mooring.cluster.node_info import NodeInfo
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, Hint, Resource
+from mooring.framework.events import Action, EventResource, Hint
 from mooring.framework.status import SKIP, SUCCESS, unresolvable
 from mooring.plugins.node_declared_features import NodeDeclaredFeatures
 from tests import generate
@@ -96,7 +96,7 @@ def test_all_rows_at_once_say_what_each_node_says(pod, cluster):
 def test_a_node_helps_when_it_declares_something_else(old, new, hint):
     registered = PLUGIN.events_to_register()[0]
 
-    assert registered.event.resource == Resource.NODE
+    assert registered.event.resource == EventResource.NODE
     assert registered.event.action == Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE
     assert registered.hint(BOTH, old, new) == hint
 
@@ -117,6 +117,6 @@ def test_a_node_helps_when_it_declares_something_else(old, new, hint):
 def test_an_update_of_the_pod_helps_when_it_requires_something_else(old, new, hint):
     registered = PLUGIN.events_to_register()[1]
 
-    assert registered.event.resource == Resource.POD
+    assert registered.event.resource == EventResource.POD
     assert registered.event.action == Action.UPDATE
     assert registered.hint(RESTARTS_ALL, old, new) == hint

@@ -3,7 +3,7 @@ from hypothesis import given
 
 from mooring.cluster.node_info import NodeInfo
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint
 from mooring.framework.status import SUCCESS, unresolvable
 from mooring.plugins.node_name import NodeName
 from tests import generate
@@ -33,7 +33,7 @@ def test_all_rows_at_once_say_what_each_node_says(pod, cluster):
 
 def test_every_new_node_is_worth_a_try():
     assert PLUGIN.events_to_register() == (
-        EventWithHint(ClusterEvent(Resource.NODE, Action.ADD), None),
+        EventWithHint(ClusterEvent(EventResource.NODE, Action.ADD), None),
     )
 
 

@@ -5,7 +5,7 @@ from mooring.cluster.cache import Cluster
 from mooring.cluster.node_info import NodeInfo
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.status import SKIP, SUCCESS, unschedulable
 from mooring.objects.pod import ContainerPort
 from mooring.plugins.node_ports import NodePorts
@@ -104,13 +104,13 @@ def test_all_rows_at_once_say_what_each_node_says(pod, cluster):
 def test_a_pod_that_is_gone_helps_if_it_held_a_port(gone, hint):
     registered = PLUGIN.events_to_register()[0]
 
-    assert registered.event == ClusterEvent(Resource.POD, Action.DELETE)
+    assert registered.event == ClusterEvent(EventResource.POD, Action.DELETE)
     assert registered.hint(make_pod(ports=[80]), gone, None) == hint
 
 
 def test_every_new_node_is_worth_a_try():
     assert PLUGIN.events_to_register()[1] == EventWithHint(
-        ClusterEvent(Resource.NODE, Action.ADD), None
+        ClusterEvent(EventResource.NODE, Action.ADD), None
     )
 
 

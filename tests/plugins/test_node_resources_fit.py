@@ -17,7 +17,7 @@ from mooring.config.args import (
 )
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, Hint
 from mooring.framework.status import SUCCESS, unresolvable, unschedulable
 from mooring.objects.pod import ContainerStatus, ResourceRequirements
 from mooring.plugins.node_resources_fit import NodeResourcesFit
@@ -278,7 +278,7 @@ HALF = {"cpu": "500m", "memory": "1Gi"}
         pytest.param(
             strategy(MOST_ALLOCATED, ResourceSpec(GPU, 1)), {GPU: 2}, {}, 0, id="none there"
         ),
-        # 3 of 10 free after 0 were used: pods count here as they ask, without defaults.
+        # 3 of 10 free after 0 were used: pods count here as they request, without defaults.
         pytest.param(
             strategy(LEAST_ALLOCATED, ResourceSpec("ephemeral-storage", 1)),
             {"ephemeral-storage": 7},
@@ -349,9 +349,9 @@ def hint(event, pod, old, new, cluster=None, **args):
 
 def test_it_hears_of_room_that_may_have_come():
     assert [each.event for each in make_plugin().events_to_register()] == [
-        ClusterEvent(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN),
-        ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE),
-        ClusterEvent(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE),
+        ClusterEvent(EventResource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN),
+        ClusterEvent(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE),
+        ClusterEvent(EventResource.DEVICE_CLASS, Action.ADD | Action.UPDATE),
     ]
 
 
@@ -364,7 +364,7 @@ def test_it_hears_of_room_that_may_have_come():
     ],
 )
 def test_a_pod_that_goes_helps_if_it_held_room(gone, expected):
-    event = ClusterEvent(Resource.POD, Action.DELETE)
+    event = ClusterEvent(EventResource.POD, Action.DELETE)
 
     assert hint(event, make_pod(cpu=1), gone, None) == expected
 
@@ -416,14 +416,14 @@ def running(status_cpu=None, node="n", **requests):
     ],
 )
 def test_a_pod_that_shrinks_helps_if_it_gives_up_what_is_asked_for(asked, old, new, expected):
-    event = ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE_POD_SCALE_DOWN)
+    event = ClusterEvent(EventResource.ASSIGNED_POD, Action.UPDATE_POD_SCALE_DOWN)
 
     assert hint(event, make_pod(requests=asked), old, new) == expected
 
 
 def test_a_pod_that_itself_shrinks_is_tried_again():
     old, new = make_pod(cpu=2), make_pod(cpu=1)
-    event = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.UPDATE_POD_SCALE_DOWN)
+    event = ClusterEvent(EventResource.UNSCHEDULABLE_POD, Action.UPDATE_POD_SCALE_DOWN)
 
     assert hint(event, old, old, new) == Hint.QUEUE
 
@@ -439,7 +439,7 @@ def test_a_pod_that_itself_shrinks_is_tried_again():
     ],
 )
 def test_a_new_node_helps_if_the_pod_fits_when_it_is_empty(asked, node, expected):
-    event = ClusterEvent(Resource.NODE, Action.ADD)
+    event = ClusterEvent(EventResource.NODE, Action.ADD)
     cluster = make_cluster(classes=[CLASS])
 
     assert (
@@ -481,7 +481,7 @@ def test_a_new_node_helps_if_the_pod_fits_when_it_is_empty(asked, node, expected
     ],
 )
 def test_a_changed_node_helps_if_it_grew_by_what_is_asked_for(asked, old, new, expected):
-    event = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_ALLOCATABLE)
+    event = ClusterEvent(EventResource.NODE, Action.UPDATE_NODE_ALLOCATABLE)
     cluster = make_cluster(classes=[CLASS])
     pod = make_pod(requests=asked)
 
@@ -507,7 +507,7 @@ def test_a_changed_node_helps_if_it_grew_by_what_is_asked_for(asked, old, new, e
     ],
 )
 def test_a_device_class_helps_if_it_came_to_serve_what_is_named(asked, old, new, expected):
-    event = ClusterEvent(Resource.DEVICE_CLASS, Action.ADD if old is None else Action.UPDATE)
+    event = ClusterEvent(EventResource.DEVICE_CLASS, Action.ADD if old is None else Action.UPDATE)
     before = None if old is None else make_device_class(*old)
 
     assert hint(event, make_pod(requests=asked), before, make_device_class(*new)) == expected

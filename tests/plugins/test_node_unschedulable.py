@@ -3,7 +3,7 @@ from hypothesis import given
 
 from mooring.cluster.node_info import NodeInfo
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, Hint, Resource
+from mooring.framework.events import Action, EventResource, Hint
 from mooring.framework.status import SUCCESS, unresolvable
 from mooring.objects.taints import Toleration
 from mooring.plugins.node_unschedulable import NodeUnschedulable
@@ -62,7 +62,7 @@ OPEN, CLOSED = make_node(), make_node(unschedulable=True)
 def test_a_node_helps_when_it_opens_whatever_the_pod_tolerates(old, new, hint):
     registered = PLUGIN.events_to_register()[0]
 
-    assert registered.event.resource == Resource.NODE
+    assert registered.event.resource == EventResource.NODE
     assert registered.event.action == Action.ADD | Action.UPDATE_NODE_TAINT
     assert registered.hint(make_pod(), old, new) == hint
     assert registered.hint(make_pod(tolerations=[TOLERATES]), old, new) == hint
@@ -80,7 +80,7 @@ def test_a_toleration_helps_the_pod_that_got_it(name, tolerations, hint):
     registered = PLUGIN.events_to_register()[1]
     updated = make_pod(name, tolerations=tolerations)
 
-    assert registered.event.resource == Resource.POD
+    assert registered.event.resource == EventResource.POD
     assert registered.event.action == Action.UPDATE_POD_TOLERATION
     assert registered.hint(make_pod("p"), make_pod(name), updated) == hint
 

@@ -3,7 +3,7 @@ import pytest
 from mooring.config.gates import FeatureGates
 from mooring.errors import MooringError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, Hint
 from mooring.framework.status import SKIP, SUCCESS, unresolvable, unschedulable
 from mooring.objects.storage import (
     ISCSI,
@@ -397,7 +397,7 @@ def hint(resource, action, pod, old, new):
 )
 def test_a_limit_that_rises_wakes_the_pod(old, new, expected):
     answer = hint(
-        Resource.CSI_NODE,
+        EventResource.CSI_NODE,
         Action.UPDATE,
         pod_with("c"),
         make_csi_node("n1", old),
@@ -420,7 +420,7 @@ def test_a_limit_that_rises_wakes_the_pod(old, new, expected):
     ],
 )
 def test_the_end_of_a_pod_whose_volumes_count_wakes_the_pod(gone, expected):
-    assert hint(Resource.POD, Action.DELETE, pod_with("c", name="q"), gone, None) == expected
+    assert hint(EventResource.POD, Action.DELETE, pod_with("c", name="q"), gone, None) == expected
 
 
 @pytest.mark.parametrize(
@@ -435,7 +435,7 @@ def test_the_end_of_a_pod_whose_volumes_count_wakes_the_pod(gone, expected):
 def test_a_claim_that_comes_wakes_the_pod_that_uses_it(claim, expected):
     pod = pod_with("c", volumes=[make_ephemeral("data")])
 
-    assert hint(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, pod, None, claim) == expected
+    assert hint(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD, pod, None, claim) == expected
 
 
 @pytest.mark.parametrize(
@@ -451,7 +451,7 @@ def test_a_claim_that_comes_wakes_the_pod_that_uses_it(claim, expected):
 def test_a_detached_volume_wakes_pods_that_may_have_the_driver(pod, expected):
     detached = make_attachment("a", "n1", "v", attacher=EBS)
 
-    assert hint(Resource.VOLUME_ATTACHMENT, Action.DELETE, pod, detached, None) == expected
+    assert hint(EventResource.VOLUME_ATTACHMENT, Action.DELETE, pod, detached, None) == expected
 
 
 def test_a_hint_that_cannot_tell_fails():
@@ -459,11 +459,11 @@ def test_a_hint_that_cannot_tell_fails():
     pod, detached = pod_with(volumes=[ebs("aws://bad")]), make_attachment("a", "n1", "v")
 
     with pytest.raises(MooringError):
-        hint(Resource.VOLUME_ATTACHMENT, Action.DELETE, pod, detached, None)
+        hint(EventResource.VOLUME_ATTACHMENT, Action.DELETE, pod, detached, None)
 
 
 def test_every_csi_node_that_comes_wakes_the_pod():
     events = {e.event: e.hint for e in make_plugin(World()).events_to_register()}
 
     assert len(events) == 5
-    assert events[ClusterEvent(Resource.CSI_NODE, Action.ADD)] is None
+    assert events[ClusterEvent(EventResource.CSI_NODE, Action.ADD)] is None

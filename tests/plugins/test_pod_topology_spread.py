@@ -10,7 +10,7 @@ from mooring.cluster.node_matching import RequiredNodeAffinity
 from mooring.config.args import LIST_DEFAULTING, PodTopologySpreadArgs
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, Hint, Resource
+from mooring.framework.events import Action, EventResource, Hint
 from mooring.framework.status import SKIP, SUCCESS, Code, unresolvable, unschedulable
 from mooring.objects.kinds import ReplicaSet, ReplicaSetSpec
 from mooring.objects.meta import ObjectMeta
@@ -585,7 +585,7 @@ QUEUE, SKIPPED = Hint.QUEUE, Hint.SKIP
     ],
 )
 def test_a_pod_that_changes_what_is_counted_wakes_the_waiting(pod, old, new, hint):
-    assert _hint(Resource.POD, pod, old, new) == hint
+    assert _hint(EventResource.POD, pod, old, new) == hint
 
 
 IN_A, IN_B, BARE = make_node(zone="a"), make_node(zone="b"), make_node()
@@ -611,24 +611,24 @@ IN_A, IN_B, BARE = make_node(zone="a"), make_node(zone="b"), make_node()
     ],
 )
 def test_a_node_that_changes_the_domains_wakes_the_waiting(old, new, hint):
-    assert _hint(Resource.NODE, WAITING, old, new) == hint
+    assert _hint(EventResource.NODE, WAITING, old, new) == hint
 
 
 def test_a_hint_that_cannot_read_the_constraints_lets_the_pod_be_tried():
     pod = make_pod(spread=[make_spread(labels=MALFORMED)])
 
-    assert _hint(Resource.NODE, pod, None, BARE) == QUEUE
+    assert _hint(EventResource.NODE, pod, None, BARE) == QUEUE
 
 
 def test_the_events_heard_of_are_those_that_change_counts_or_domains():
     events = {e.event.resource: e.event.action for e in plugin_of(Cluster()).events_to_register()}
 
     assert events == {
-        Resource.POD: Action.ADD
+        EventResource.POD: Action.ADD
         | Action.DELETE
         | Action.UPDATE_POD_LABEL
         | Action.UPDATE_POD_TOLERATION,
-        Resource.NODE: Action.ADD
+        EventResource.NODE: Action.ADD
         | Action.DELETE
         | Action.UPDATE_NODE_LABEL
         | Action.UPDATE_NODE_TAINT,
@@ -934,7 +934,7 @@ def test_verdicts_and_scores_are_those_of_the_rules(cluster, pod, args, service,
         assert scores == SKIP
 
 
-def _books(state):
+def _contents(state):
     spreads = state.read("PreFilterPodTopologySpread", object).spreads
     return [(s.counts.totals.tolist(), s.exists.tolist()) for s in spreads]
 
@@ -944,7 +944,7 @@ def test_adding_a_pod_is_undone_by_removing_it_and_equals_its_having_been_there(
     plugin, state, snapshot = plugin_of(cluster), CycleState(), cluster.snapshot()
     if not len(snapshot) or plugin.pre_filter(state, pod, snapshot) is not None:
         return
-    before = _books(state)
+    before = _contents(state)
     node = data.draw(st.sampled_from(snapshot.order))
     added = make_pod(
         "added",
@@ -955,9 +955,9 @@ def test_adding_a_pod_is_undone_by_removing_it_and_equals_its_having_been_there(
     info = snapshot.get(node).copy()
 
     plugin.add_pod(state, pod, added, info)
-    after = _books(state)
+    after = _contents(state)
     plugin.remove_pod(state, pod, added, info)
-    assert _books(state) == before
+    assert _contents(state) == before
 
     counts_none = any(
         c.label_selector == make_selector() and not (c.match_label_keys and "tier" in pod.labels)
@@ -965,6 +965,6 @@ def test_adding_a_pod_is_undone_by_removing_it_and_equals_its_having_been_there(
     )
     if not counts_none:
         cluster.add_pod(added)
-        afresh = CycleState()
-        plugin.pre_filter(afresh, pod, cluster.snapshot())
-        assert _books(afresh) == after
+        recounted = CycleState()
+        plugin.pre_filter(recounted, pod, cluster.snapshot())
+        assert _contents(recounted) == after

@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as arrays
 from mooring.config.args import ResourceSpec, UtilizationShapePoint
 from mooring.objects.quantity import MAX_INT64, MIN_INT64
 from mooring.plugins import resource_scoring
-from mooring.plugins.resource_scoring import ask_of, curve_of, tdiv
+from mooring.plugins.resource_scoring import curve_of, scored_request, tdiv
 
 MI = 1024 * 1024
 GI = 1024 * MI
@@ -196,8 +196,8 @@ def test_division_truncates_toward_zero(numerator, divisor, quotient):
 def test_a_scalar_counts_only_for_pods_that_ask_for_it():
     resources = [ResourceSpec("cpu", 1), ResourceSpec("example.com/gpu", 5)]
 
-    assert ask_of(resources, {"memory": 3}).names == ("cpu",)
-    assert ask_of(resources, {"cpu": 3, "example.com/gpu": 2}).amounts == (3, 2)
+    assert scored_request(resources, {"memory": 3}).names == ("cpu",)
+    assert scored_request(resources, {"cpu": 3, "example.com/gpu": 2}).amounts == (3, 2)
 
 
 NUMBERS = (

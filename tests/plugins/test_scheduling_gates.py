@@ -1,4 +1,4 @@
-from mooring.framework.events import Action, Hint, Resource
+from mooring.framework.events import Action, EventResource, Hint
 from mooring.framework.status import SUCCESS, unresolvable
 from mooring.plugins.scheduling_gates import SchedulingGates
 from tests.makers import make_pod
@@ -21,7 +21,7 @@ def test_only_its_own_last_gate_brings_a_pod_back():
     (registered,) = PLUGIN.events_to_register()
     pod = make_pod("p", gates=["g"])
 
-    assert registered.event.resource == Resource.POD
+    assert registered.event.resource == EventResource.POD
     assert registered.event.action == Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
     assert registered.hint(pod, pod, make_pod("p")) == Hint.QUEUE
     assert registered.hint(pod, make_pod("other", gates=["g"]), make_pod("other")) == Hint.SKIP

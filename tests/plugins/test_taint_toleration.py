@@ -6,7 +6,7 @@ from mooring.cluster.cache import Cluster
 from mooring.cluster.node_info import NodeInfo
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, Hint, Resource
+from mooring.framework.events import Action, EventResource, Hint
 from mooring.framework.status import SUCCESS, unresolvable
 from mooring.objects.taints import Toleration
 from mooring.plugins.taint_toleration import TaintToleration
@@ -120,7 +120,7 @@ MILD = make_node(taints=["a=1:PreferNoSchedule"])
 def test_a_node_helps_when_it_turns_tolerable(old, new, hint):
     registered = PLUGIN.events_to_register()[0]
 
-    assert registered.event.resource == Resource.NODE
+    assert registered.event.resource == EventResource.NODE
     assert registered.event.action == Action.ADD | Action.UPDATE_NODE_TAINT
     assert registered.hint(make_pod(), old, new) == hint
 
@@ -129,7 +129,7 @@ def test_a_toleration_helps_the_pod_that_got_it():
     registered = PLUGIN.events_to_register()[1]
     pod, other = make_pod("p"), make_pod("other")
 
-    assert registered.event.resource == Resource.POD
+    assert registered.event.resource == EventResource.POD
     assert registered.event.action == Action.UPDATE_POD_TOLERATION
     assert registered.hint(pod, pod, make_pod("p", tolerations=[toleration("x")])) == Hint.QUEUE
     assert registered.hint(pod, other, other) == Hint.SKIP

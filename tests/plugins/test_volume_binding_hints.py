@@ -1,6 +1,6 @@
 import pytest
 
-from mooring.framework.events import Action, ClusterEvent, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, Hint
 from mooring.objects.storage import CSIVolumeSource, Volume
 from mooring.plugins.volume_binding import VolumeBinding
 from tests.volume_world import (
@@ -30,10 +30,10 @@ TRACKED = make_driver("drv", storage_capacity=True)
 @pytest.mark.parametrize(
     ("resource", "action", "old", "new", "expected"),
     [
-        (Resource.STORAGE_CLASS, ADD_OR_UPDATE, None, make_class(), Hint.QUEUE),
-        (Resource.STORAGE_CLASS, ADD_OR_UPDATE, make_class(), make_class(), Hint.SKIP),
+        (EventResource.STORAGE_CLASS, ADD_OR_UPDATE, None, make_class(), Hint.QUEUE),
+        (EventResource.STORAGE_CLASS, ADD_OR_UPDATE, make_class(), make_class(), Hint.SKIP),
         pytest.param(
-            Resource.STORAGE_CLASS,
+            EventResource.STORAGE_CLASS,
             ADD_OR_UPDATE,
             make_class(),
             make_class(provisioner="other"),
@@ -41,94 +41,94 @@ TRACKED = make_driver("drv", storage_capacity=True)
             id="a class that changes otherwise",
         ),
         pytest.param(
-            Resource.STORAGE_CLASS,
+            EventResource.STORAGE_CLASS,
             ADD_OR_UPDATE,
             make_class(topologies=[{"zone": ["a"]}]),
             make_class(topologies=[{"zone": ["b"]}]),
             Hint.QUEUE,
             id="a class of other topologies",
         ),
-        (Resource.PERSISTENT_VOLUME_CLAIM, ADD_OR_UPDATE, None, make_claim("c"), Hint.QUEUE),
+        (EventResource.PERSISTENT_VOLUME_CLAIM, ADD_OR_UPDATE, None, make_claim("c"), Hint.QUEUE),
         (
-            Resource.PERSISTENT_VOLUME_CLAIM,
+            EventResource.PERSISTENT_VOLUME_CLAIM,
             ADD_OR_UPDATE,
             make_claim("p-data"),
             make_claim("p-data"),
             Hint.QUEUE,
         ),
-        (Resource.PERSISTENT_VOLUME_CLAIM, ADD_OR_UPDATE, None, make_claim("d"), Hint.SKIP),
+        (EventResource.PERSISTENT_VOLUME_CLAIM, ADD_OR_UPDATE, None, make_claim("d"), Hint.SKIP),
         (
-            Resource.PERSISTENT_VOLUME_CLAIM,
+            EventResource.PERSISTENT_VOLUME_CLAIM,
             ADD_OR_UPDATE,
             None,
             make_claim("c", namespace="another"),
             Hint.SKIP,
         ),
-        (Resource.CSI_NODE, ADD_OR_UPDATE, None, make_csi_node("n"), Hint.QUEUE),
+        (EventResource.CSI_NODE, ADD_OR_UPDATE, None, make_csi_node("n"), Hint.QUEUE),
         (
-            Resource.CSI_NODE,
+            EventResource.CSI_NODE,
             ADD_OR_UPDATE,
             make_csi_node("n", migrated="a"),
             make_csi_node("n", migrated="a,b"),
             Hint.QUEUE,
         ),
         pytest.param(
-            Resource.CSI_NODE,
+            EventResource.CSI_NODE,
             ADD_OR_UPDATE,
             make_csi_node("n"),
             make_csi_node("n", {"drv": 1}, migrated=""),
             Hint.SKIP,
             id="a CSINode that changes otherwise",
         ),
-        (Resource.CSI_DRIVER, Action.UPDATE, TRACKED, make_driver("drv"), Hint.QUEUE),
+        (EventResource.CSI_DRIVER, Action.UPDATE, TRACKED, make_driver("drv"), Hint.QUEUE),
         (
-            Resource.CSI_DRIVER,
+            EventResource.CSI_DRIVER,
             Action.UPDATE,
             TRACKED,
             make_driver("drv", storage_capacity=False),
             Hint.QUEUE,
         ),
-        (Resource.CSI_DRIVER, Action.UPDATE, TRACKED, TRACKED, Hint.SKIP),
-        (Resource.CSI_DRIVER, Action.UPDATE, make_driver("drv"), TRACKED, Hint.SKIP),
+        (EventResource.CSI_DRIVER, Action.UPDATE, TRACKED, TRACKED, Hint.SKIP),
+        (EventResource.CSI_DRIVER, Action.UPDATE, make_driver("drv"), TRACKED, Hint.SKIP),
         pytest.param(
-            Resource.CSI_DRIVER,
+            EventResource.CSI_DRIVER,
             Action.UPDATE,
             make_driver("other", storage_capacity=True),
             make_driver("other"),
             Hint.SKIP,
             id="a driver that the pod names no volume of",
         ),
-        (Resource.CSI_STORAGE_CAPACITY, ADD_OR_UPDATE, None, make_pool(), Hint.QUEUE),
+        (EventResource.CSI_STORAGE_CAPACITY, ADD_OR_UPDATE, None, make_pool(), Hint.QUEUE),
         (
-            Resource.CSI_STORAGE_CAPACITY,
+            EventResource.CSI_STORAGE_CAPACITY,
             ADD_OR_UPDATE,
             make_pool(capacity=1),
             make_pool(capacity=2, storage_class="any"),
             Hint.QUEUE,
         ),
         (
-            Resource.CSI_STORAGE_CAPACITY,
+            EventResource.CSI_STORAGE_CAPACITY,
             ADD_OR_UPDATE,
             make_pool(capacity=2),
             make_pool(capacity=1),
             Hint.SKIP,
         ),
         (
-            Resource.CSI_STORAGE_CAPACITY,
+            EventResource.CSI_STORAGE_CAPACITY,
             ADD_OR_UPDATE,
             make_pool(),
             make_pool(capacity=1),
             Hint.QUEUE,
         ),
         (
-            Resource.CSI_STORAGE_CAPACITY,
+            EventResource.CSI_STORAGE_CAPACITY,
             ADD_OR_UPDATE,
             make_pool(capacity=1),
             make_pool(),
             Hint.SKIP,
         ),
         pytest.param(
-            Resource.CSI_STORAGE_CAPACITY,
+            EventResource.CSI_STORAGE_CAPACITY,
             ADD_OR_UPDATE,
             make_pool(capacity=1, largest=2),
             make_pool(capacity=9, largest=2),
@@ -142,7 +142,7 @@ def test_an_event_that_may_help_wakes_the_pod(resource, action, old, new, expect
 
 
 def test_a_driver_of_a_claim_is_not_looked_for():
-    event = ClusterEvent(Resource.CSI_DRIVER, Action.UPDATE)
+    event = ClusterEvent(EventResource.CSI_DRIVER, Action.UPDATE)
 
     assert EVENTS[event](pod_with("c"), TRACKED, make_driver("drv")) == Hint.SKIP
 
@@ -150,8 +150,8 @@ def test_a_driver_of_a_claim_is_not_looked_for():
 @pytest.mark.parametrize(
     "event",
     [
-        ClusterEvent(Resource.PERSISTENT_VOLUME, ADD_OR_UPDATE),
-        ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+        ClusterEvent(EventResource.PERSISTENT_VOLUME, ADD_OR_UPDATE),
+        ClusterEvent(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
     ],
 )
 def test_volumes_and_nodes_always_wake_the_pod(event):

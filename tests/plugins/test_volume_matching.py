@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.objects.claims import bound_to, offers_modes, reaches, storage_capacity
+from mooring.objects.claims import bound_to, is_accessible_from, offers_modes, storage_capacity
 from mooring.objects.quantity import parse_quantity
 from mooring.plugins.volume_binding.matching import Candidates
 from tests.makers import make_node_term, make_selector
@@ -60,7 +60,7 @@ def in_one_loop(claim, there, labels, chosen):
             continue
         if volume.terminating:
             continue
-        near = reaches(volume, labels)
+        near = is_accessible_from(volume, labels)
         if bound_to(volume, claim):
             return volume if near else None
         if volume.status.phase != "Available":

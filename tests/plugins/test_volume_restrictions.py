@@ -2,7 +2,7 @@ import pytest
 
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, Hint
 from mooring.framework.status import SKIP, SUCCESS, unresolvable, unschedulable
 from mooring.objects.storage import (
     ISCSI,
@@ -162,7 +162,7 @@ def hint(event, pod, old, new):
 def test_the_end_of_a_pod_that_has_the_disk_wakes_the_pod(there, wanted, expected):
     gone = pod_with(name="there", volumes=[there], node="n1")
 
-    answer = hint((Resource.POD, Action.DELETE), pod_with(volumes=[wanted]), gone, None)
+    answer = hint((EventResource.POD, Action.DELETE), pod_with(volumes=[wanted]), gone, None)
 
     assert answer == (Hint.QUEUE if expected == NO_DISK else Hint.SKIP)
 
@@ -183,7 +183,7 @@ def test_the_end_of_a_pod_that_has_the_disk_wakes_the_pod(there, wanted, expecte
 def test_the_end_of_a_pod_that_has_the_claim_wakes_the_pod(gone, expected):
     pod = pod_with("c", volumes=[ebs()])
 
-    assert hint((Resource.POD, Action.DELETE), pod, gone, None) == expected
+    assert hint((EventResource.POD, Action.DELETE), pod, gone, None) == expected
 
 
 @pytest.mark.parametrize(
@@ -198,11 +198,11 @@ def test_the_end_of_a_pod_that_has_the_claim_wakes_the_pod(gone, expected):
 def test_a_claim_that_comes_wakes_the_pod_that_names_it(claim, expected):
     pod = pod_with("c", volumes=[make_ephemeral("data")])
 
-    assert hint((Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD), pod, None, claim) == expected
+    assert hint((EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD), pod, None, claim) == expected
 
 
 def test_every_node_that_comes_wakes_the_pod():
     events = {e.event: e.hint for e in make_plugin(World()).events_to_register()}
 
     assert len(events) == 3
-    assert events[ClusterEvent(Resource.NODE, Action.ADD)] is None
+    assert events[ClusterEvent(EventResource.NODE, Action.ADD)] is None

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, Hint
 from mooring.framework.status import SKIP, SUCCESS, unresolvable
 from mooring.objects.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 from mooring.plugins.volume_zone import VolumeZone
@@ -154,9 +154,9 @@ def test_only_claims_that_a_pod_names_are_looked_at(pod):
     assert world.pre_filter(make_plugin(world), pod)[1] == SKIP
 
 
-CLASS_ADD = (Resource.STORAGE_CLASS, Action.ADD)
-CLAIM = (Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE)
-VOLUME = (Resource.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE)
+CLASS_ADD = (EventResource.STORAGE_CLASS, Action.ADD)
+CLAIM = (EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE)
+VOLUME = (EventResource.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE)
 
 
 @pytest.mark.parametrize(
@@ -194,4 +194,4 @@ def test_every_node_that_comes_or_changes_its_labels_wakes_the_pod():
     events = {e.event: e.hint for e in make_plugin(World()).events_to_register()}
 
     assert len(events) == 4
-    assert events[ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)] is None
+    assert events[ClusterEvent(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)] is None

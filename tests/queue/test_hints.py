@@ -11,8 +11,8 @@ from mooring.framework.events import (
     UNSCHEDULABLE_TIMEOUT,
     Action,
     ClusterEvent,
+    EventResource,
     Hint,
-    Resource,
 )
 from mooring.objects.pod import DEFAULT_SCHEDULER
 from mooring.queue.hints import QueueingHints, Strategy
@@ -34,7 +34,7 @@ from tests.queue.world import (
 )
 
 QUEUE, SKIP = Hint.QUEUE, Hint.SKIP
-NODE_UPDATE = ClusterEvent(Resource.NODE, Action.UPDATE)
+NODE_UPDATE = ClusterEvent(EventResource.NODE, Action.UPDATE)
 
 
 def hints_of(*registered, metrics=None, reports=None) -> QueueingHints:
@@ -127,9 +127,11 @@ def test_only_the_plugins_that_rejected_a_pod_are_asked_about_it():
         pytest.param(POD_DELETE, ASSIGNED_POD_DELETE, True, id="of an assigned pod"),
         pytest.param(POD_DELETE, ASSIGNED_POD_ADD, False, id="another action on a pod"),
         pytest.param(
-            ClusterEvent(Resource.WILDCARD, Action.ADD), NODE_ADD, True, id="of any resource"
+            ClusterEvent(EventResource.WILDCARD, Action.ADD), NODE_ADD, True, id="of any resource"
         ),
-        pytest.param(ClusterEvent(Resource.WILDCARD, Action.ALL), NODE_LABEL, True, id="anything"),
+        pytest.param(
+            ClusterEvent(EventResource.WILDCARD, Action.ALL), NODE_LABEL, True, id="anything"
+        ),
     ],
 )
 def test_a_plugin_hears_of_the_events_that_it_registered(registered, happened, is_asked):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.framework.events import Action, ClusterEvent, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, Hint
 from mooring.framework.interface import Nomination
 from mooring.objects.taints import Toleration
 from mooring.runtime.nominator import Nominator
@@ -94,8 +94,8 @@ def test_a_change_that_does_not_help_leaves_a_rejected_pod_where_it_is(hint):
 
 def test_of_several_things_that_changed_each_is_asked_about_until_the_pod_is_out():
     hint, unasked = HintSpy(Hint.SKIP), HintSpy(Hint.QUEUE)
-    toleration = ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION)
-    gates_gone = ClusterEvent(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+    toleration = ClusterEvent(EventResource.POD, Action.UPDATE_POD_TOLERATION)
+    gates_gone = ClusterEvent(EventResource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
     world = World(
         hints=[(POD_LABEL, FIT, hint), (gates_gone, FIT, None), (toleration, FIT, unasked)]
     )
@@ -164,7 +164,7 @@ def test_a_nomination_that_the_api_has_not_shown_yet_survives_an_update():
 
 def test_a_generic_update_that_makes_a_pod_active_leaves_it_with_what_its_status_says():
     """As in the reference, which takes it for a pod that was just added."""
-    any_update = ClusterEvent(Resource.POD, Action.UPDATE)
+    any_update = ClusterEvent(EventResource.POD, Action.UPDATE)
     world = World(hints=[(any_update, FIT, None)])
     queued = world.reject()
     world.clock.advance(2)

@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from mooring.framework.events import UNSCHEDULABLE_TIMEOUT, Action, ClusterEvent, Hint, Resource
+from mooring.framework.events import (
+    UNSCHEDULABLE_TIMEOUT,
+    Action,
+    ClusterEvent,
+    EventResource,
+    Hint,
+)
 from mooring.framework.interface import Nomination
 from mooring.framework.status import unresolvable
 from mooring.objects.pod import DEFAULT_SCHEDULER, Pod
@@ -237,7 +243,7 @@ class QueueMachine(RuleBasedStateMachine):
 
 TestQueueMachine = QueueMachine.TestCase
 
-EVERYTHING = ClusterEvent(Resource.POD, Action.ALL)
+EVERYTHING = ClusterEvent(EventResource.POD, Action.ALL)
 
 
 @given(

@@ -1,4 +1,4 @@
-"""Pods that are alike: one is tried for all of them."""
+"""Pods of one class: one of them is tried for all."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.makers import make_pod
 from tests.queue.world import FIT, NODE_ADD, NODE_LABEL, World
 
 
-def alike(**options) -> World:
+def one_class(**options) -> World:
     return World(class_of=lambda pod: 7 if pod.labels.get("app") else None, **options)
 
 
@@ -23,7 +23,7 @@ def waiting(world: World, *names: str, app: str = "web") -> None:
 
 def reject(world: World, queued, *plugins: str) -> None:
     queued.unschedulable_plugins = set(plugins or (FIT,))
-    world.queue.add_unschedulable_if_not_present(queued, for_all_alike=True)
+    world.queue.add_unschedulable_if_not_present(queued, for_class=True)
     world.queue.validate()
 
 
@@ -32,7 +32,7 @@ def tried(world: World) -> list[str]:
 
 
 def test_an_event_wakes_one_of_them():
-    world = alike()
+    world = one_class()
     waiting(world, "a", "b", "c")
 
     world.queue.move_all(NODE_ADD)
@@ -43,18 +43,18 @@ def test_an_event_wakes_one_of_them():
 
 
 def test_when_it_is_rejected_the_others_wait_on():
-    world = alike()
+    world = one_class()
     waiting(world, "a", "b", "c")
     world.queue.move_all(NODE_ADD)
 
     reject(world, world.queue.pop())
 
     assert world.queue.pop() is None
-    assert world.queue.spoken_for == {7}
+    assert world.queue.rejected_classes == {7}
 
 
 def test_when_it_is_placed_the_next_follows_and_each_is_tried_once():
-    world = alike()
+    world = one_class()
     waiting(world, "a", "b", "c")
     world.queue.move_all(NODE_ADD)
 
@@ -69,7 +69,7 @@ def test_when_it_is_placed_the_next_follows_and_each_is_tried_once():
 
 def test_pods_that_fail_without_a_rejection_for_all_are_each_tried_once():
     """Permit refused them: that says nothing of the others, and must not go round in a circle."""
-    world = alike()
+    world = one_class()
     waiting(world, "a", "b", "c")
     world.queue.move_all(NODE_ADD)
 
@@ -84,7 +84,7 @@ def test_pods_that_fail_without_a_rejection_for_all_are_each_tried_once():
 
 def test_the_one_that_was_rejected_stays_the_first():
     """So that it is one pod whose backoff grows, and pods that have just come go before it."""
-    world = alike()
+    world = one_class()
     waiting(world, "a", "b", "c")
     names = []
     for _ in range(3):
@@ -97,7 +97,7 @@ def test_the_one_that_was_rejected_stays_the_first():
 
 
 def test_pods_that_another_one_was_tried_for_back_off_as_that_one_does():
-    world = alike()
+    world = one_class()
     waiting(world, "a", "b")
     world.queue.move_all(NODE_ADD)
     reject(world, world.queue.pop())
@@ -111,7 +111,7 @@ def test_pods_that_another_one_was_tried_for_back_off_as_that_one_does():
 
 
 def test_the_others_wait_for_what_the_one_that_was_tried_waits_for():
-    world = alike(hints=((NODE_ADD, FIT, None), (NODE_LABEL, "Other", None)))
+    world = one_class(hints=((NODE_ADD, FIT, None), (NODE_LABEL, "Other", None)))
     waiting(world, "a", "b")
     world.queue.move_all(NODE_ADD)
     reject(world, world.queue.pop(), "Other")
@@ -131,7 +131,7 @@ def test_a_pod_that_comes_back_under_another_rejection_stands_for_the_pods_of_th
     2. Before the next pod is popped an event wakes "a" again, for those that Other rejected.
     3. The next pop ends the first trial, and "b" follows. The second trial must not end with it.
     """
-    world = alike(hints=((NODE_ADD, FIT, None), (NODE_LABEL, "Other", None)))
+    world = one_class(hints=((NODE_ADD, FIT, None), (NODE_LABEL, "Other", None)))
     waiting(world, "a", "b")
     world.queue.move_all(NODE_ADD)
     world.fail(world.pop(), "Other")
@@ -152,7 +152,7 @@ def test_a_pod_that_comes_back_under_another_rejection_stands_for_the_pods_of_th
 
 @pytest.mark.parametrize("leaves", ["deleted", "changed"])
 def test_another_takes_the_place_of_a_representative_that_is_gone(leaves):
-    world = alike()
+    world = one_class()
     waiting(world, "a", "b")
     world.queue.move_all(NODE_ADD)
     pod = make_pod("a", labels={"app": "web"})
@@ -174,7 +174,7 @@ def test_one_that_is_held_back_speaks_for_nobody():
         return unresolvable("not yet") if pod.name == held else SUCCESS
 
     held = ""
-    world = alike(pre_enqueue=[("Gate", pre_enqueue)])
+    world = one_class(pre_enqueue=[("Gate", pre_enqueue)])
     waiting(world, "a", "b")
     held = "a"
 
@@ -186,7 +186,7 @@ def test_one_that_is_held_back_speaks_for_nobody():
 
 
 def test_pods_without_a_class_are_tried_one_by_one():
-    world = alike()
+    world = one_class()
     waiting(world, "a", "b", app="")
 
     world.queue.move_all(NODE_ADD)

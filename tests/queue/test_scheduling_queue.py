@@ -309,15 +309,15 @@ def test_a_closed_queue_forgets_what_is_in_flight_and_moves_nothing_by_time():
     world.queue.done("default/in-flight")
 
 
-# The books
+# Consistency
 
 
-def test_a_pod_that_waits_in_two_places_is_found_out():
+def test_a_pod_that_waits_in_two_queues_is_found_out():
     world = World()
     world.add()
     queued = world.queue.active_pods()[0]
 
-    world.queue._places.unschedulable.put(queued)
+    world.queue._queues.unschedulable.put(queued)
 
-    with pytest.raises(InvariantError, match="two places"):
+    with pytest.raises(InvariantError, match="two queues"):
         world.queue.validate()

@@ -1,4 +1,4 @@
-"""The pods that wait for something to happen, filed by what rejected them."""
+"""The pods that wait for an event, grouped by their rejection."""
 
 from __future__ import annotations
 

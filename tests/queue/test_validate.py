@@ -46,21 +46,21 @@ def lived() -> SchedulingQueue:
     world.queue.nominator.add(make_pod("a1"), Nomination("n"))
     counts = world.queue.counts()
     assert (counts.active, counts.backoff, counts.unschedulable, counts.gated) == (4, 2, 4, 1)
-    assert world.queue.waiting_alike(7)
+    assert world.queue.unschedulable_of_class(7)
     world.queue.validate()
     return world.queue
 
 
 def active(queue: SchedulingQueue):
-    return queue._places.active
+    return queue._queues.active
 
 
 def backoff(queue: SchedulingQueue):
-    return queue._places.backoff
+    return queue._queues.backoff
 
 
 def unschedulable(queue: SchedulingQueue):
-    return queue._places.unschedulable
+    return queue._queues.unschedulable
 
 
 def representatives(queue: SchedulingQueue):
@@ -68,23 +68,23 @@ def representatives(queue: SchedulingQueue):
 
 
 def woken(queue: SchedulingQueue):
-    ((file, found),) = representatives(queue)._woken[7].items()
-    return file, found
+    ((group, found),) = representatives(queue)._woken[7].items()
+    return group, found
 
 
-def drop_place(queue: SchedulingQueue) -> None:
-    del active(queue)._places[0]
+def drop_entry(queue: SchedulingQueue) -> None:
+    del active(queue)._entries[0]
 
 
 def twice_in_heap(queue: SchedulingQueue) -> None:
-    heap = active(queue)._places
+    heap = active(queue)._entries
     heap.append(heap[-1])
 
 
 def another_order(queue: SchedulingQueue) -> None:
-    heap = active(queue)._places
+    heap = active(queue)._entries
     _, number, _ = active(queue)._present["default/a1"]
-    index = next(i for i, place in enumerate(heap) if place[1] == number)
+    index = next(i for i, entry in enumerate(heap) if entry[1] == number)
     heap[index] = ((100, 0.0), number, "default/a1")
 
 
@@ -102,22 +102,22 @@ def changed_order(queue: SchedulingQueue) -> None:
     queued.pod = replace(queued.pod, spec=replace(queued.pod.spec, priority=1000))
 
 
-def two_places(queue: SchedulingQueue) -> None:
+def two_queues(queue: SchedulingQueue) -> None:
     unschedulable(queue).put(queue.get("default/a1"))
 
 
 def same_number(queue: SchedulingQueue) -> None:
-    filed = unschedulable(queue)._filed
-    filed["default/u1"] = (filed["default/u1"][0], filed["default/u2"][1])
+    groups = unschedulable(queue)._group_of
+    groups["default/u1"] = (groups["default/u1"][0], groups["default/u2"][1])
 
 
 def number_not_given_out(queue: SchedulingQueue) -> None:
-    filed = unschedulable(queue)._filed
-    filed["default/u1"] = (filed["default/u1"][0], 1000)
+    groups = unschedulable(queue)._group_of
+    groups["default/u1"] = (groups["default/u1"][0], 1000)
 
 
-def empty_file(queue: SchedulingQueue) -> None:
-    unschedulable(queue)._files[Rejection("x", frozenset(), False)] = {}
+def empty_group(queue: SchedulingQueue) -> None:
+    unschedulable(queue)._groups[Rejection("x", frozenset(), False)] = {}
 
 
 def changed_rejectors(queue: SchedulingQueue) -> None:
@@ -163,8 +163,8 @@ def woken_for_nothing(queue: SchedulingQueue) -> None:
 
 
 def woken_for_another_class(queue: SchedulingQueue) -> None:
-    file, found = woken(queue)
-    representatives(queue)._woken[9] = {file: found}
+    group, found = woken(queue)
+    representatives(queue)._woken[9] = {group: found}
 
 
 def popped_twice(queue: SchedulingQueue) -> None:
@@ -180,17 +180,17 @@ def nominated_twice(queue: SchedulingQueue) -> None:
 
 
 SPOILED = {
-    "the heap lacks a place": (drop_place, "has no place in the heap"),
-    "a place is in the heap twice": (twice_in_heap, "in the heap twice"),
-    "a place has another order": (another_order, "the place of another order"),
+    "the heap lacks an entry": (drop_entry, "has no entry in the heap"),
+    "an entry is in the heap twice": (twice_in_heap, "in the heap twice"),
+    "an entry has another order": (another_order, "the entry of default/a1 has another order"),
     "the heap is out of order": (
-        lambda q: active(q)._places.reverse(),
-        "comes after one that it goes before",
+        lambda q: active(q)._entries.reverse(),
+        "is below an entry that it precedes",
     ),
-    "a pod is kept under another name": (other_name, "kept under the name default/x"),
-    "numbers start again": (number_to_come, "a number that is yet to be given out"),
-    "a pod changed its order": (changed_order, "default/a1 changed its order"),
-    "a pod waits in two places": (two_places, "default/a1 waits in two places"),
+    "a pod is kept under another key": (other_name, "kept under the key default/x"),
+    "numbers start again": (number_to_come, "a number that was not assigned yet"),
+    "a pod changed its order": (changed_order, "the order of default/a1 changed"),
+    "a pod waits in two queues": (two_queues, "default/a1 waits in two queues"),
     "an active pod is gated": (
         lambda q: setattr(q.get("default/a1"), "gating_plugin", "Gate"),
         "default/a1 is gated",
@@ -205,32 +205,32 @@ SPOILED = {
     ),
     "a backoff ends at another time": (
         lambda q: setattr(q.get("default/b1"), "timestamp", 1.0),
-        "the end of the backoff of default/b1|changed its order",
+        "the end of the backoff of default/b1|the order of default/b1 changed",
     ),
     "a pod is in both backoff heaps": (
         lambda q: backoff(q)._failed.put(q.get("default/b1")),
         "default/b1",
     ),
     "two pods have one number": (same_number, "the same number"),
-    "a number is not given out yet": (number_not_given_out, "yet to be given out"),
-    "the register lacks a pod": (
-        lambda q: unschedulable(q)._filed.pop("default/u1"),
-        "not those in the register",
+    "a number is not assigned yet": (number_not_given_out, "not assigned yet"),
+    "a pod has no group": (
+        lambda q: unschedulable(q)._group_of.pop("default/u1"),
+        "differ from the group of each pod",
     ),
-    "a file is empty": (empty_file, "is empty"),
-    "a pod was rejected by others": (changed_rejectors, "default/u1 is filed as"),
+    "a group is empty": (empty_group, "is empty"),
+    "a pod was rejected by others": (changed_rejectors, "default/u1 is kept as"),
     "a pod is of another class": (changed_class, "default/a1 is kept as of class 8"),
-    "events are kept for nobody": (event_for_nobody, "no pod in flight is to hear of"),
-    "events were forgotten": (forgotten_events, "events that were forgotten"),
-    "a pod is in flight by another UID": (another_uid, "the UID of another"),
+    "events are kept for no pod": (event_for_nobody, "no pod in flight needs"),
+    "events were forgotten": (forgotten_events, "events were dropped"),
+    "a pod is in flight by another UID": (another_uid, "under another UID"),
     "the pods in flight are out of order": (pods_out_of_order, "not in order"),
     "no representative waits": (nobody_waits, "neither waits nor was popped"),
-    "a representative is elsewhere": (waits_elsewhere, "does not wait"),
-    "a file is not woken": (not_woken, "a file that is not woken"),
-    "no file of a class is woken": (woken_for_nothing, "no file of it is"),
-    "a file is woken for another class": (woken_for_another_class, "which it is not of"),
+    "a representative is elsewhere": (waits_elsewhere, "not in the queue"),
+    "a group is not woken": (not_woken, "a group that is not woken"),
+    "no group of a class is woken": (woken_for_nothing, "has no woken group"),
+    "a group is woken for another class": (woken_for_another_class, "a group of another class"),
     "a representative is popped twice": (popped_twice, "popped twice"),
-    "a representative stands for pods to come": (stands_for_the_future, "yet to come"),
+    "a representative stands for pods to come": (stands_for_the_future, "have not arrived yet"),
     "a nomination is kept on one side": (nominated_twice, "nominations by node"),
 }
 

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from mooring.framework.events import Action, ClusterEvent, Hint, HintFunction, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, Hint, HintFunction
 from mooring.framework.interface import QueuedPod
 from mooring.framework.status import Status, unresolvable
 from mooring.objects.pod import DEFAULT_SCHEDULER, Pod
-from mooring.queue.gates import PreEnqueue
 from mooring.queue.metrics import QueueMetrics
+from mooring.queue.pre_enqueue import PreEnqueue
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.queue.scheduling_queue import SchedulingQueue
 from tests.clock import FakeClock
@@ -21,14 +21,14 @@ FIT = "NodeResourcesFit"
 CLAIMS = "DynamicResources"
 GATES = "SchedulingGates"
 
-NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
-NODE_LABEL = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL)
-POD_DELETE = ClusterEvent(Resource.POD, Action.DELETE)
-POD_LABEL = ClusterEvent(Resource.POD, Action.UPDATE_POD_LABEL)
-ASSIGNED_POD_ADD = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
-ASSIGNED_POD_DELETE = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
-GATES_GONE = ClusterEvent(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
-CLAIM_ADD = ClusterEvent(Resource.RESOURCE_CLAIM, Action.ADD)
+NODE_ADD = ClusterEvent(EventResource.NODE, Action.ADD)
+NODE_LABEL = ClusterEvent(EventResource.NODE, Action.UPDATE_NODE_LABEL)
+POD_DELETE = ClusterEvent(EventResource.POD, Action.DELETE)
+POD_LABEL = ClusterEvent(EventResource.POD, Action.UPDATE_POD_LABEL)
+ASSIGNED_POD_ADD = ClusterEvent(EventResource.ASSIGNED_POD, Action.ADD)
+ASSIGNED_POD_DELETE = ClusterEvent(EventResource.ASSIGNED_POD, Action.DELETE)
+GATES_GONE = ClusterEvent(EventResource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+CLAIM_ADD = ClusterEvent(EventResource.RESOURCE_CLAIM, Action.ADD)
 
 Registered = tuple[ClusterEvent, str, HintFunction | None]
 
@@ -178,7 +178,7 @@ class World:
         return queued
 
     def where(self, name: str = "p") -> str:
-        """The one place a pod is in; the books are checked on the way."""
+        """The one place a pod is in; the queue is validated on the way."""
         self.queue.validate()
         key = f"default/{name}"
         places = {

@@ -10,7 +10,13 @@ import pytest
 
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import DEFAULT_EVENTS, Action, ClusterEvent, EventWithHint, Resource
+from mooring.framework.events import (
+    DEFAULT_EVENTS,
+    Action,
+    ClusterEvent,
+    EventResource,
+    EventWithHint,
+)
 from mooring.framework.interface import Nomination, PostFilterResult, PreFilterResult, PreFlight
 from mooring.framework.status import (
     SKIP,
@@ -918,9 +924,9 @@ def test_every_plugin_is_closed_and_every_problem_told():
 
 # Events
 
-NODE_ADD = EventWithHint(ClusterEvent(Resource.NODE, Action.ADD))
-NODE_TAINT = EventWithHint(ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT))
-POD_DELETE = EventWithHint(ClusterEvent(Resource.POD, Action.DELETE))
+NODE_ADD = EventWithHint(ClusterEvent(EventResource.NODE, Action.ADD))
+NODE_TAINT = EventWithHint(ClusterEvent(EventResource.NODE, Action.UPDATE_NODE_TAINT))
+POD_DELETE = EventWithHint(ClusterEvent(EventResource.POD, Action.DELETE))
 
 
 @pytest.mark.parametrize("method", ["pre_enqueue", "pre_filter", "filter", "reserve", "permit"])

@@ -64,7 +64,7 @@ def test_a_name_that_nobody_knows_has_no_class():
 
 
 def test_a_seat_is_known_and_takes_part_nowhere():
-    known = registry(seats=["GangScheduling"])
+    known = registry(unimplemented=["GangScheduling"])
 
     assert known.names() == {"GangScheduling"}
     assert known.implemented(["GangScheduling"]) == {"GangScheduling": frozenset()}
@@ -98,12 +98,14 @@ def test_an_installed_plugin_may_not_take_the_name_of_a_built_in_one():
 
 def test_nor_that_of_a_seat():
     with pytest.raises(PluginError, match="named GangScheduling already exists"):
-        registry(seats=["GangScheduling"], installed=entry("GangScheduling", "other:Gang"))
+        registry(unimplemented=["GangScheduling"], installed=entry("GangScheduling", "other:Gang"))
 
 
 @pytest.mark.parametrize("taken", ["Fits", "GangScheduling", "Berth"])
 def test_a_program_may_not_bring_a_plugin_under_a_name_that_is_taken(taken):
-    known = registry({"Fits": Fits}, seats=["GangScheduling"], installed=entry("Berth", NODE_NAME))
+    known = registry(
+        {"Fits": Fits}, unimplemented=["GangScheduling"], installed=entry("Berth", NODE_NAME)
+    )
 
     with pytest.raises(PluginError, match=f"a plugin named {taken} already exists"):
         known.add(taken, Fits)

@@ -8,7 +8,7 @@ import pytest
 
 from mooring.config import load_config
 from mooring.errors import ApiError
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.interface import PreFlight
 from mooring.framework.status import SKIP, failure, unschedulable, wait
 from tests.makers import make_pod
@@ -279,7 +279,7 @@ class WantsRoom:
         return unschedulable("no room") if pod.name in type(self).rejected else None
 
     def events_to_register(self):
-        left = ClusterEvent(Resource.POD, Action.DELETE)
+        left = ClusterEvent(EventResource.POD, Action.DELETE)
         return [EventWithHint(left, lambda pod, old, new: Hint.QUEUE)]
 
 

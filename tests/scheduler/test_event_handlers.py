@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from msgspec.structs import replace
 
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.status import unschedulable, wait
 from mooring.objects.kinds import KINDS
 from mooring.objects.meta import ObjectMeta
@@ -20,7 +20,7 @@ from tests.scheduler.world import World
 #: What moved the waiting pod, in order: (resource, what happened, old, new).
 HEARD: list[tuple[str, str, str, str]] = []
 
-RESOURCES = [resource for resource in Resource if resource not in ("*", "AssignedPod")]
+RESOURCES = [resource for resource in EventResource if resource not in ("*", "AssignedPod")]
 DELETING = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -358,7 +358,7 @@ def test_a_node_that_leaves_is_news_before_it_is_gone():
         name = "Looks"
 
         def events_to_register(self):
-            return [EventWithHint(ClusterEvent(Resource.NODE, Action.DELETE), look)]
+            return [EventWithHint(ClusterEvent(EventResource.NODE, Action.DELETE), look)]
 
     world = World(Looks).with_node("n")
     world.attempt(make_pod("waiting"))

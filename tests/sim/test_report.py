@@ -16,7 +16,7 @@ from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.plugins.default_preemption import Candidate, PreemptionDetail
 from mooring.plugins.default_preemption.choice import best
-from mooring.plugins.default_preemption.node_choice import why_that_node
+from mooring.plugins.default_preemption.node_choice import reason_for_node
 from mooring.plugins.registry import default_registry
 from mooring.scheduler.journal import TIMELINE
 from mooring.sim.report import SimulationReport, Usage, simulate_objects
@@ -344,7 +344,7 @@ def test_the_reason_for_a_node_is_the_first_thing_that_sets_it_apart(candidates,
         nominated_node=tied[0].node_name,
     )
 
-    assert why_that_node(detail, now) == why
+    assert reason_for_node(detail, now) == why
 
 
 # The data

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from mooring.objects.claims import SELECTED_NODE, fully_bound, reaches
+from mooring.objects.claims import SELECTED_NODE, fully_bound, is_accessible_from
 from mooring.objects.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim
 from mooring.sim.api import SimApi
 from mooring.sim.clock import VirtualClock, VirtualLoop
@@ -183,8 +183,8 @@ def test_a_volume_is_made_for_the_node_that_was_selected_after_its_time(cluster)
     assert_bound(cluster, "c", "pvc-uid-c")
     volume = cluster.volume("pvc-uid-c")
     assert volume.spec.capacity["storage"].value == 3 * 2**30
-    assert reaches(volume, {HOSTNAME: "n"})
-    assert not reaches(volume, {HOSTNAME: "m"})
+    assert is_accessible_from(volume, {HOSTNAME: "n"})
+    assert not is_accessible_from(volume, {HOSTNAME: "m"})
 
 
 def test_a_volume_that_cannot_be_made_is_said_by_taking_the_node_away(cluster):

@@ -91,18 +91,18 @@ def view(file: str | None, form: str) -> None:
                 {
                     "configuration": write_config(resolved),
                     "plugins": {name: _data(plugins) for name, plugins in profiles.items()},
-                    "notBuiltYet": _idle(resolved, registry.seats),
+                    "notBuiltYet": _idle(resolved, registry.unimplemented),
                 }
             )
         case _:
             output.write(f"{output.to_yaml(write_config(resolved))}\n")
-            _write_tables(profiles, _idle(resolved, registry.seats))
+            _write_tables(profiles, _idle(resolved, registry.unimplemented))
 
 
-def _idle(resolved: KubeSchedulerConfiguration, seats: frozenset[str]) -> list[str]:
+def _idle(resolved: KubeSchedulerConfiguration, unimplemented: frozenset[str]) -> list[str]:
     """The plugins that are enabled, and that mooring does not have yet."""
     enabled = {name for profile in resolved.profiles for name in profile.plugins.enabled_names}
-    return sorted(enabled & seats)
+    return sorted(enabled & unimplemented)
 
 
 def _data(plugins: ExpandedPlugins) -> dict[str, Any]:

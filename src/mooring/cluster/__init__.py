@@ -1,1 +1,1 @@
-"""What is true now: nodes, pods, assumed pods, and the columns that the hot path reads."""
+"""The state of the cluster: nodes, pods, assumed pods, and the columns that hot paths read."""

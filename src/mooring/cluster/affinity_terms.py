@@ -1,8 +1,7 @@
-"""The affinity terms of the pods that are placed, counted by row.
+"""The affinity terms of placed pods, counted by row.
 
-Pods of one controller carry equal terms, so a term is held once, with a count a row. Terms are filed
-by what they ask of a pod, so that those that speak of an incoming pod are found among the many that
-do not.
+Pods of one controller have equal terms, so each term is kept once, with a count for each row. An
+index by what terms require finds those that may match an incoming pod.
 """
 
 from __future__ import annotations
@@ -34,20 +33,20 @@ class _TermKey:
 
 
 class HeldTerm:
-    """One term, and on which rows how many pods hold it."""
+    """One term, and how many pods on each row have it."""
 
     __slots__ = ("holders", "keys", "kind", "rows", "term", "weight")
 
     def __init__(self, key: _TermKey, keys: tuple[IndexKey, ...], capacity: int) -> None:
         self.kind = key.kind
         self.term = key.term
-        #: Of a preferred term; 0 for a required one.
+        #: The weight of a preferred term; 0 for a required one.
         self.weight = key.weight
-        #: What it is indexed by.
+        #: The keys in the index.
         self.keys = keys
-        #: How many pods hold it, row by row.
+        #: How many pods have the term, by row.
         self.rows = RowCounts(capacity)
-        #: How many pods hold it in all.
+        #: How many pods have the term in total.
         self.holders = 0
 
     @property
@@ -56,7 +55,7 @@ class HeldTerm:
         return self.rows.counts
 
 
-#: How many different pods are remembered with the terms that speak of them.
+#: For how many different pods the matching terms are remembered.
 _MOST_REMEMBERED = 1024
 
 
@@ -65,9 +64,9 @@ class HeldTerms:
         self.capacity = capacity
         self._terms: dict[_TermKey, HeldTerm] = {}
         self._by_key: SelectorIndex[HeldTerm] = SelectorIndex()
-        #: The terms that speak of pods with a namespace and labels, and the labels that the namespace
-        #: had then; forgotten whenever a term comes or goes.
-        self._speaking_of: dict[SelectorKey, tuple[Mapping[str, str], Sequence[HeldTerm]]] = {}
+        #: The terms that match pods with a namespace and labels, with the labels of the namespace
+        #: at that time. Cleared when a term is added or removed.
+        self._matching: dict[SelectorKey, tuple[Mapping[str, str], Sequence[HeldTerm]]] = {}
 
     def add(self, pod: Pod, row: int) -> None:
         for key in _keys(pod):
@@ -78,7 +77,7 @@ class HeldTerms:
             held.holders += 1
 
     def remove(self, pod: Pod, row: int) -> None:
-        """Raises KeyError if a term of the pod is not held."""
+        """Raises KeyError if a term of the pod was not added."""
         for key in _keys(pod):
             held = self._terms[key]
             held.rows.change(row, -1)
@@ -86,14 +85,14 @@ class HeldTerms:
             if not held.holders:
                 del self._terms[key]
                 self._by_key.remove(held, held.keys)
-                self._speaking_of.clear()
+                self._matching.clear()
 
-    def speaking_of(self, pod: Pod, namespace_labels: Mapping[str, str]) -> Sequence[HeldTerm]:
-        """The held terms that match this pod, whichever their kind."""
+    def matching(self, pod: Pod, namespace_labels: Mapping[str, str]) -> Sequence[HeldTerm]:
+        """The terms of placed pods that match this pod, of any kind."""
         if not self._terms:
             return ()
         key = pod.selector_key
-        known = self._speaking_of.get(key)
+        known = self._matching.get(key)
         if known is not None and known[0] == namespace_labels:
             return known[1]
         namespace, labels = pod.namespace, pod.labels
@@ -102,9 +101,9 @@ class HeldTerms:
             for held in self._by_key.find(keys_of_pod(namespace, labels))
             if held.term.matches(namespace, labels, namespace_labels)
         ]
-        if len(self._speaking_of) >= _MOST_REMEMBERED:
-            self._speaking_of.clear()
-        self._speaking_of[key] = namespace_labels, found
+        if len(self._matching) >= _MOST_REMEMBERED:
+            self._matching.clear()
+        self._matching[key] = namespace_labels, found
         return found
 
     def grow(self, capacity: int) -> None:
@@ -113,7 +112,7 @@ class HeldTerms:
             held.rows.grow(capacity)
 
     def validate(self, rebuilt: HeldTerms, columns: Columns) -> None:
-        """Raise InvariantError unless the same pods in the same rows hold the same terms."""
+        """Raise InvariantError unless a rebuild has the same terms with the same counts."""
         check_kept("affinity terms", self._contents(), rebuilt._contents())
         self._by_key.validate(
             "affinity terms", ((held, held.keys) for held in self._terms.values())
@@ -121,7 +120,7 @@ class HeldTerms:
         for key, held in self._terms.items():
             held.rows.validate(f"the pods with {key}", rebuilt._terms[key].rows, columns)
             check_kept(f"{key}, indexed", held.keys in _index_keys(key.term), True)
-        for (namespace, labels), (namespace_labels, found) in self._speaking_of.items():
+        for (namespace, labels), (namespace_labels, found) in self._matching.items():
             expected = {
                 key
                 for key in self._terms
@@ -143,7 +142,7 @@ class HeldTerms:
         keys = self._by_key.rarest(_index_keys(key.term))
         held = HeldTerm(key, keys, self.capacity)
         self._by_key.add(held, keys)
-        self._speaking_of.clear()
+        self._matching.clear()
         return held
 
 

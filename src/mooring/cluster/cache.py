@@ -1,14 +1,14 @@
-"""The books: which pods are on which nodes, assumed ones included.
+"""The scheduler cache: which pods are on which nodes, including assumed pods.
 
-The life of a pod in the books, by UID:
+The life of a pod in the cache, by UID:
 
             assume                add (confirmed by the watch)
     (none) ───────▶ assumed ──────────────────────────────────▶ added ──▶ update
        ▲              │ │                                         │
        └── forget ────┘ └── remove ──▶ (none) ◀── remove ─────────┘
 
-There is no expiry: an assumed pod stays until it is confirmed, forgotten or removed. A node that
-leaves while pods remain is kept, unseen, until the last of them is gone.
+Assumed pods do not expire: they stay until they are added, forgotten or removed. If a node is
+removed before its pods, its entry stays, invisible to scheduling, until the last pod is gone.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ from mooring.objects.pod import Pod
 
 
 class CacheError(MooringError):
-    """A step in a pod's or node's life that the books do not allow."""
+    """A change of a pod or node that the cache does not allow."""
 
 
 class Cluster:
-    """Nodes, pods and what plugins look up, with columns kept up to date by generation."""
+    """Nodes, pods and the objects that plugins look up; columns follow by generation."""
 
     def __init__(self) -> None:
         self.listers = Listers()
-        #: One for all profiles, so that none of them takes a volume that another has chosen.
+        #: One for all profiles, so that no profile takes a volume that another has chosen.
         self.volumes = VolumeCache(self.listers)
-        #: Shared by the profiles, like the volumes.
+        #: Shared by all profiles.
         self.deduced_selectors = DeducedSelectors(self.listers)
         self.device_classes = DeviceClassNames(self.listers)
         self.columns = Columns()
         self.pod_counts = PodCounts(self.columns.capacity)
         self.held_terms = HeldTerms(self.columns.capacity)
-        #: Every node that is known, or unknown but has pods.
+        #: Every known node, and every unknown node that has pods.
         self.infos: dict[str, NodeInfo] = {}
-        #: Every pod in the books, by UID; assumed ones carry the node they were assumed on.
+        #: Every pod in the cache, by UID. An assumed pod has the node on which it was assumed.
         self.pods: dict[str, Pod] = {}
         self._assumed: set[str] = set()
         self._tree = NodeTree()
         self._generation = 0
-        #: The rows whose pods changed, and those whose node object did.
+        #: The rows whose pods changed, and the rows whose node object changed.
         self.usage_changes = ChangeLog()
         self.node_changes = ChangeLog()
-        #: Names of entries whose row must be written again: for the node, or for its pods only.
-        #: Nodes in the order they came, since the first to list an image says how large it is.
+        #: Names of entries whose row must be written again: for the node, or only for its pods.
+        #: Nodes are in order of arrival, because the first node that lists an image gives its size.
         self._stale_nodes: dict[str, None] = {}
         self._stale_usage: set[str] = set()
         self._snapshot: Snapshot | None = None
@@ -70,7 +70,7 @@ class Cluster:
     def update_node(self, node: Node) -> None:
         info = self._info(node.name)
         if info.node is not None and _alike(info.node, node):
-            # A heartbeat: nothing that placing pods depends on.
+            # A heartbeat: no plugin reads what changed.
             info.node = node
             return
         info.set_node(node)
@@ -93,14 +93,14 @@ class Cluster:
     # Pods
 
     def assume_pod(self, pod: Pod) -> None:
-        """Count a pod on the node its spec names, before the API server says so."""
+        """Count a pod on the node that its spec names, before the API server confirms it."""
         if pod.uid in self.pods:
             raise CacheError(f"pod {_label(pod)} is in the cache, so can't be assumed")
         self._put(pod)
         self._assumed.add(pod.uid)
 
     def forget_pod(self, pod: Pod) -> None:
-        """Undo an assumption; a pod that is not in the books at all is forgotten already."""
+        """Undo `assume_pod`. Do nothing if the pod is not in the cache."""
         known = self.pods.get(pod.uid)
         if known is None:
             return
@@ -114,7 +114,7 @@ class Cluster:
         self._take(known)
 
     def add_pod(self, pod: Pod) -> None:
-        """The watch shows a pod on its node: confirm an assumption, or take a new pod in."""
+        """Add a pod that the watch shows on its node, or confirm an assumed pod."""
         known = self.pods.get(pod.uid)
         if known is not None:
             if pod.uid not in self._assumed:
@@ -157,10 +157,10 @@ class Cluster:
     def assumed_pods(self) -> list[Pod]:
         return [self.pods[uid] for uid in self._assumed]
 
-    # The view of a cycle
+    # Snapshots
 
     def snapshot(self) -> Snapshot:
-        """Write the rows that changed since the last call, and nothing else."""
+        """Write the rows that changed since the last call."""
         columns, infos = self.columns, self.infos
         for name in self._stale_nodes:
             if (info := infos.get(name)) is not None:
@@ -188,9 +188,9 @@ class Cluster:
         return self._snapshot
 
     def validate(self) -> None:
-        """Raise InvariantError unless everything that is kept is what a rebuild gives.
+        """Raise InvariantError unless everything that is kept equals a rebuild.
 
-        For tests and for dumps. Rows are written as for a snapshot first; nothing else changes.
+        For tests and for dumps. Changed rows are written first, as for a snapshot.
         """
         self._validate_pods()
         rebuilt = self._rebuilt()
@@ -225,13 +225,13 @@ class Cluster:
                     raise InvariantError(f"pod {_label(pod)} is another version on its node")
         check_kept("the nodes of pods", by_pod, on_nodes)
         if not self._assumed <= self.pods.keys():
-            raise InvariantError("a pod is assumed that is not known")
+            raise InvariantError("an assumed pod is not in the cache")
         for name, info in self.infos.items():
             if info.node is None and not len(info.pods):
                 raise InvariantError(f"node {name} is kept without a node and without pods")
 
     def _validate_rows(self) -> None:
-        """Each entry has a row of its own, written since it last changed; all others are free."""
+        """Each entry has its own row, written since its last change; all other rows are free."""
         rows = sorted([info.row for info in self.infos.values()] + self.columns.free_slots)
         check_kept("rows", rows, list(range(self.columns.size)))
         for name, info in self.infos.items():
@@ -240,10 +240,10 @@ class Cluster:
             ports = self.columns.port_sets.at(info.row)
             check_kept(f"the ports in the row of {name}", ports, info.used_ports)
             if info.generation > self._generation:
-                raise InvariantError(f"node {name} has a generation that is yet to come")
+                raise InvariantError(f"node {name} has a generation that was not assigned yet")
 
     def _rebuilt(self) -> Cluster:
-        """A cluster without a past that has the same nodes and pods in the same rows."""
+        """A new cluster with the same nodes and pods in the same rows."""
         rebuilt = Cluster()
         names = {info.row: name for name, info in self.infos.items()}
         for row in range(self.columns.size):
@@ -269,7 +269,7 @@ class Cluster:
         size = self.columns.size
         row = self.columns.take_slot()
         if self.columns.size > size:
-            # A snapshot has a place for each slot, also for that of a node nobody has seen yet.
+            # A snapshot has an element for each slot, also for the slot of an unknown node.
             self._snapshot = None
         if self.pod_counts.capacity < self.columns.capacity:
             self.pod_counts.grow(self.columns.capacity)
@@ -278,7 +278,7 @@ class Cluster:
 
     def _put(self, pod: Pod) -> None:
         if not pod.uid:
-            raise CacheError(f"pod {pod.key} has no UID, by which pods are told apart")
+            raise CacheError(f"pod {pod.key} has no UID, which identifies pods")
         info = self._info(pod.node_name)
         info.add_pod(pod)
         self.pods[pod.uid] = pod
@@ -315,7 +315,7 @@ class Cluster:
 
 
 def _alike(a: Node, b: Node) -> bool:
-    """Whether two versions of a node are the same to every rule."""
+    """Whether two versions of a node are the same for every plugin."""
     return (
         a.metadata.labels == b.metadata.labels
         and a.metadata.annotations == b.metadata.annotations

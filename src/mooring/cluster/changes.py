@@ -1,7 +1,7 @@
-"""Which rows changed, in the order they did, so that what was derived from them can be kept.
+"""A log of changed rows, so that derived values are recomputed only where needed.
 
-Whoever keeps something remembers a position in the log and later asks which rows changed since. The log is
-cut from time to time; a position that was cut off means that everything may have changed.
+A cache remembers a position in the log, and later asks which rows changed since. The log is cut
+from time to time; if it does not reach back to the position, everything may have changed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class ChangeLog:
     def __init__(self) -> None:
         self._rows: list[int] = []
         self._cut = 0
-        #: Where the log ends now.
+        #: The end of the log.
         self.position = 0
 
     def note(self, row: int) -> None:
@@ -27,7 +27,7 @@ class ChangeLog:
             self._cut += half
 
     def since(self, position: int) -> list[int] | None:
-        """The rows noted since then, each once; None if the log does not reach back that far."""
+        """The rows that changed since then, each once; None if the log does not reach back."""
         if position < self._cut:
             return None
         start = position - self._cut

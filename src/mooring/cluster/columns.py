@@ -1,8 +1,8 @@
-"""Nodes as columns: one row slot a node, one contiguous array an attribute.
+"""Nodes as columns: a row for each node, and a contiguous array for each attribute.
 
-Strings become integer codes when a node enters, so that a rule over all nodes compares integers. A slot
-keeps its row for as long as its node lives; slots of nodes that left are free (`alive` is False) and
-are given to the next node. Arrays are longer than `size`: always index them with rows.
+Strings become integer codes when a node is added, so that rules over all nodes compare integers. A
+node keeps its row (slot) as long as it exists. The slot of a removed node is free (`alive` is
+False) until the next node takes it. Arrays are longer than `size`: always index them with rows.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from mooring.objects.taints import Taint
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
-#: Which rows to look at: all of them as a slice (arrays indexed by it are views) or some by number.
+#: A selection of rows: all as a slice, which gives views of arrays, or some by number.
 Rows = slice | NDArray[np.intp]
 
 T = TypeVar("T", bound=Hashable)
 
 
 def row_count(rows: Rows) -> int:
-    """How many rows are asked for."""
+    """The number of selected rows."""
     return int(rows.stop) if isinstance(rows, slice) else len(rows)
 
 
@@ -39,10 +39,10 @@ _FIRST_CAPACITY = 64
 
 
 class InternedColumn(Generic[T]):
-    """A column of values of which few are distinct: a code a row, and each distinct value once."""
+    """A column with few distinct values: a code for each row, and each distinct value once."""
 
     def __init__(self, capacity: int, empty: T) -> None:
-        #: Each distinct value; index 0 is the empty one.
+        #: Each distinct value; index 0 is the empty value.
         self.values: list[T] = [empty]
         #: int32[row]: the index in `values` of each row's value.
         self.codes: Codes = np.zeros(capacity, np.int32)
@@ -60,7 +60,7 @@ class InternedColumn(Generic[T]):
         return code
 
     def judge(self, verdict: Callable[[T], bool], rows: Rows) -> Mask:
-        """Judge each distinct value once, then look every row's answer up."""
+        """Judge each distinct value once, then look up the answer for each row."""
         verdicts = np.fromiter(map(verdict, self.values), np.bool_, len(self.values))
         return verdicts[self.codes[rows]]
 
@@ -75,7 +75,7 @@ class InternedColumn(Generic[T]):
         check_kept(f"the codes of {what}", self._code_of, _codes_of(self.values))
 
     def compact(self, rows: Iterable[int]) -> None:
-        """Forget values that no row has any more."""
+        """Forget values that no row has."""
         kept = {row: self.values[self.codes[row]] for row in rows}
         empty = self.values[0]
         self.values, self._code_of = [empty], {empty: 0}
@@ -85,7 +85,7 @@ class InternedColumn(Generic[T]):
 
 
 class LabelColumn:
-    """One label over all rows; its codes double as the ids of topology domains."""
+    """One label over all rows. Its codes are also the IDs of topology domains."""
 
     def __init__(self, key: str, capacity: int) -> None:
         self.key = key
@@ -107,7 +107,7 @@ class LabelColumn:
         self.codes[row] = code
 
     def code_of(self, value: str | None) -> int:
-        """ABSENT for a value that no row has ever had."""
+        """The code of a value; ABSENT if no row has ever had it."""
         return ABSENT if value is None else self._code_of.get(value, ABSENT)
 
     def at(self, row: int) -> str | None:
@@ -123,12 +123,12 @@ class LabelColumn:
 
 
 class ImageState:
-    """An image name: how large it is, and which rows have it."""
+    """An image: its size, and the rows that have it."""
 
     __slots__ = ("_index", "rows", "size_bytes")
 
     def __init__(self, size_bytes: int) -> None:
-        #: As the first node that listed it says.
+        #: The size according to the first node that listed the image.
         self.size_bytes = size_bytes
         self.rows: set[int] = set()
         self._index: NDArray[np.intp] | None = None
@@ -142,7 +142,7 @@ class ImageState:
         self._index = None
 
     def validate(self, name: str) -> None:
-        """Raise InvariantError unless the array has the rows of the set."""
+        """Raise InvariantError unless the array and the set have the same rows."""
         if self._index is not None:
             check_kept(
                 f"the array of image {name}", sorted(self._index.tolist()), sorted(self.rows)
@@ -160,12 +160,12 @@ class Columns:
     """The cluster's nodes, attribute by attribute."""
 
     def __init__(self) -> None:
-        #: Slots handed out so far, free ones among them.
+        #: The number of slots, including free ones.
         self.size = 0
         self.capacity = capacity = _FIRST_CAPACITY
-        #: Resource name → its first index in the resource arrays.
+        #: Resource name → its index in the resource arrays.
         self.resources: dict[str, int] = {CPU: 0, MEMORY: 1, EPHEMERAL_STORAGE: 2}
-        #: int64[resource, row]: what nodes offer, and what their pods ask for.
+        #: int64[resource, row]: what nodes offer, and what their pods request.
         self.allocatable: Ints = np.zeros((4, capacity), np.int64)
         self.requested: Ints = np.zeros((4, capacity), np.int64)
         #: int64[2, row]: cpu and memory as scoring counts them.
@@ -173,22 +173,22 @@ class Columns:
         #: int64[row].
         self.pod_count: Ints = np.zeros(capacity, np.int64)
         self.allowed_pods: Ints = np.zeros(capacity, np.int64)
-        #: bool[row]: there is a node in this slot.
+        #: bool[row]: whether the slot has a node.
         self.alive: Mask = np.zeros(capacity, np.bool_)
         self.unschedulable: Mask = np.zeros(capacity, np.bool_)
-        #: int64[row]: the generation of the node info that the row was written from.
+        #: int64[row]: the generation of the NodeInfo that the row was written from.
         self.generations: Ints = np.zeros(capacity, np.int64)
         self.taint_sets: InternedColumn[tuple[Taint, ...]] = InternedColumn(capacity, ())
         self.port_sets: InternedColumn[frozenset[HostPort]] = InternedColumn(capacity, frozenset())
         self.feature_sets: InternedColumn[frozenset[str]] = InternedColumn(capacity, frozenset())
-        #: Image name → its state over the nodes that are alive.
+        #: Image name → its state over all nodes.
         self.images: dict[str, ImageState] = {}
-        #: The node's name in each slot, "" in a free one; and back.
+        #: The name of the node in each slot, "" in a free slot; and the row of each name.
         self.names: list[str] = []
         self.row_of: dict[str, int] = {}
-        #: How many nodes are alive.
+        #: The number of nodes.
         self.count = 0
-        #: Grows whenever any row's label, taint, image or other node attribute is written.
+        #: Increases whenever a label, taint, image or other node attribute of a row is written.
         self.node_epoch = 0
         self._label_columns: dict[str, LabelColumn] = {}
         self._labels: list[dict[str, str]] = []
@@ -214,14 +214,14 @@ class Columns:
 
     @property
     def free_slots(self) -> list[int]:
-        """The slots that no node has."""
+        """The slots without a node."""
         return list(self._free)
 
     def free_slot(self, row: int) -> None:
         self._free.append(row)
 
     def write_node(self, info: NodeInfo) -> None:
-        """Bring everything that comes from the node object up to date."""
+        """Write the attributes of the node object."""
         row, node = info.row, info.node
         if node is None:
             self._clear(row)
@@ -234,7 +234,7 @@ class Columns:
         self.node_epoch += 1
         self.allocatable[:, row] = 0
         for name, amount in info.allocatable.items():
-            # The index first: it may replace the array by a larger one.
+            # Get the index first: this may replace the array by a larger one.
             index = self.resource_index(name)
             self.allocatable[index, row] = amount
         self.allowed_pods[row] = info.allowed_pods
@@ -245,7 +245,7 @@ class Columns:
         self._write_images(row, info)
 
     def write_usage(self, info: NodeInfo) -> None:
-        """Bring everything that comes from the node's pods up to date."""
+        """Write the attributes that depend on the node's pods."""
         row = info.row
         requested = self.requested
         requested[:, row] = 0
@@ -259,7 +259,7 @@ class Columns:
         self.generations[row] = info.generation
 
     def resource_index(self, name: str) -> int:
-        """The resource's place in the arrays; one that was never seen gets the next."""
+        """The index of the resource in the arrays; a new resource gets the next index."""
         index = self.resources.get(name)
         if index is None:
             index = self.resources[name] = len(self.resources)
@@ -270,7 +270,7 @@ class Columns:
         return index
 
     def label(self, key: str) -> LabelColumn:
-        """The column of one label, built when it is first asked for and kept up to date since."""
+        """The column of one label, built on first use and then kept up to date."""
         column = self._label_columns.get(key)
         if column is None or not self.keeps(column):
             column = self._label_columns[key] = LabelColumn(key, self.capacity)
@@ -280,12 +280,12 @@ class Columns:
         return column
 
     def keeps(self, column: LabelColumn) -> bool:
-        """Whether `label` gives this column. One that churn has filled with values is built again."""
+        """Whether `label` returns this column. A column with many unused values is rebuilt."""
         kept = self._label_columns.get(column.key)
         return kept is column and len(column.values) <= 2 * self.count + 1024
 
     def compact(self) -> None:
-        """Forget interned values that churn has left behind; codes change."""
+        """Forget interned values that no row has; codes change."""
         columns: Sequence[InternedColumn[tuple[Taint, ...]] | InternedColumn[frozenset[HostPort]]]
         columns = (self.taint_sets, self.port_sets)
         for column in columns:
@@ -293,10 +293,10 @@ class Columns:
                 column.compact(range(self.size))
 
     def validate(self, rebuilt: Columns) -> None:
-        """Raise InvariantError unless these rows mean what the rows of rebuilt columns do.
+        """Raise InvariantError unless these columns have the same contents as rebuilt ones.
 
-        Both have their nodes in the same rows. Codes may differ, and so may the sizes of images, which
-        the first node that lists an image gives: that node may have left.
+        Both have their nodes in the same rows. Codes may differ. The sizes of images may differ
+        too: the first node that listed an image may have been removed.
         """
         for interned, what in (
             (self.taint_sets, "taints"),
@@ -343,7 +343,7 @@ class Columns:
         return {name: amounts[i] for name, i in self.resources.items() if amounts[i]}
 
     def _arrays(self) -> list[NDArray[Any]]:
-        """Everything that has an element for each row."""
+        """All arrays with an element for each row."""
         interned = (self.taint_sets, self.port_sets, self.feature_sets)
         return [
             self.allocatable,

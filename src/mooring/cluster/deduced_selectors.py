@@ -1,4 +1,4 @@
-"""The selector that a pod's services and controller share: what default spreading counts by."""
+"""The selector of a pod's services and controller, which default spread constraints use."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from mooring.objects.selectors import (
     selector_from_map,
 )
 
-#: How many different pods' selectors are remembered at most.
+#: For how many different pods the selectors are remembered.
 _MOST_REMEMBERED = 4096
 
 
 class _Owner(NamedTuple):
-    """A pod's controller, as far as it tells where to look for a selector."""
+    """A pod's controller: where to look for a selector."""
 
     api_version: str
     kind: str
@@ -28,17 +28,17 @@ class _Owner(NamedTuple):
 
 
 class DeducedSelectors:
-    """Deduced once for pods with the same labels and controller, until a listed object changes."""
+    """Selectors are kept by labels and controller, until a listed object changes."""
 
     def __init__(self, listers: Listers) -> None:
         self._listers = listers
-        #: What follows was derived from the listers at this generation.
+        #: The generation of the listers that the rest was derived from.
         self._generation = -1
         self._services: dict[str, list[tuple[Selector, dict[str, str]]]] = {}
         self._deduced: dict[tuple[SelectorKey, _Owner | None], Selector] = {}
 
     def of(self, pod: Pod) -> Selector:
-        """One without requirements if nothing selects the pod."""
+        """The selector of a pod; without requirements if nothing selects the pod."""
         if self._generation != self._listers.generation:
             self._forget()
         key = pod.selector_key, _owner_of(pod)
@@ -50,9 +50,9 @@ class DeducedSelectors:
         return selector
 
     def validate(self) -> None:
-        """Raise InvariantError unless each selector that is kept would be deduced again."""
+        """Raise InvariantError unless the kept selectors equal those deduced again."""
         if self._generation != self._listers.generation:
-            # Everything is forgotten before it is read.
+            # The kept selectors are outdated and never read.
             return
         rebuilt = DeducedSelectors(self._listers)
         rebuilt._forget()
@@ -65,7 +65,7 @@ class DeducedSelectors:
         self._deduced = {}
         self._services = {}
         for service in self._listers.all(Service):
-            # A missing selector stands for no pods, an empty one for all of them.
+            # A missing selector selects no pods, an empty one all pods.
             if (labels := service.spec.selector) is not None:
                 known = self._services.setdefault(service.namespace, [])
                 known.append((selector_from_map(labels), labels))
@@ -101,7 +101,7 @@ def _owner_of(pod: Pod) -> _Owner | None:
 
 
 def _requirements(controller: ReplicaSet | StatefulSet | None) -> tuple[Requirement, ...]:
-    """None of a controller that is not there, or whose selector is missing or malformed."""
+    """The requirements of a controller; none if it or its selector is missing or malformed."""
     if controller is None:
         return ()
     try:

@@ -1,4 +1,4 @@
-"""Which extended resources are served by devices: the names that device classes go by."""
+"""Which extended resources device classes serve."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from mooring.errors import check_kept
 from mooring.objects.kinds import DeviceClass
 from mooring.objects.requests import is_scalar
 
-#: Every class serves a resource of this prefix and its own name.
+#: Every class serves a resource with this prefix and the name of the class.
 DEVICE_CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 
 class DeviceClassNames:
-    """The resource names that some device class serves, gathered again when a listed object changed."""
+    """The resource names that device classes serve, rebuilt when a listed object changed."""
 
     def __init__(self, listers: Listers) -> None:
         self._listers = listers
@@ -28,7 +28,7 @@ class DeviceClassNames:
         return resource in self._names
 
     def validate(self) -> None:
-        """Raise InvariantError unless the names are those of the device classes there are."""
+        """Raise InvariantError unless the names are those of the current device classes."""
         if self._generation == self._listers.generation:
             check_kept("the resources of device classes", self._names, self._gathered())
 
@@ -41,7 +41,7 @@ class DeviceClassNames:
 
 
 def names_of(device_class: DeviceClass) -> tuple[str, ...]:
-    """The resources that stand for a device of this class."""
+    """The resource names of this class."""
     implicit = DEVICE_CLASS_PREFIX + device_class.name
     explicit = device_class.spec.extended_resource_name
     return (implicit,) if explicit is None else (implicit, explicit)

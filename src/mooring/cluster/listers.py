@@ -1,4 +1,4 @@
-"""The objects that rules look up by name: claims, classes, services, namespaces and the like."""
+"""The objects that plugins look up: claims, classes, services, namespaces and others."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Listers:
 
     def __init__(self) -> None:
         self._by_kind: dict[type[KubeObject], dict[str, KubeObject]] = {}
-        #: Who follows the objects of a kind.
+        #: Kind → the callbacks for changes.
         self._followers: dict[type[KubeObject], list[Callable[[str], None]]] = {}
-        #: Grows with every change, so that what was derived from these objects can be kept.
+        #: Increases with every change, so that caches know when they are outdated.
         self.generation = 0
 
     def put(self, obj: KubeObject) -> KubeObject | None:
-        """Take an object in; the one it replaces, if there was one."""
+        """Add an object. Return the object that it replaces, if any."""
         known = self._by_kind.setdefault(type(obj), {})
         replaced = known.get(obj.key)
         known[obj.key] = obj
@@ -36,22 +36,22 @@ class Listers:
         return dropped
 
     def follow(self, kind: type[KubeObject], changed: Callable[[str], None]) -> None:
-        """Call back with the key of every object of a kind that came, was replaced or went."""
+        """Call `changed` with the key of each object that is added, replaced or removed."""
         self._followers.setdefault(kind, []).append(changed)
 
     def get(self, kind: type[K], key: str) -> K | None:
-        """By `namespace/name`, or by the bare name of a kind that has no namespace."""
+        """The object with this `namespace/name`, or name for a cluster-scoped kind."""
         found = self._by_kind.get(kind, {}).get(key)
         return found if isinstance(found, kind) else None
 
     def all(self, kind: type[K]) -> Iterator[K]:
-        """Every object of a kind, in the order they came."""
+        """Every object of a kind, in order of arrival."""
         for obj in self._by_kind.get(kind, {}).values():
             if isinstance(obj, kind):
                 yield obj
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
-        """A namespace without an object has no labels."""
+        """The labels of a namespace; none if its object is missing."""
         found = self.get(kinds.Namespace, namespace)
         return found.labels if found is not None else {}
 
@@ -68,7 +68,7 @@ class Listers:
 
 
 class Index(Generic[K]):
-    """The objects of one kind by a value that each of them has, kept while they come and go."""
+    """An index of the objects of one kind by a value, kept up to date."""
 
     def __init__(self, listers: Listers, kind: type[K], value_of: Callable[[K], str]) -> None:
         self._listers = listers
@@ -76,14 +76,14 @@ class Index(Generic[K]):
         self._value_of = value_of
         self._values: dict[str, str] = {}
         self._under: dict[str, dict[str, K]] = {}
-        #: Those of `_under` that somebody asked for, in order of their keys.
+        #: The entries of `_under` that were read, in order of their keys.
         self._sorted: dict[str, list[K]] = {}
         for obj in listers.all(kind):
             self._changed(obj.key)
         listers.follow(kind, self._changed)
 
     def under(self, value: str) -> Sequence[K]:
-        """Those that have this value, in order of their keys."""
+        """The objects with this value, in order of their keys."""
         filed = self._under.get(value)
         if filed is None:
             return ()
@@ -93,7 +93,7 @@ class Index(Generic[K]):
         return found
 
     def validate(self) -> None:
-        """Raise InvariantError unless the objects there are are under the values that they have."""
+        """Raise InvariantError unless each object is under its value, and no others are."""
         objects = {obj.key: obj for obj in self._listers.all(self._kind)}
         values = {key: self._value_of(obj) for key, obj in objects.items()}
         under: dict[str, dict[str, K]] = {}
@@ -120,5 +120,5 @@ class Index(Generic[K]):
             self._under.setdefault(value, {})[key] = obj
 
 
-#: The kinds kept here, beside which a cluster holds only nodes and pods.
+#: The kinds kept here. `cluster.cache` keeps nodes and pods.
 LISTED = tuple(kind.struct for kind in kinds.KINDS if kind.listed)

@@ -1,4 +1,4 @@
-"""One node and the pods on it, as an object: what per-node rules read and dry runs change."""
+"""One node and its pods as an object, which per-node rules read and dry runs change."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from mooring.objects.quantity import MAX_INT64, MIN_INT64, wrap_int64
 from mooring.objects.requests import PODS, Amounts, amounts
 from mooring.objects.taints import Taint
 
-#: An address, a protocol and a port that a pod takes on its node.
+#: The address, protocol and port of a host port.
 HostPort = tuple[str, str, int]
 
 
 class PodsOnNode:
     """Pods by UID, in the order in which the reference keeps the pods of a node.
 
-    A pod that comes is the last. Where one leaves, the last takes its place. Preemption considers pods
-    that are equally important in this order.
+    An added pod is the last. The last pod takes the place of a removed pod. Preemption considers
+    equally important pods in this order.
     """
 
     __slots__ = ("_index", "_pods")
 
     def __init__(self) -> None:
         self._pods: list[Pod] = []
-        #: UID → the pod's index in `_pods`; None until somebody asks for one that is not the last. Most
-        #: nodes never need it, and it would take more memory than the list.
+        #: UID → the pod's index in `_pods`; None until a pod other than the last is looked up. Most
+        #: nodes never need it, and it takes more memory than the list.
         self._index: dict[str, int] | None = None
 
     def __len__(self) -> int:
@@ -43,7 +43,7 @@ class PodsOnNode:
         return self._pods[self._indexed()[uid]]
 
     def values(self) -> Sequence[Pod]:
-        """Not to be kept: it changes with the node."""
+        """The pods. Do not keep the list: it changes with the node."""
         return self._pods
 
     def add(self, pod: Pod) -> None:
@@ -70,7 +70,7 @@ class PodsOnNode:
         return other
 
     def validate(self) -> None:
-        """Raise InvariantError unless every pod is found where it is."""
+        """Raise InvariantError unless the index has the position of every pod."""
         if self._index is not None:
             check_kept("the places of pods on a node", self._index, self._places())
 
@@ -84,9 +84,9 @@ class PodsOnNode:
 
 
 class NodeInfo:
-    """A node's offer and what its pods take of it.
+    """What a node offers, and what its pods take.
 
-    A pod may be known before its node: then `node` is None, and the entry is invisible to scheduling.
+    If a pod arrives before its node, `node` is None and the entry is invisible to scheduling.
     """
 
     __slots__ = (
@@ -106,21 +106,22 @@ class NodeInfo:
 
     def __init__(self, name: str, row: int = -1) -> None:
         self.name = name
-        #: Which row of the columns is this node's.
+        #: The node's row in the columns.
         self.row = row
         self.node: Node | None = None
-        #: Every pod that counts here (assigned or assumed), by UID.
+        #: Every pod on the node (assigned or assumed), by UID.
         self.pods = PodsOnNode()
         self.allocatable: Amounts = {}
         self.allowed_pods = 0
         self.requested: Amounts = {}
         self.non_zero_cpu = 0
         self.non_zero_memory = 0
-        #: A set, not a count: where two pods hold one port, removing either frees it, as upstream.
+        #: A set, not a count: if two pods have the same port, removing either frees it, as
+        #: upstream.
         self.used_ports: set[HostPort] = set()
         #: `namespace/name` of every claim in use here → how many pods use it.
         self.pvc_refs: dict[str, int] = {}
-        #: Grows with every change; never reused, not even by a node of the same name.
+        #: Increases with every change; never reused, not even for a node of the same name.
         self.generation = 0
 
     @property
@@ -170,7 +171,7 @@ class NodeInfo:
                     self.pvc_refs.pop(key, None)
 
     def copy(self) -> NodeInfo:
-        """For trying something out; the row stays that of the node it was copied from."""
+        """A copy for dry runs. It keeps the row of the original."""
         other = NodeInfo(self.name, self.row)
         other.node = self.node
         other.pods = self.pods.copy()
@@ -185,9 +186,9 @@ class NodeInfo:
         return other
 
     def validate(self, rebuilt: NodeInfo) -> None:
-        """Raise InvariantError unless this is what a node with the same pods is."""
+        """Raise InvariantError unless this equals a rebuilt node with the same pods."""
         check_kept(f"node {self.name}", self._contents(), rebuilt._contents())
-        # A port that two pods take is free when either leaves, as upstream: so some may be missing.
+        # As upstream, a port of two pods is free when either leaves: so some may be missing.
         if not self.used_ports <= rebuilt.used_ports:
             extra = self.used_ports - rebuilt.used_ports
             raise InvariantError(

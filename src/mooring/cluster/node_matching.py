@@ -1,8 +1,8 @@
-"""Which nodes a pod's nodeSelector and node affinity speak of: one node, or many rows at once.
+"""Which nodes match a pod's nodeSelector and node affinity: one node, or many rows at once.
 
-The rule for one value of one label is `Requirement.accepts`. Over rows a label's values are codes,
-so a requirement turns the few values it names into codes and compares those; only `Gt` and `Lt`,
-which name a bound and no value, ask the rule itself, once for each distinct value.
+The rule for one value of one label is `Requirement.accepts`. For rows, the few values of a
+requirement become codes, which are compared. Only `Gt` and `Lt`, which have a bound instead of
+values, use the rule itself, once for each distinct value.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ from mooring.objects.selectors import (
 
 @dataclass(frozen=True, slots=True)
 class RequiredNodeAffinity:
-    """What a pod's nodeSelector and required node affinity ask of its node: both must agree."""
+    """A pod's nodeSelector and required node affinity: a node must match both."""
 
     selector: Selector = EVERYTHING
-    #: Any of these will do; None if there is no required affinity. Of an empty one nothing comes.
+    #: The terms, one of which must match; None if there is no required affinity. An empty list
+    #: matches no node.
     terms: tuple[NodeTerm, ...] | None = None
-    #: Some terms could not be read. They never match, which only queueing hints tell apart.
+    #: Whether some terms are malformed. They never match; only queueing hints need to know.
     malformed: bool = False
 
     @classmethod
@@ -73,7 +74,7 @@ def matches_any(terms: Iterable[NodeTerm], node: Node) -> bool:
 
 
 def match_rows_any(terms: Sequence[NodeTerm], columns: Columns, rows: Rows) -> Mask:
-    """bool[row asked for]: where one of the terms matches; nowhere if there are none."""
+    """bool[row asked for]: whether one of the terms matches; False if there are none."""
     passes = np.zeros_like(columns.alive[rows])
     for term in terms:
         passes |= match_rows(term, columns, rows)
@@ -81,7 +82,7 @@ def match_rows_any(terms: Sequence[NodeTerm], columns: Columns, rows: Rows) -> M
 
 
 def match_rows(term: NodeTerm, columns: Columns, rows: Rows) -> Mask:
-    """bool[row asked for]: where this one term matches."""
+    """bool[row asked for]: whether the term matches."""
     passes = _all_of(term.requirements, columns, rows)
     for requirement in term.fields:
         passes &= _accepts_field(requirement, columns, rows)
@@ -89,7 +90,7 @@ def match_rows(term: NodeTerm, columns: Columns, rows: Rows) -> Mask:
 
 
 def rows_named(name: str, columns: Columns, rows: Rows) -> Mask:
-    """bool[row asked for]: which of them is the node of this name."""
+    """bool[row asked for]: whether the node has this name."""
     named = np.zeros(columns.size, np.bool_)
     if (row := columns.row_of.get(name)) is not None:
         named[row] = True
@@ -118,12 +119,12 @@ def _accepts_label(requirement: Requirement, column: LabelColumn, rows: Rows) ->
 
 
 def _among(codes: Codes, values: Iterable[str], column: LabelColumn) -> Mask:
-    """Where the value is one of these. A value that no row has ever had is none of them."""
+    """Whether each code is that of one of the values."""
     wanted = [code for code in map(column.code_of, values) if code != ABSENT]
     if len(wanted) == 1:
-        # Comparing every code takes a sixth of the time that looking every code up does.
+        # Comparing codes takes a sixth of the time of looking them up.
         return _equal(codes, wanted[0])
-    # One place more than there are values, left False: ABSENT, being -1, looks there.
+    # One element more than there are values, for ABSENT (-1): it stays False.
     table = np.zeros(len(column.values) + 1, np.bool_)
     table[wanted] = True
     return table[codes]
@@ -135,7 +136,7 @@ def _equal(codes: Codes, code: int) -> Mask:
 
 
 def _judge(codes: Codes, requirement: Requirement, column: LabelColumn) -> Mask:
-    """Ask the rule for each distinct value, or for each row where the rows are fewer."""
+    """Apply the rule to each distinct value, or to each row if there are fewer rows."""
     if len(codes) <= len(column.values):
         return np.fromiter(
             (
@@ -150,7 +151,7 @@ def _judge(codes: Codes, requirement: Requirement, column: LabelColumn) -> Mask:
 
 
 def _accepts_field(requirement: Requirement, columns: Columns, rows: Rows) -> Mask:
-    """The only field there is, is the name; any other reads as empty on every node."""
+    """The only field is the name; any other field is empty on every node."""
     if requirement.key != NAME_FIELD:
         return np.full_like(columns.alive[rows], requirement.accepts(""))
     named = np.zeros_like(columns.alive[rows])

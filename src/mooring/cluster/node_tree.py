@@ -1,4 +1,4 @@
-"""The order in which nodes are looked at: zones take turns."""
+"""The order in which nodes are evaluated: zones take turns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _REGION_LABELS = (BETA_REGION, REGION)
 
 
 class NodeTree:
-    """Node names by zone; zones in the order first seen, nodes in the order they came."""
+    """Node names by zone; zones and nodes are in order of arrival."""
 
     def __init__(self) -> None:
         self._zones: dict[str, dict[str, None]] = {}
@@ -23,7 +23,7 @@ class NodeTree:
         return len(self._zone_of)
 
     def add(self, node: Node) -> bool:
-        """Take a node in, or move it if its zone changed; whether the order changed."""
+        """Add a node, or move it if its zone changed. Return whether the order changed."""
         zone = zone_key(node)
         if self._zone_of.get(node.name) == zone:
             return False
@@ -40,13 +40,13 @@ class NodeTree:
                 del self._zones[zone]
 
     def names(self) -> list[str]:
-        """In the order in which the nodes came, or came into the zone that they are in."""
+        """The names in the order in which nodes arrived, or moved to their zone."""
         return list(self._zone_of)
 
     def validate(self, rebuilt: NodeTree) -> None:
         """Raise InvariantError unless a tree with the same nodes has the same zones.
 
-        Zones may be in another order: a zone keeps its turn when the first node that was in it leaves.
+        Zones may be in another order: a zone keeps its position when its first node is removed.
         """
         zones, expected = (
             {zone: list(names) for zone, names in tree._zones.items()} for tree in (self, rebuilt)

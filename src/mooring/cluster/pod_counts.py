@@ -1,8 +1,8 @@
-"""How many pods a selector picks on each row, kept while pods come and go.
+"""How many pods a selector picks on each row, kept up to date.
 
-Pods with the same namespace and labels are alike to every selector, so a selector is matched once
-against such a group and not against each pod; a count asked for once is then kept up to date by one
-addition a pod. PodTopologySpread and InterPodAffinity share these counts.
+Selectors cannot distinguish pods with the same namespace and labels, so a selector is matched once
+with each group of such pods. A count is then kept up to date with one addition for each added or
+removed pod. PodTopologySpread and InterPodAffinity share these counts.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from mooring.errors import check_kept
 from mooring.objects.pod import Pod, SelectorKey
 from mooring.objects.selectors import Selector
 
-#: How many different questions are remembered; the one asked longest ago is forgotten first.
+#: How many queries are remembered; the least recently used is forgotten first.
 MOST_COUNTERS = 1024
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 class Pickable(Protocol):
-    """What a query looks at: a pod, or a group of pods that are alike."""
+    """What a query reads: a pod, or a group of pods."""
 
     @property
     def namespace(self) -> str: ...
@@ -45,7 +45,7 @@ class PodQuery:
     """Which pods to count."""
 
     selector: Selector
-    #: None stands for every namespace.
+    #: None means every namespace.
     namespaces: frozenset[str] | None
     #: Whether pods that are being deleted count.
     terminating: bool = True
@@ -62,12 +62,12 @@ class PodQuery:
         return hash((self.selector, self.namespaces, self.terminating))
 
     def __hash__(self) -> int:
-        """Queries are dictionary keys in hot paths, and their parts are deep: hash once."""
+        """Queries are dictionary keys in hot paths, and slow to hash: hash once."""
         return self._hash
 
 
 def look_up(table: NDArray[Scalar], codes: Codes) -> NDArray[Scalar]:
-    """Each row's entry of a table by domain; that of ABSENT is the last.
+    """Look up each row's code in a table by domain; ABSENT gives the last entry.
 
     The same as ``table[codes]``, in a third of the time.
     """
@@ -75,7 +75,7 @@ def look_up(table: NDArray[Scalar], codes: Codes) -> NDArray[Scalar]:
 
 
 class PodGroup:
-    """Pods that no selector can tell apart."""
+    """Pods that no selector can distinguish."""
 
     __slots__ = ("counters", "keys", "labels", "namespace", "rows", "terminating")
 
@@ -84,9 +84,9 @@ class PodGroup:
         self.labels = pod.labels
         self.terminating = pod.terminating
         self.keys: tuple[IndexKey, ...] = keys_of_pod(pod.namespace, pod.labels)
-        #: Row → how many of them are there.
+        #: Row → the number of pods.
         self.rows: dict[int, int] = {}
-        #: The counters that count them.
+        #: The counters that count these pods.
         self.counters: list[_Counter] = []
 
 
@@ -95,7 +95,7 @@ class _Counter:
 
     def __init__(self, query: PodQuery, keys: tuple[IndexKey, ...], capacity: int) -> None:
         self.query = query
-        #: What it is indexed by.
+        #: The keys in the index.
         self.keys = keys
         self.rows = RowCounts(capacity)
 
@@ -109,14 +109,14 @@ class PodCounts:
         self._counters_by_key: SelectorIndex[_Counter] = SelectorIndex()
 
     def counts(self, query: PodQuery) -> Ints:
-        """int64[row]: how many pods the query picks on each row. Not to be written to."""
+        """int64[row]: how many pods the query picks on each row. Do not change it."""
         return self.kept(query).counts
 
     def kept(self, query: PodQuery) -> RowCounts:
         """The same, with sums by domain."""
         counter = self._counters.get(query)
         if counter is None:
-            counter = self._count_afresh(query)
+            counter = self._recount(query)
         else:
             self._counters.move_to_end(query)
         return counter.rows
@@ -151,7 +151,7 @@ class PodCounts:
             counter.rows.grow(capacity)
 
     def validate(self, rebuilt: PodCounts, columns: Columns) -> None:
-        """Raise InvariantError unless the same pods in the same rows, counted again, are as many."""
+        """Raise InvariantError unless a rebuild gives the same counts."""
         for query in self._counters:
             rebuilt.kept(query)
         check_kept("groups of pods", self._contents(), rebuilt._contents())
@@ -185,7 +185,7 @@ class PodCounts:
         group.counters = [counter for counter in candidates if counter.query.picks(group)]
         return group
 
-    def _count_afresh(self, query: PodQuery) -> _Counter:
+    def _recount(self, query: PodQuery) -> _Counter:
         if len(self._counters) >= MOST_COUNTERS:
             self._forget_oldest()
         keys = self._counters_by_key.rarest(keys_of_selector(query.selector, query.namespaces))

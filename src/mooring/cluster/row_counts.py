@@ -22,7 +22,7 @@ class RowCounts:
     def change(self, row: int, delta: int) -> None:
         self.counts[row] += delta
         for sums in self._sums.values():
-            # Sums of an earlier epoch may lack the row or its domain. They are never read again.
+            # Sums of an earlier epoch may lack the row or its domain. They are never read.
             codes = sums.column.codes
             code = codes[row] if row < len(codes) else ABSENT
             if ABSENT < code < len(sums.totals) - 1:
@@ -43,7 +43,7 @@ class RowCounts:
         return sums
 
     def validate(self, what: str, rebuilt: RowCounts, columns: Columns) -> None:
-        """Raise InvariantError unless the counts are those of a rebuild, and the sums are theirs."""
+        """Raise InvariantError unless counts and sums equal a rebuild."""
         if not np.array_equal(self.counts, rebuilt.counts):
             counts, recounted = (dict(enumerate(each.counts.tolist())) for each in (self, rebuilt))
             check_kept(f"{what}, row", counts, recounted)
@@ -61,18 +61,18 @@ class RowCounts:
 
 
 class DomainSums:
-    """The sums of a count over the domains of one label. They hold as long as no node changes."""
+    """The sums of a count over the domains of one label. They are valid until a node changes."""
 
     __slots__ = ("all", "column", "epoch", "exists", "totals")
 
     def __init__(self, column: LabelColumn, epoch: int, *, totals: Ints, exists: Mask) -> None:
         self.column = column
-        #: The columns' epoch that the totals hold for.
+        #: The epoch of the columns for which the totals are valid.
         self.epoch = epoch
         #: int64[domain + 1]: the sum over each domain's rows. Only `RowCounts.change` writes to it.
-        #: The last place, which ABSENT finds, is 0: rows without the label are in no domain.
+        #: The last element, for ABSENT, is 0: rows without the label are in no domain.
         self.totals = totals
-        #: bool[domain + 1]: which domains have a node at all; the last place is not a domain.
+        #: bool[domain + 1]: which domains have a node; the last element is not a domain.
         self.exists = exists
         #: The sum of the totals.
         self.all = int(totals.sum())
@@ -90,7 +90,7 @@ class DomainSums:
 class DomainCounts:
     """A number for each domain of one label, which a plugin may change.
 
-    Totals may be shared with a `DomainSums`; they are copied before the first change. Most are never
+    Totals may be shared with a `DomainSums`, and are copied before the first change. Most are never
     changed, and with one domain for each node they are long.
     """
 
@@ -98,7 +98,7 @@ class DomainCounts:
 
     def __init__(self, column: LabelColumn, totals: Ints, *, shared: bool = False) -> None:
         self.column = column
-        #: int64[domain + 1]: by the column's code. The last place, which ABSENT finds, is 0.
+        #: int64[domain + 1]: by the column's code. The last element, for ABSENT, is 0.
         self.totals = totals
         #: Whether the totals belong to a `DomainSums`.
         self._shared = shared
@@ -125,9 +125,9 @@ class DomainCounts:
 def by_domain(codes: Codes, counts: Ints, domains: int) -> Ints:
     """Add up the counts of the rows of each domain.
 
-    ``totals[code] = sum of counts[row] over the rows with that code``, in int64 throughout. There is
-    one place more than there are domains, for the rows without the label: their code, ABSENT, is
-    -1, so the result is also the table to look codes up in.
+    ``totals[code] = sum of counts[row] over the rows with that code``, in int64 throughout. There
+    is one element more than there are domains, for rows without the label: their code, ABSENT, is
+    -1, so codes can be looked up in the result.
 
     codes
         ``int32[row]``: each row's domain, or ABSENT.
@@ -140,7 +140,7 @@ def by_domain(codes: Codes, counts: Ints, domains: int) -> Ints:
 
 
 def domains_among(codes: Codes, domains: int) -> Mask:
-    """bool[domain + 1]: which domains have one of these rows; the last place is for rows in none."""
+    """bool[domain + 1]: the domains that have one of these rows; the last element is no domain."""
     found = np.bincount(codes + 1, minlength=domains + 1) > 0
-    # The bin of ABSENT comes first, and its place is the last. (A roll takes three times as long.)
+    # Move the bin of ABSENT from the start to the end. (`np.roll` takes three times as long.)
     return np.concatenate((found[1:], found[:1]))

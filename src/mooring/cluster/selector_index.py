@@ -1,9 +1,9 @@
-"""Which pods a selector may pick, and which selectors may pick a pod, found without asking them all.
+"""An index to find the pods that a selector may pick, and the selectors that may pick a pod.
 
-A selector that names a label with its values picks only pods with one of those values, and a selector
-that is bound to namespaces picks only pods of those. So a label with its value is a key, and so is a
-namespace. Pods are added under all of their keys, a selector under the keys of one of its requirements.
-What is found under a key still has to be asked, but that is a few where there may be thousands.
+A selector that lists values of a label picks only pods with one of these values, and a selector
+with namespaces only pods of these. So a label with its value is a key, and so is a namespace. A pod
+is added under all its keys, a selector under the keys of one of its requirements. Items under a key
+must still be matched, but they are few.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from mooring.objects.selectors import Selector
 #: A label and its value; or, under a name that no label can have, a namespace.
 IndexKey = tuple[str, str]
 
-#: The key that every pod has, for selectors that require nothing in particular.
+#: A key of every pod, for selectors without such requirements.
 ANY_POD: IndexKey = ("", "*")
 
 T = TypeVar("T")
 
 
 def keys_of_pod(namespace: str, labels: Mapping[str, str]) -> tuple[IndexKey, ...]:
-    """All that a pod can be found by."""
+    """All keys of a pod."""
     return (*labels.items(), ("", namespace), ANY_POD)
 
 
@@ -33,7 +33,7 @@ def keys_of_selector(
 ) -> list[tuple[IndexKey, ...]]:
     """The keys of each requirement: a pod that the selector picks has exactly one key of each.
 
-    None in place of namespaces stands for all of them.
+    None means all namespaces.
     """
     if selector.nothing:
         return [()]
@@ -58,7 +58,7 @@ class SelectorIndex(Generic[T]):
             self._under.setdefault(key, {})[item] = None
 
     def remove(self, item: T, keys: Iterable[IndexKey]) -> None:
-        """Given the keys that it was added under."""
+        """Remove an item; `keys` are those that it was added under."""
         for key in keys:
             items = self._under[key]
             del items[item]
@@ -74,7 +74,7 @@ class SelectorIndex(Generic[T]):
         return min(requirements, key=self._count)
 
     def validate(self, what: str, items: Iterable[tuple[T, Iterable[IndexKey]]]) -> None:
-        """Raise InvariantError unless these items are found under these keys, and no others."""
+        """Raise InvariantError unless the index has exactly these items under these keys."""
         rebuilt: SelectorIndex[T] = SelectorIndex()
         for item, keys in items:
             rebuilt.add(item, keys)

@@ -15,15 +15,15 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.pod_counts import PodCounts
 from mooring.errors import check_kept
 
-#: More nodes than this cannot be put into one order with their scores.
+#: The maximum number of nodes: score and rank share one integer.
 RANKS = 1 << 24
 
 
 class Snapshot:
-    """Nodes in their order, with columns, counts and listers that agree with them.
+    """The nodes in order, with columns, counts and listers of the same state.
 
-    One thread decides, so a cycle can read the cluster itself: what makes this a snapshot is that
-    `Cluster.snapshot` brings the columns up to date, and nothing else does.
+    This is a view, not a copy: one thread decides, so a cycle can read the cluster itself. Only
+    `Cluster.snapshot` updates the columns.
     """
 
     def __init__(
@@ -36,12 +36,12 @@ class Snapshot:
         held_terms: HeldTerms,
         listers: Listers,
     ) -> None:
-        #: Node names, zones taking turns.
+        #: Node names; zones take turns.
         self.order = order
         self.columns = columns
-        #: How many pods a selector picks, row by row.
+        #: How many pods a selector picks, by row.
         self.pod_counts = pod_counts
-        #: The affinity terms of the pods that are placed, row by row.
+        #: The affinity terms of placed pods, by row.
         self.held_terms = held_terms
         self.listers = listers
         self._infos = infos
@@ -63,7 +63,7 @@ class Snapshot:
         return self._infos[self.columns.names[row]]
 
     def validate(self) -> None:
-        """Raise InvariantError unless what was derived from the order and the columns still holds."""
+        """Raise InvariantError unless the derived values equal a rebuild."""
         rebuilt = Snapshot(
             order=self.order,
             infos=self._infos,
@@ -84,7 +84,7 @@ class Snapshot:
 
     @cached_property
     def name_keys(self) -> Ints:
-        """int64[row]: the larger, the earlier the name; below RANKS."""
+        """int64[row]: a rank below RANKS; the earlier the name, the higher the rank."""
         keys = np.zeros(self.columns.size, np.int64)
         row_of = self.columns.row_of
         for rank, name in enumerate(sorted(self.order)):

@@ -1,8 +1,8 @@
-"""Volumes and claims as they will be: what was observed, and over it what was decided since.
+"""The assume cache of volumes and claims: observed objects, overlaid with assumed ones.
 
-Between the choice of a volume for a claim and the watch that shows the choice as made, other pods must
-see the volume as taken. So a decision is assumed: its object lies over the observed one for as long
-as that one stays the same, by resource version.
+After a volume is chosen for a claim and before the watch shows it, other pods must see the volume
+as taken. So the changed object is assumed: it hides the observed object as long as the resource
+version of the observed object stays the same.
 
     observed (v1) ── assume(v1) ──▶ observed (v1) under assumed (v1)
          ▲                               │
@@ -23,7 +23,7 @@ K = TypeVar("K", bound=KubeObject)
 
 
 class AssumeError(MooringError):
-    """A decision about an object that is gone, or that changed since it was looked at."""
+    """An assumption about an object that is gone, or has changed since it was read."""
 
 
 class AssumeCache(Generic[K]):
@@ -41,16 +41,16 @@ class AssumeCache(Generic[K]):
         return None if observed is None else self.latest(observed)
 
     def observed(self, key: str) -> K | None:
-        """As the API server last showed it, whatever was decided since."""
+        """The object as last seen from the API server, without assumptions."""
         return self._listers.get(self._kind, key)
 
     def latest(self, observed: K) -> K:
-        """What was assumed of it, if anything."""
+        """The assumed object, or the observed one if there is none."""
         assumed = self._assumed.get(observed.key)
         return assumed if assumed is not None and _same_version(assumed, observed) else observed
 
     def assume(self, obj: K) -> None:
-        """Raises AssumeError if this is not a change of the object as it was last observed."""
+        """Assume an object. Raises AssumeError unless it has the last observed version."""
         observed = self.observed(obj.key)
         if observed is None:
             raise AssumeError(self.not_found(obj.key))
@@ -62,22 +62,22 @@ class AssumeCache(Generic[K]):
         self._assumed[obj.key] = obj
 
     def restore(self, obj: K) -> None:
-        """Take an assumption back. Not that of another version: somebody else made it."""
+        """Drop an assumption, unless it is for another version."""
         assumed = self._assumed.get(obj.key)
         if assumed is not None and _same_version(assumed, obj):
             del self._assumed[obj.key]
 
     def not_found(self, key: str) -> str:
-        """How the reference says that it is not there."""
+        """The reference's message for a missing object."""
         return f'{self._resource} "{key}" not found'
 
     def validate(self) -> None:
-        """Raise InvariantError unless each assumed object lies over an observed one of its version."""
+        """Raise InvariantError unless each assumed object has the observed version."""
         for key, assumed in self._assumed.items():
             observed = self.observed(key)
             if assumed.key != key or observed is None or not _same_version(assumed, observed):
                 raise InvariantError(
-                    f"{self._resource} {key} is assumed over what was not observed"
+                    f"{self._resource} {key} is assumed, but was not observed in this version"
                 )
 
     def _drop_if_outdated(self, key: str) -> None:
@@ -89,7 +89,7 @@ class AssumeCache(Generic[K]):
 
 
 class VolumeCache:
-    """The volumes and claims of a cluster, with what was decided about them."""
+    """The volumes and claims of a cluster, with assumptions."""
 
     def __init__(self, listers: Listers) -> None:
         self.volumes = AssumeCache(listers, PersistentVolume, "persistentvolumes")
@@ -97,13 +97,13 @@ class VolumeCache:
         self._by_class = Index(listers, PersistentVolume, class_of_volume)
 
     def validate(self) -> None:
-        """Raise InvariantError unless what is assumed and indexed fits what was observed."""
+        """Raise InvariantError unless assumptions and index fit what was observed."""
         self.volumes.validate()
         self.claims.validate()
         self._by_class.validate()
 
     def volumes_of_class(self, name: str) -> list[PersistentVolume]:
-        """In order of their names; nothing that is assumed changes a volume's class."""
+        """The volumes of a class, in order of their names. Assumptions do not change the class."""
         return [self.volumes.latest(volume) for volume in self._by_class.under(name)]
 
 

@@ -4,7 +4,7 @@
                                                                    ├─ expansion ─→ plugins per point
                                                                    └─ write ─→ plain data
 
-Nothing here knows a plugin's code.
+Nothing here depends on the code of plugins.
 """
 
 from mooring.config.args_validation import args_problems

@@ -1,4 +1,4 @@
-"""The arguments of the plugins that take some; a kind is the plugin's name and `Args`."""
+"""The arguments of plugins. The kind of a plugin's arguments is its name and `Args`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIST_DEFAULTING = "List"
 
 
 class PluginArgs(ConfigPart, frozen=True):
-    """What all kinds of args have in common: nothing but being args."""
+    """The base class of all args."""
 
 
 class ResourceSpec(ConfigPart, frozen=True):
@@ -37,7 +37,7 @@ class RequestedToCapacityRatioParam(ConfigPart, frozen=True):
 
 
 class ScoringStrategy(ConfigPart, frozen=True):
-    """A strategy that is given has to name its type: only a missing one is LeastAllocated."""
+    """A strategy must name its type. Only a missing strategy means LeastAllocated."""
 
     type: str = ""
     resources: tuple[ResourceSpec, ...] = ()
@@ -50,9 +50,9 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True):
 
 
 class DynamicResourcesArgs(PluginArgs, frozen=True):
-    #: How long Filter may search one node; zero is without limit, None with its gate off.
+    #: How long Filter may search one node; zero means no limit. None if its gate is off.
     filter_timeout: Duration | None = None
-    #: How long PreBind waits for binding conditions; None with its gates off.
+    #: How long PreBind waits for binding conditions. None if its gates are off.
     binding_timeout: Duration | None = None
 
 
@@ -82,11 +82,11 @@ class PodTopologySpreadArgs(PluginArgs, frozen=True):
 
 class VolumeBindingArgs(PluginArgs, frozen=True):
     bind_timeout_seconds: Int64 = 600
-    #: None and an empty shape differ: with its gate off, only None is accepted.
+    #: None and an empty shape differ: if the gate is off, only None is accepted.
     shape: tuple[UtilizationShapePoint, ...] | None = None
 
 
-#: The kinds of args by the plugin that takes them. Whatever is not here keeps its args as given.
+#: Plugin → the type of its args. Other plugins get their args as written.
 ARGS_BY_PLUGIN: dict[str, type[PluginArgs]] = {
     kind.__name__.removesuffix("Args"): kind
     for kind in (

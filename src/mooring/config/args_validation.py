@@ -1,4 +1,4 @@
-"""Which plugin args can be used: the reference's rules and its words for what breaks them."""
+"""Validation of plugin args, with the rules and messages of the reference."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _HIGHEST_SHAPE_SCORE = 10
 
 
 def args_problems(args: PluginArgs, path: str, gates: FeatureGates) -> list[str]:
-    """What is wrong with the args; their fields are named below `path`, which may be empty."""
+    """What is wrong with the args. `path` is the path of the args, and may be empty."""
     check = _CHECKS[type(args)]
     return list(check(args, path, gates))
 

@@ -1,8 +1,8 @@
 """From plain data to the structs of `types`, strictly.
 
-Nothing is skipped: a field that does not exist is a mistake, inside the args of known plugins as
-well. msgspec's own conversion stops at the first mistake; here every one of them is collected, each
-with its path, so a file is corrected in one go. A null is a field that is not given.
+An unknown field is an error, also in the args of known plugins. msgspec stops at the first error;
+here all errors are collected, each with its path, so that a user can correct them at once. A null
+means that the field is absent.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from mooring.errors import ConfigError
 
 _MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
 
-#: Stands for a value that could not be read; a mistake has been noted for it.
+#: Stands for a value that could not be read, for which a problem was recorded.
 _UNREADABLE: Any = object()
 
 
 def decode_config(document: Document, problems: list[str]) -> KubeSchedulerConfiguration:
-    """Read the document, adding to `problems` the fields that nobody knows.
+    """Read the document. Unknown fields are added to `problems`.
 
-    Raises ConfigError, with `problems` and what was found on top, if the document is of another
-    kind or has values that are not of their field's type: nothing more can be said about it then.
+    Raises ConfigError with all problems if the document is of another kind, or a value has the
+    wrong type: then nothing more can be checked.
     """
     if wrong_kind := _type_meta_problems(document):
         raise ConfigError([*problems, *wrong_kind])
@@ -69,15 +69,15 @@ def _type_of(kind: type) -> inspect.Type:
 
 
 class _Reader:
-    """Reads values by their type and notes what is wrong with them."""
+    """Reads values by their type and records problems."""
 
     def __init__(self, problems: list[str]) -> None:
         self.problems = problems
-        #: Whether some value could not be read, so that the result is not what was written.
+        #: Whether a value could not be read, so that the result is incomplete.
         self.unreadable = False
 
     def read(self, kind: inspect.Type, value: Any, path: str) -> Any:
-        """The value as its type has it, or _UNREADABLE; null stands for an empty struct."""
+        """The value in its type, or _UNREADABLE. A null becomes an empty struct."""
         match kind:
             case inspect.UnionType():
                 return self.read(_apart_from_null(kind), value, path)
@@ -121,7 +121,7 @@ class _Reader:
         return kind.cls(**{name: item for name, item in given.items() if item is not _UNREADABLE})
 
     def _read_plugin_config(self, value: Any, path: str) -> Any:
-        """An entry of `pluginConfig`: its name says of which kind the args are."""
+        """Read an entry of `pluginConfig`: its name decides the kind of the args."""
         if value is None:
             return PluginConfig()
         if not isinstance(value, Mapping):
@@ -171,7 +171,7 @@ class _Reader:
         return {key: self.read(kind, item, f"{path}[{key}]") for key, item in value.items()}
 
     def _read_integer(self, kind: inspect.IntType, value: Any, path: str) -> Any:
-        # YAML has no integers apart from floats: 2.0 and 1e3 are as good as 2 and 1000.
+        # YAML does not separate integers from floats: 2.0 and 1e3 mean 2 and 1000.
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int):

@@ -1,4 +1,4 @@
-"""The plugins of a profile that says nothing, and the order in which each point runs them."""
+"""The default plugins, and the order in which each extension point runs them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.config.gates import FeatureGates
 from mooring.config.types import Plugin, Plugins, PluginSet
 
-#: The default profile with the gates of 1.36 at their defaults. DynamicResources stands before
-#: DefaultPreemption: giving an idle claim back is kinder than evicting a pod.
+#: The default profile with the gates of 1.36 at their defaults. DynamicResources comes before
+#: DefaultPreemption: to free an idle claim is better than to evict a pod.
 _ALWAYS = (
     Plugin("SchedulingGates"),
     Plugin("PrioritySort"),
@@ -32,7 +32,7 @@ _ALWAYS = (
     Plugin("DefaultBinder"),
 )
 
-#: What is appended, in this order, by the gate that asks for it.
+#: The plugins that feature gates append, in this order.
 _BY_GATE = (
     ("NodeDeclaredFeatures", (Plugin("NodeDeclaredFeatures"),)),
     ("GangScheduling", (Plugin("GangScheduling"),)),
@@ -42,8 +42,8 @@ _BY_GATE = (
     ),
 )
 
-#: What the default profile comes to at each point, once expanded. Nothing is computed from this: it
-#: is the statement that the built-in plugins, together, are held to.
+#: The default profile, expanded to each point. Nothing is computed from this; a test compares the
+#: built-in plugins with it.
 DEFAULT_ORDER: Mapping[Point, tuple[str, ...]] = {
     Point.PRE_ENQUEUE: ("SchedulingGates", "DynamicResources", "DefaultPreemption"),
     Point.QUEUE_SORT: ("PrioritySort",),
@@ -108,6 +108,6 @@ DEFAULT_ORDER: Mapping[Point, tuple[str, ...]] = {
 
 
 def default_plugins(gates: FeatureGates) -> Plugins:
-    """The plugins that a profile starts from; all of them stand under `multiPoint`."""
+    """The plugins that a profile starts from, all under `multiPoint`."""
     gated = (plugin for gate, plugins in _BY_GATE if gates.enabled(gate) for plugin in plugins)
     return Plugins(multi_point=PluginSet(enabled=(*_ALWAYS, *gated)))

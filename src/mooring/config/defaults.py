@@ -1,4 +1,4 @@
-"""Defaults that depend on more than a field being absent; the plain ones stand in `types`."""
+"""Defaults that depend on other fields; the plain ones are in `types`."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ _EMPTIEST_DISK_FIRST = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100,
 
 
 def fill_absent(document: Document) -> None:
-    """Set what only holds while a field is absent, which can no longer be told once it is decoded.
+    """Set the defaults of absent fields. After decoding, absent and empty are the same.
 
-    A lone profile is the default scheduler's, unless it has a name, even an empty one. Contention
-    is profiled by default only if anything is profiled.
+    A single profile without a name, not even an empty one, is that of the default scheduler.
+    Contention profiling is on by default only if profiling is.
     """
     profiles = document.get("profiles")
     if isinstance(profiles, list) and len(profiles) == 1:
@@ -63,9 +63,9 @@ def fill_absent(document: Document) -> None:
 def with_defaults(
     config: KubeSchedulerConfiguration, gates: FeatureGates
 ) -> KubeSchedulerConfiguration:
-    """The configuration as it takes effect: profiles merged with default plugins, args complete.
+    """The effective configuration: profiles merged with the default plugins, args complete.
 
-    Without profiles there is one, for the default scheduler.
+    Without profiles, there is one for the default scheduler.
     """
     profiles = config.profiles or (SchedulerProfile(DEFAULT_SCHEDULER),)
     return replace(
@@ -129,7 +129,7 @@ def _args(plugin: str, args: Any, gates: FeatureGates) -> Any:
 
 
 def _args_changes(args: PluginArgs, gates: FeatureGates) -> Iterator[tuple[str, Any]]:
-    """The fields of the args that take a default, each with it."""
+    """The fields of the args to default, each with its default."""
     match args:
         case NodeResourcesFitArgs():
             strategy = args.scoring_strategy

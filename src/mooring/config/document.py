@@ -1,7 +1,7 @@
 """A configuration as plain data, from YAML, JSON or a mapping.
 
-A key that stands twice in one mapping is reported, where a plain reader would keep the last and say
-nothing: of two values for a field the user meant only one.
+A key that occurs twice in one mapping is reported. A plain reader would silently keep the last
+value.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _NULL_TAG = "tag:yaml.org,2002:null"
 
 
 def read_document(source: str | bytes | Path | Mapping[str, Any]) -> tuple[Document, list[str]]:
-    """The data and what was found repeated in it.
+    """The data, and the keys that occur twice.
 
-    A string is the text itself; to read a file, give a Path. Raises ConfigError if there is no
-    mapping to be had.
+    A string is the text itself; to read a file, pass a Path. Raises ConfigError if the source is
+    not a mapping.
     """
     try:
         document, repeated = _read(source)
@@ -56,12 +56,12 @@ def _read(source: str | bytes | Path | Mapping[str, Any]) -> tuple[Any, list[str
         try:
             return _read_json(source)
         except json.JSONDecodeError:
-            pass  # YAML in flow style, perhaps; its reader tells better what is wrong
+            pass  # perhaps YAML in flow style, whose reader gives better errors
     return _read_yaml(source)
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A JSON object as it was written, repeated keys and all."""
+    """A JSON object as written, including repeated keys."""
 
 
 def _read_json(text: str) -> tuple[Any, list[str]]:
@@ -103,7 +103,7 @@ def _read_yaml(text: str) -> tuple[Any, list[str]]:
             raise ConfigError(
                 [f"the configuration {problem}; write one KubeSchedulerConfiguration"]
             )
-        # First, as construction folds what `<<` brings in into the nodes.
+        # Before construction, which adds the keys of `<<` to the nodes.
         repeated = list(_repeated_in_node(given[0], ""))
         return loader.construct_document(given[0]), repeated
     except yaml.YAMLError as error:
@@ -131,7 +131,7 @@ def _repeated_in_node(node: yaml.Node, path: str) -> Iterator[str]:
         for i, item in enumerate(node.value):
             yield from _repeated_in_node(item, f"{path}[{i}]")
     elif isinstance(node, yaml.MappingNode):
-        # What `<<` brings in may be overridden: it is no repetition.
+        # Keys from `<<` may be overridden: that is no repetition.
         pairs = [(key, value) for key, value in node.value if key.tag != _MERGE_TAG]
         names = [str(key.value) for key, _ in pairs]
         for i in _repeats(names):
@@ -142,12 +142,12 @@ def _repeated_in_node(node: yaml.Node, path: str) -> Iterator[str]:
 
 
 def _repeats(names: list[str]) -> list[int]:
-    """The positions of the names that stood before."""
+    """The positions of names that occurred before."""
     return [i for i, name in enumerate(names) if name in names[:i]]
 
 
 def _plain(value: Any) -> Any:
-    """A copy made of dicts with string keys, lists and scalars."""
+    """A copy of dicts with string keys, lists and scalars."""
     if isinstance(value, Mapping):
         return {_key(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -156,5 +156,5 @@ def _plain(value: Any) -> Any:
 
 
 def _key(key: object) -> str:
-    """YAML reads `1:` and `on:` as a number and a boolean; JSON has strings only."""
+    """A key as a string, as in JSON: YAML reads `1:` and `on:` as a number and a boolean."""
     return str(key).lower() if isinstance(key, bool) else str(key)

@@ -1,4 +1,4 @@
-"""Durations as Go writes them (`5m0s`, `1.5h`), since that is what the configuration holds."""
+"""Durations in the notation of Go (`5m0s`, `1.5h`), which the configuration uses."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def seconds(count: int) -> Duration:
 
 
 def parse_duration(text: str) -> Duration:
-    """Read Go's notation. Raises ValueError with the text that Go has for what is wrong."""
+    """Read Go's notation. Raises ValueError with Go's message."""
     sign = -1 if text.startswith("-") else 1
     rest = text[1:] if text[:1] in ("-", "+") else text
     if rest == "0":

@@ -1,9 +1,8 @@
-"""From a profile to the plugins that run at each extension point, and what their scores weigh.
+"""From a profile to the plugins that run at each extension point, and their weights.
 
 A profile enables plugins at single points, and under `multiPoint` at every point that they
-implement. Who implements what is passed in: nothing here knows a plugin's code. The messages are
-those with which the reference refuses to build a profile, and the first of them is the one that it
-would give.
+implement. Callers pass in which points a plugin implements: nothing here depends on the code of
+plugins. The messages are those of the reference, and the first one is the one that it would give.
 """
 
 from __future__ import annotations
@@ -27,12 +26,11 @@ Implemented = Mapping[str, Collection[ExtensionPoint]]
 
 @dataclass(frozen=True, slots=True)
 class ExpandedPlugins:
-    """A profile with `multiPoint` spelled out. Plugins go by their names in the configuration."""
+    """A profile with `multiPoint` expanded. Plugins have their names in the configuration."""
 
     #: For every extension point, the plugins in the order in which they run.
     order: Mapping[ExtensionPoint, tuple[str, ...]]
-    #: What a plugin's score counts. Plugins that implement Score but are switched off there are in
-    #: it too.
+    #: Plugin → the weight of its score, including plugins that are disabled at Score.
     score_weights: Mapping[str, int]
     #: The same for PlacementScore.
     placement_score_weights: Mapping[str, int]
@@ -41,7 +39,7 @@ class ExpandedPlugins:
 def expand_profiles(
     profiles: Sequence[SchedulerProfile], implemented: Implemented
 ) -> dict[str, ExpandedPlugins]:
-    """Every profile by its scheduler name. Raises ConfigError with all that stands in the way."""
+    """Expand all profiles, by scheduler name. Raises ConfigError with all problems."""
     problems: list[str] = [] if profiles else ["at least one profile is required"]
     expanded: dict[str, ExpandedPlugins] = {}
     for profile in profiles:
@@ -67,7 +65,7 @@ def expand_profiles(
 
 
 def expand_plugins(profile: SchedulerProfile, implemented: Implemented) -> ExpandedPlugins:
-    """One profile. Raises ConfigError with all that stands in the way."""
+    """Expand one profile. Raises ConfigError with all problems."""
     plugins = profile.plugins
     problems = [*_repeated_config(profile), *_specific_problems(plugins, implemented)]
     problems += _multi_point_problems(plugins, implemented)
@@ -87,9 +85,9 @@ def expand_plugins(profile: SchedulerProfile, implemented: Implemented) -> Expan
 
 
 def unknown_plugins(config: KubeSchedulerConfiguration, known: Collection[str]) -> Iterator[str]:
-    """The enabled plugins that nobody knows: where each stands, and which one may be meant.
+    """The enabled plugins that are unknown: the path of each, and a similar name.
 
-    Building the profile refuses them as well, but in the reference's words, which say neither.
+    Building the profile refuses them too, but the messages of the reference have neither.
     """
     for i, profile in enumerate(config.profiles):
         for key, plugin_set in profile.plugins.sets():
@@ -125,7 +123,7 @@ def _specific_problems(plugins: Plugins, implemented: Implemented) -> Iterator[s
 
 
 def _multi_point_problems(plugins: Plugins, implemented: Implemented) -> Iterator[str]:
-    """Each plugin is complained about once, at the first point where it would have been added."""
+    """Each plugin is reported once, at the first point where it would be added."""
     refused: set[str] = set()
     for point in ExtensionPoint:
         seen: set[str] = set()
@@ -142,9 +140,9 @@ def _multi_point_problems(plugins: Plugins, implemented: Implemented) -> Iterato
 def _offered_by_multi_point(
     point: ExtensionPoint, plugins: Plugins, implemented: Implemented
 ) -> Iterator[str]:
-    """The plugins that `multiPoint` adds here, and those that it would, if they existed.
+    """The plugins that `multiPoint` adds at this point, including unknown ones.
 
-    A plugin that the point itself enables is not among them: its entry there stands.
+    Plugins that the point itself enables are left out: that entry takes precedence.
     """
     here = plugins.at(point)
     disabled = {plugin.name for plugin in here.disabled}
@@ -164,7 +162,7 @@ def _already_registered(name: str, point: ExtensionPoint) -> str:
 
 
 def _order_at(point: ExtensionPoint, plugins: Plugins, implemented: Implemented) -> tuple[str, ...]:
-    """Plugins in both lists first, as the point has them; then `multiPoint`'s, then the point's."""
+    """Plugins in both lists first, in the order of the point; then `multiPoint`, then the point."""
     here = plugins.at(point)
     specific = [plugin.name for plugin in here.enabled]
     disabled = {plugin.name for plugin in here.disabled}
@@ -193,11 +191,11 @@ def _count_problems(
 
 
 def _weights(point: ExtensionPoint, plugins: Plugins, implemented: Implemented) -> dict[str, int]:
-    """A plugin's first mention counts, the point's own list before `multiPoint`; 0 counts as 1."""
+    """The first entry of a plugin counts, those of the point before `multiPoint`. 0 means 1."""
     weights: dict[str, int] = {}
     mentions: tuple[Plugin, ...] = (*plugins.at(point).enabled, *plugins.multi_point.enabled)
     for plugin in mentions:
-        # With every point closed to `multiPoint`, an unknown name can get this far.
+        # If every point disables `multiPoint`, an unknown name is not refused earlier.
         if point in implemented.get(plugin.name, ()):
             weights.setdefault(plugin.name, plugin.weight or 1)
     return weights
@@ -215,7 +213,7 @@ def _overflows(weights: Mapping[str, int]) -> bool:
 def _queue_sort_differences(
     profiles: Sequence[SchedulerProfile], expanded: Mapping[str, ExpandedPlugins]
 ) -> Iterator[str]:
-    """There is one queue, so all profiles have to sort it alike."""
+    """There is one queue, so all profiles must sort it in the same way."""
     first, *others = profiles
     (sort,) = expanded[first.scheduler_name].order[ExtensionPoint.QUEUE_SORT]
     for profile in others:

@@ -1,4 +1,4 @@
-"""What the extenders come to together: their order, and the resources they take upon themselves."""
+"""The order of the extenders, and the resources that they manage."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _NO_ARGS = "couldn't build extenders: can't find NodeResourcesFitArgs in plugin 
 
 
 def ordered_extenders(extenders: Iterable[Extender]) -> tuple[Extender, ...]:
-    """Those that may not fail first, then the ignorable ones, each as they were given."""
+    """The extenders in order: those that must not fail first, then the ignorable ones."""
     return tuple(sorted(extenders, key=lambda extender: extender.ignorable))
 
 
 def ignored_resources(extenders: Iterable[Extender]) -> tuple[str, ...]:
-    """The resources that an extender manages and the scheduler is told to leave alone."""
+    """The resources that extenders manage and the scheduler ignores."""
     return tuple(
         resource.name
         for extender in extenders
@@ -35,7 +35,7 @@ def ignored_resources(extenders: Iterable[Extender]) -> tuple[str, ...]:
 
 
 def tls_of(extender: Extender) -> ExtenderTLSConfig:
-    """How an extender is to be known: with HTTPS asked for and no authority named, not at all."""
+    """The TLS settings. With HTTPS and no CA, the certificate is not verified."""
     tls = extender.tls_config or ExtenderTLSConfig()
     if extender.enable_https and not (tls.ca_file or tls.ca_data):
         return replace(tls, insecure=True)
@@ -43,9 +43,9 @@ def tls_of(extender: Extender) -> ExtenderTLSConfig:
 
 
 def with_ignored_resources(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
-    """Let every profile's NodeResourcesFit ignore those resources, instead of any it named itself.
+    """Make NodeResourcesFit in every profile ignore these resources, instead of those in its args.
 
-    Raises ConfigError if a profile has no args for that plugin to say so in.
+    Raises ConfigError if a profile has no args for the plugin.
     """
     ignored = ignored_resources(config.extenders)
     if not ignored:

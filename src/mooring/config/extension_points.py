@@ -1,4 +1,4 @@
-"""The points of the Scheduling Framework that a configuration can fill."""
+"""The extension points of the Scheduling Framework."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from enum import StrEnum
 
 
 class ExtensionPoint(StrEnum):
-    """A point by its key in the configuration; `multiPoint` is not one, it stands for all of them.
+    """An extension point by its key in the configuration. `multiPoint` is not a point.
 
-    They are listed in the order in which the reference fills them, so that of several mistakes the
-    same one comes first.
+    The order is that in which the reference fills the points, so that the same problem comes first.
     """
 
     PRE_FILTER = "preFilter"
@@ -29,11 +28,11 @@ class ExtensionPoint(StrEnum):
 
     @property
     def plugin_type(self) -> str:
-        """What messages call a plugin of this point: `PreFilterPlugin`."""
+        """The name in messages for a plugin of this point: `PreFilterPlugin`."""
         return f"{self.value[0].upper()}{self.value[1:]}Plugin"
 
 
-#: The points that a pod meets, in that order.
+#: The points that a pod passes, in this order.
 POD_POINTS = (
     ExtensionPoint.PRE_ENQUEUE,
     ExtensionPoint.QUEUE_SORT,

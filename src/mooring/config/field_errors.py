@@ -1,4 +1,4 @@
-"""Lines about one field, in the form that Kubernetes gives them.
+"""Messages about one field, in the form of Kubernetes.
 
 `parallelism: Invalid value: 0: should be an integer value greater than zero`: the path, what kind
 of mistake it is, the value found, and what is wrong with it.
@@ -15,7 +15,7 @@ from mooring.config.durations import Duration
 
 
 def child(path: str, name: str) -> str:
-    """The path of a field; the root's own path is empty."""
+    """The path of a field; the path of the root is empty."""
     return f"{path}.{name}" if path else name
 
 
@@ -50,7 +50,7 @@ def shown(value: object) -> str:
 
 
 def _as_go_json(value: object) -> object:
-    """As Go marshals the reference's internal types: with Go's names, and null for no items."""
+    """The value as Go marshals it: with Go's names, and null for an empty list."""
     if isinstance(value, Duration):
         return str(value)
     if isinstance(value, msgspec.Struct):

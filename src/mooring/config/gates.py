@@ -1,7 +1,7 @@
-"""Feature gates: what of kube-scheduler 1.36 is switched on.
+"""Feature gates of kube-scheduler 1.36.
 
-Only the gates that a scheduler reads are known here. Names, defaults, locks and dependencies are
-the reference's, and so are the messages.
+Only the gates that a scheduler reads are here. Names, defaults, locks, dependencies and messages
+are those of the reference.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class Gate:
     name: str
     stage: Stage
     default: bool
-    #: A locked gate cannot be set to anything but its default.
+    #: A locked gate can only have its default.
     locked: bool = False
-    #: Gates without which this one may not be on.
+    #: Gates that must be on if this one is.
     requires: tuple[str, ...] = ()
 
 
@@ -92,10 +92,10 @@ GATES: Mapping[str, Gate] = {
     )
 }
 
-#: Names that set every gate of a stage, other than those that are set by name.
+#: Names that set every gate of a stage, except those set by name.
 _WHOLE_STAGES: Mapping[str, Stage] = {"AllAlpha": "Alpha", "AllBeta": "Beta"}
 
-#: What Go takes for a boolean.
+#: The booleans of Go.
 _BOOLEANS = {
     **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
     **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
@@ -104,7 +104,7 @@ _BOOLEANS = {
 
 @dataclass(frozen=True, slots=True)
 class FeatureGates:
-    """Which gates are on: the defaults, but for those that were set."""
+    """Which gates are on: the defaults, except for those that were set."""
 
     #: Gates set by name, and `AllAlpha` or `AllBeta`.
     settings: Mapping[str, bool] = field(default_factory=dict)
@@ -115,7 +115,7 @@ class FeatureGates:
             raise ConfigError(problems)
 
     def enabled(self, name: str) -> bool:
-        """Whether the gate is on. Raises KeyError for a name that is no gate."""
+        """Whether the gate is on. Raises KeyError if there is no such gate."""
         gate = GATES[name]
         if name in self.settings:
             return self.settings[name]
@@ -136,7 +136,7 @@ class FeatureGates:
 
 
 def binding_conditions_enabled(gates: FeatureGates) -> bool:
-    """Whether PreBind waits for the binding conditions of devices, which takes two gates."""
+    """Whether PreBind waits for the binding conditions of devices: needs two gates."""
     return gates.enabled("DRADeviceBindingConditions") and gates.enabled(
         "DRAResourceClaimDeviceStatus"
     )

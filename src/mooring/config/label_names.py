@@ -1,4 +1,4 @@
-"""What is wrong with a label key or value, in the API server's words.
+"""What is wrong with a label key or value, in the words of the API server.
 
 Resource names, topology keys and the keys of selectors all follow the rule for label keys.
 """
@@ -15,7 +15,7 @@ _SUBDOMAIN = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
 _LONGEST_NAME = 63
 _LONGEST_SUBDOMAIN = 253
 
-# The two spaces before "or" are the API server's.
+# The API server has two spaces before "or", too.
 _NAME_RULE = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
     "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', "

@@ -1,4 +1,4 @@
-"""Reading a configuration: from text to one that can be used, or every reason why it cannot."""
+"""Load a configuration from text, or report everything that is wrong with it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def load_config(
 ) -> KubeSchedulerConfiguration:
     """Read, complete and check a configuration.
 
-    A string is YAML or JSON; to read a file, give a Path. Raises ConfigError with a line for every
-    mistake, each with the path of the field that it is about.
+    A string is YAML or JSON; to read a file, pass a Path. Raises ConfigError with a line for every
+    problem, each with the path of its field.
     """
     document, problems = read_document(source)
     fill_absent(document)
@@ -34,5 +34,5 @@ def load_config(
 
 
 def default_config(gates: FeatureGates = DEFAULT_GATES) -> KubeSchedulerConfiguration:
-    """The configuration of a scheduler that is not given any."""
+    """The default configuration."""
     return with_defaults(KubeSchedulerConfiguration(), gates)

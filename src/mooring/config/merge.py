@@ -1,4 +1,4 @@
-"""A profile's own plugins, merged into the default ones."""
+"""Merge the plugins of a profile with the default plugins."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ def merge_plugins(default: Plugins, custom: Plugins) -> Plugins:
 
 
 def merge_plugin_set(default: PluginSet, custom: PluginSet) -> PluginSet:
-    """Default plugins first, each in its place; then those that only the profile enables.
+    """The default plugins in their order, then those that only the profile enables.
 
-    A default plugin that the profile enables again takes the profile's entry, and with it the
-    weight, but keeps its place. To be enabled beats to be disabled: who is both comes last.
+    A default plugin that the profile enables again gets the entry of the profile, with its weight,
+    and keeps its position. A plugin that the profile both enables and disables is enabled, and
+    comes last.
     """
     disabled = tuple(Plugin(plugin.name) for plugin in (*custom.disabled, *default.disabled))
     disabled_names = {plugin.name for plugin in disabled}
-    # Of a plugin that is enabled twice the last entry replaces the default one. The other one
-    # stays, and is refused when the profile is built.
+    # If a plugin is enabled twice, the last entry replaces the default one. The other entry stays,
+    # and is refused when the profile is built.
     replacements = {plugin.name: i for i, plugin in enumerate(custom.enabled)}
     kept = () if ALL in disabled_names else default.enabled
     kept = tuple(plugin for plugin in kept if plugin.name not in disabled_names)

@@ -1,7 +1,7 @@
-"""Which node selectors can be used, with the path of what cannot.
+"""Validation of node selectors, with the path of each problem.
 
-`objects.selectors` refuses the same ones; for a pod that is all that is asked. A person who writes
-a selector into the configuration wants to know where and why.
+`objects.selectors` refuses the same selectors, without a path. Users who write a selector into the
+configuration need to know where and why.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def node_selector_problems(selector: NodeSelector, path: str) -> Iterator[str]:
 
 
 def preferred_term_problems(terms: Sequence[PreferredSchedulingTerm], path: str) -> Iterator[str]:
-    """A term without weight is never looked at."""
+    """The problems of preferred terms. A term without weight is not checked."""
     for i, term in enumerate(terms):
         if term.weight:
             yield from _term(term.preference, f"{path}[{i}]")

@@ -1,7 +1,7 @@
 """`KubeSchedulerConfiguration` v1, field by field.
 
-The defaults written here are those of a field that is not given. The ones that depend on other
-fields, or that replace a given zero, are in `defaults`.
+The defaults here are those of absent fields. Defaults that depend on other fields, or replace a
+zero, are in `defaults`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class ConfigPart(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """A piece of the configuration. Those that omit their defaults also do so when written out."""
+    """A part of the configuration. Parts with `omit_defaults` are written without defaults."""
 
 
 class Plugin(ConfigPart, frozen=True, omit_defaults=True):
-    """A plugin by name; the weight counts where it scores, and 0 stands for none given."""
+    """A plugin by name. The weight is that of its score; 0 means that none is set."""
 
     name: str = ""
     weight: Int32 = 0
@@ -39,7 +39,7 @@ class PluginSet(ConfigPart, frozen=True, omit_defaults=True):
 
 
 class Plugins(ConfigPart, frozen=True, omit_defaults=True):
-    """What is switched on and off: at each extension point and, by `multi_point`, at them all."""
+    """The plugins enabled and disabled at each extension point and, with `multi_point`, at all."""
 
     pre_enqueue: PluginSet = PluginSet()
     queue_sort: PluginSet = PluginSet()
@@ -63,28 +63,28 @@ class Plugins(ConfigPart, frozen=True, omit_defaults=True):
         return plugin_set
 
     def sets(self) -> Iterator[tuple[str, PluginSet]]:
-        """Every set with its key in the configuration, `multiPoint` among them."""
+        """Every set with its key in the configuration, including `multiPoint`."""
         for field in msgspec.structs.fields(self):
             yield field.encode_name, getattr(self, field.name)
 
     @property
     def enabled_names(self) -> frozenset[str]:
-        """Every plugin that is enabled anywhere: the ones to build."""
+        """Every plugin that is enabled at some point: the plugins to build."""
         return frozenset(plugin.name for _, found in self.sets() for plugin in found.enabled)
 
 
 class PluginConfig(ConfigPart, frozen=True, omit_defaults=True):
     name: str = ""
-    #: A struct of `args` for the plugins that have one there, and for any other the mapping as
-    #: given. `Any`, as the API leaves it open.
+    #: A struct of `args` if the plugin has one there, otherwise the mapping as written. `Any`,
+    #: because the API leaves it open.
     args: Any = None
 
 
 class SchedulerProfile(ConfigPart, frozen=True, omit_defaults=True):
-    """How the pods that ask for `scheduler_name` are scheduled (`KubeSchedulerProfile`)."""
+    """How pods with this `scheduler_name` are scheduled (`KubeSchedulerProfile`)."""
 
     scheduler_name: str = ""
-    #: None leaves it to the configuration's own.
+    #: None means the value of the whole configuration.
     percentage_of_nodes_to_score: Int32 | None = None
     plugins: Plugins = Plugins()
     plugin_config: tuple[PluginConfig, ...] = ()
@@ -129,7 +129,7 @@ class ExtenderTLSConfig(ConfigPart, frozen=True, omit_defaults=True):
 
 
 class Extender(ConfigPart, frozen=True, omit_defaults=True):
-    """A scheduler extender; an empty verb is one that it does not offer."""
+    """A scheduler extender. An empty verb means that the extender does not offer it."""
 
     url_prefix: str = ""
     filter_verb: str = ""
@@ -151,7 +151,7 @@ class KubeSchedulerConfiguration(ConfigPart, frozen=True):
     client_connection: ClientConnectionConfiguration = ClientConnectionConfiguration()
     enable_profiling: bool = True
     enable_contention_profiling: bool = True
-    #: 0 leaves the choice to the scheduler.
+    #: 0 lets the scheduler choose.
     percentage_of_nodes_to_score: Int32 = 0
     pod_initial_backoff_seconds: Int64 = 1
     pod_max_backoff_seconds: Int64 = 10
@@ -160,7 +160,7 @@ class KubeSchedulerConfiguration(ConfigPart, frozen=True):
     delay_cache_until_active: bool = False
 
     def percentage_for(self, profile: SchedulerProfile) -> int:
-        """The percentage of nodes to score under a profile: its own, else the one for all."""
+        """The percentage of nodes to score: that of the profile, or that of the configuration."""
         if profile.percentage_of_nodes_to_score is not None:
             return profile.percentage_of_nodes_to_score
         return self.percentage_of_nodes_to_score

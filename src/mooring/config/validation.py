@@ -1,4 +1,4 @@
-"""Which configurations can be used: the reference's rules, in its order and in its words."""
+"""Validation of configurations, with the rules, order and messages of the reference."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from mooring.config.types import (
 )
 from mooring.objects.requests import is_extended
 
-#: In-tree plugins that v1 no longer has.
+#: In-tree plugins that v1 does not have.
 REMOVED_PLUGINS = frozenset(("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"))
 
-#: "v1" is what the reference calls the version they were removed in.
+#: The reference calls the version in which they were removed "v1".
 _REMOVED = f'was invalid in version "v1" (KubeSchedulerConfiguration is version "{API_VERSION}")'
 
 
 def config_problems(config: KubeSchedulerConfiguration, gates: FeatureGates) -> list[str]:
-    """Everything wrong with a configuration that has its defaults; nothing, if it can be used."""
+    """All problems of a configuration that has its defaults; empty if there are none."""
     return list(_config(config, gates))
 
 
@@ -77,7 +77,7 @@ def _leader_election(election: LeaderElectionConfiguration) -> Iterator[str]:
         if duration <= seconds(0):
             yield invalid(child(path, name), duration, "must be greater than zero")
     if election.lease_duration <= election.renew_deadline:
-        # The value shown is the deadline, though the path is the lease's: so the reference has it.
+        # As in the reference, the path is that of the lease but the value is the deadline.
         yield invalid(
             child(path, "leaseDuration"),
             election.renew_deadline,
@@ -123,7 +123,7 @@ def _percentage(percentage: int, path: str) -> Iterator[str]:
 
 
 def _removed_plugins(plugins: Plugins, path: str) -> Iterator[str]:
-    # The reference looks for removed plugins at these points alone.
+    # The reference looks for removed plugins only at these points.
     for point in POD_POINTS:
         for i, plugin in enumerate(plugins.at(point).enabled):
             if plugin.name in REMOVED_PLUGINS:
@@ -148,8 +148,8 @@ def _plugin_config(
         elif kind is not None and not isinstance(args, kind):
             yield invalid(args_path, args, "has to match plugin args")
         elif isinstance(args, NodeResourcesFitArgs):
-            # The reference leaves these to the plugin, which checks them when it is built: not at
-            # all if nothing enables it, and after extenders have had their say.
+            # In the reference the plugin itself checks these when it is built: only if it is
+            # enabled, and after extenders have changed them.
             if entry.name in enabled:
                 in_force = replace(args, ignored_resources=ignored or args.ignored_resources)
                 yield from args_problems(in_force, args_path, gates)
@@ -158,7 +158,7 @@ def _plugin_config(
 
 
 def _common_queue_sort(profiles: Sequence[SchedulerProfile]) -> Iterator[str]:
-    """There is one queue, so all profiles have to sort it alike."""
+    """There is one queue, so all profiles must sort it in the same way."""
     first = profiles[0]
     common = first.plugins.queue_sort
     name = common.enabled[0].name if common.enabled else ""

@@ -1,7 +1,7 @@
-"""A configuration as plain data again, ready for YAML or JSON.
+"""Write a configuration as plain data, for YAML or JSON.
 
-What is written can be read by kube-scheduler, and read back gives the same configuration. Defaults
-are spelled out, except where v1 itself leaves out what is empty.
+kube-scheduler can read the result, and reading it back gives the same configuration. Defaults are
+written, except where v1 itself omits empty values.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def _fields(struct: msgspec.Struct) -> dict[str, Any]:
 
 
 def _omitted(struct: msgspec.Struct, field: msgspec.structs.FieldInfo) -> bool:
-    """None is never written, and a default only if it says something.
+    """Whether to omit a field: None, and an empty default.
 
-    An empty list is written where it is not the default: there it differs from a missing one.
+    An empty list is written if it is not the default, because it then differs from a missing one.
     """
     value = getattr(struct, field.name)
     default = field.default

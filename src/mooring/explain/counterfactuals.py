@@ -54,7 +54,7 @@ from mooring.objects.selectors import (
 )
 from mooring.objects.taints import tolerated
 from mooring.objects.well_known import HOSTNAME
-from mooring.plugins.default_preemption.budgets import BudgetBook
+from mooring.plugins.default_preemption.budgets import BudgetCache
 from mooring.plugins.default_preemption.candidates import Candidate, DryRun
 from mooring.plugins.default_preemption.choice import best
 from mooring.runtime.evaluation import Evaluation
@@ -416,7 +416,7 @@ class _Search:
             state=state,
             pod=pod,
             snapshot=snapshot,
-            budgets=BudgetBook(world.cluster.listers).current(),
+            budgets=BudgetCache(world.cluster.listers).current(),
             is_eligible=None,
             by_importance=lambda pods: sorted(
                 pods, key=lambda each: (-each.priority, each.status.start_time or now)

@@ -1,4 +1,4 @@
-"""What the scheduler asks of the outside world: the writes it makes, and the events it tells."""
+"""The writes of a scheduler to the API server, including Events."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ K = TypeVar("K", bound=KubeObject)
 
 @dataclass(frozen=True, slots=True)
 class PodStatusPatch:
-    """What to change in a pod's status; None leaves a part as it is."""
+    """A change of a pod's status; None means no change."""
 
     condition: PodCondition | None = None
-    #: An empty name takes the nomination back.
+    #: An empty name clears the nomination.
     nominated_node_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something to tell users of a pod (events.k8s.io/v1)."""
+    """An Event about a pod (events.k8s.io/v1)."""
 
     regarding: Pod
     #: Normal or Warning.
@@ -35,15 +35,15 @@ class Event:
 
 
 class ApiWriter(Protocol):
-    """The writes of a scheduler. A failure is raised as ApiError; events never fail."""
+    """The writes of a scheduler. They raise ApiError; only `record_event` never fails."""
 
     async def bind(self, pod: Pod, node_name: str) -> None: ...
     async def patch_pod_status(self, pod: Pod, patch: PodStatusPatch) -> None: ...
     async def delete_pod(self, pod: Pod) -> None: ...
     async def update_object(self, obj: K) -> K:
-        """Change an object of a writable kind. The object as stored, with its new resource version.
+        """Update an object of a writable kind. Return it as stored, with its new resource version.
 
-        Raises Conflict if somebody has changed it since it was read.
+        Raises Conflict if the object has changed since it was read.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Time as a parameter: virtual in simulation, the wall's in production."""
+"""Time as a parameter: virtual in a simulation, real in production."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Clock(Protocol):
 
 
 async def sleep(clock: Clock, delay_s: float) -> None:
-    """Let time pass on this clock."""
+    """Wait on this clock."""
     woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     timer = clock.call_later(delay_s, lambda: None if woken.done() else woken.set_result(None))
     try:

@@ -1,4 +1,4 @@
-"""What plugins remember from one extension point to the next within one attempt."""
+"""The data that plugins pass from one extension point to the next within one attempt."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any, Protocol, TypeVar, cast
 
 from mooring.objects.pod import Pod
 
-#: Pods that a plugin wants tried at once, by `namespace/name`; reserved key of every state.
+#: A reserved key: the pods to activate, by `namespace/name`.
 PODS_TO_ACTIVATE = "kubernetes.io/pods-to-activate"
 
 T = TypeVar("T")
 
 
 class Clonable(Protocol):
-    """A value that dry runs may change: each works on a clone. Other values are shared."""
+    """A value that a dry run may change: each dry run works on a clone. Other values are shared."""
 
     def clone(self) -> Any: ...
 
 
 class CycleState:
-    """A store for one attempt, keyed by whatever name a plugin chooses."""
+    """The data of one attempt, under keys that plugins choose."""
 
     __slots__ = (
         "_values",
@@ -33,20 +33,20 @@ class CycleState:
 
     def __init__(self, *, record_plugin_metrics: bool = False) -> None:
         self._values: dict[str, object] = {PODS_TO_ACTIVATE: {}}
-        #: Whether this attempt is among those whose plugins are timed one by one.
+        #: Whether each plugin call of this attempt is timed.
         self.record_plugin_metrics = record_plugin_metrics
-        #: Plugins whose PreFilter, PreScore or PreBindPreFlight said Skip.
+        #: Plugins whose PreFilter, PreScore or PreBindPreFlight returned Skip.
         self.skip_filter: frozenset[str] = frozenset()
         self.skip_score: frozenset[str] = frozenset()
         self.skip_pre_bind: frozenset[str] = frozenset()
-        #: Plugins whose PreBind may run beside its neighbours'.
+        #: Plugins whose PreBind may run in parallel with others.
         self.parallel_pre_bind: frozenset[str] = frozenset()
 
     def write(self, key: str, value: object) -> None:
         self._values[key] = value
 
     def read(self, key: str, kind: type[T]) -> T | None:
-        """None if nothing was written under this key in this attempt."""
+        """The value under this key; None if there is none."""
         value = self._values.get(key)
         return value if isinstance(value, kind) else None
 
@@ -58,19 +58,19 @@ class CycleState:
         return cast("dict[str, Pod]", self._values[PODS_TO_ACTIVATE])
 
     def values(self) -> dict[str, object]:
-        """Everything that was written, as it is now."""
+        """A copy of all values."""
         return dict(self._values)
 
     def written_since(self, before: Mapping[str, object]) -> dict[str, object]:
-        """What was written after `values()` had given `before`."""
+        """The values written since `values()` returned `before`."""
         return {key: value for key, value in self._values.items() if before.get(key) is not value}
 
     def take(self, values: Mapping[str, object]) -> None:
-        """Take over what another attempt at an equal pod left; the values are shared."""
+        """Add values of an earlier attempt for an equal pod; the values are shared."""
         self._values.update(values)
 
     def adopt(self, other: CycleState) -> None:
-        """Take over everything that another attempt at an equal pod left; its values are shared."""
+        """Add everything of an earlier attempt for an equal pod; the values are shared."""
         activate = self._values[PODS_TO_ACTIVATE]
         self._values.update(other._values)
         self._values[PODS_TO_ACTIVATE] = activate
@@ -80,8 +80,8 @@ class CycleState:
     def clone(self) -> CycleState:
         other = CycleState(record_plugin_metrics=self.record_plugin_metrics)
         other._values = {
-            # Asked for directly: an instance check of the protocol costs ten times as much, and dry
-            # runs clone for every node.
+            # `isinstance` with the protocol takes ten times as long, and dry runs clone for every
+            # node.
             key: cast(Clonable, value).clone() if hasattr(value, "clone") else value
             for key, value in self._values.items()
         }

@@ -1,4 +1,4 @@
-"""What happens in a cluster, as the queue and the plugins' queueing hints see it."""
+"""Cluster events, as the queue and queueing hints see them."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ class Action(IntFlag):
     ALL = 8191
 
 
-class Resource(StrEnum):
-    """Whose event it is.
+class EventResource(StrEnum):
+    """The kind of object that a cluster event is about.
 
-    Every kind with events (`objects.kinds.KINDS`) has a member, and so have some that mooring does not read.
+    Every kind with events in `objects.kinds.KINDS` has a member. Some members are kinds that
+    mooring does not read.
     """
 
     POD = "Pod"
-    #: Only ever incoming: a pod that has a node, and one that does not. Both match POD.
+    #: A pod with a node, and a pod without one. Both match POD, which plugins register for.
     ASSIGNED_POD = "AssignedPod"
     UNSCHEDULABLE_POD = "UnschedulablePod"
     NODE = "Node"
@@ -57,27 +58,27 @@ class Resource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
-    """An action on a resource: one that happened, or one that a plugin asks to hear of."""
+    """An action on an object: one that happened, or one that a plugin registers for."""
 
-    resource: Resource
+    resource: EventResource
     action: Action
     custom_label: str = ""
 
     @property
     def label(self) -> str:
-        """How metrics and logs call it."""
+        """The name in metrics and logs."""
         if self.custom_label:
             return self.custom_label
         return f"{self.resource}{_ACTION_LABELS.get(self.action, 'Update')}"
 
     @property
     def wildcard(self) -> bool:
-        return self.resource == Resource.WILDCARD and self.action == Action.ALL
+        return self.resource == EventResource.WILDCARD and self.action == Action.ALL
 
     def covers(self, incoming: ClusterEvent) -> bool:
-        """Whether a plugin that registered this event is to hear of one that happened.
+        """Whether a plugin that registered this event gets the incoming event.
 
-        A generic Update does not satisfy a narrower registration, hence the comparison of actions.
+        A generic Update does not match a narrower registration, hence the comparison of actions.
         """
         if self.wildcard:
             return True
@@ -107,15 +108,15 @@ _ACTION_LABELS = {
 }
 
 
-def _same(registered: Resource, incoming: Resource) -> bool:
-    return registered in (incoming, Resource.WILDCARD) or (
-        registered == Resource.POD
-        and incoming in (Resource.ASSIGNED_POD, Resource.UNSCHEDULABLE_POD)
+def _same(registered: EventResource, incoming: EventResource) -> bool:
+    return registered in (incoming, EventResource.WILDCARD) or (
+        registered == EventResource.POD
+        and incoming in (EventResource.ASSIGNED_POD, EventResource.UNSCHEDULABLE_POD)
     )
 
 
 class Hint(IntEnum):
-    """What a plugin thinks of trying a pod again after an event."""
+    """The answer of a queueing hint: whether to try the pod again after an event."""
 
     SKIP = 0
     QUEUE = 1
@@ -127,30 +128,30 @@ HintFunction = Callable[[Pod, KubeObject | None, KubeObject | None], Hint]
 
 @dataclass(frozen=True, slots=True)
 class EventWithHint:
-    """An event that may make a pod schedulable; without a hint function it always may."""
+    """An event that may make a pod schedulable; without a hint function, it always may."""
 
     event: ClusterEvent
     hint: HintFunction | None = None
 
 
-#: Events that concern every waiting pod, or the one pod they name.
-UNSCHEDULABLE_TIMEOUT = ClusterEvent(Resource.WILDCARD, Action.ALL, "UnschedulableTimeout")
-ASSIGNED_POD_DELETE = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
-FORCE_ACTIVATE = ClusterEvent(Resource.WILDCARD, Action.ALL, "ForceActivate")
+#: Events for all waiting pods, or for the one pod that they name.
+UNSCHEDULABLE_TIMEOUT = ClusterEvent(EventResource.WILDCARD, Action.ALL, "UnschedulableTimeout")
+FORCE_ACTIVATE = ClusterEvent(EventResource.WILDCARD, Action.ALL, "ForceActivate")
+ASSIGNED_POD_DELETE = ClusterEvent(EventResource.ASSIGNED_POD, Action.DELETE)
 
-#: A plugin hears of these only if it says so: the reference's list of default events leaves them out.
+#: The default events of the reference do not include these: a plugin must register for them.
 _ONLY_IF_REGISTERED = (
-    Resource.ASSIGNED_POD,
-    Resource.UNSCHEDULABLE_POD,
-    Resource.VOLUME_ATTACHMENT,
-    Resource.RESOURCE_SLICE,
-    Resource.POD_GROUP,
-    Resource.WILDCARD,
+    EventResource.ASSIGNED_POD,
+    EventResource.UNSCHEDULABLE_POD,
+    EventResource.VOLUME_ATTACHMENT,
+    EventResource.RESOURCE_SLICE,
+    EventResource.POD_GROUP,
+    EventResource.WILDCARD,
 )
 
-#: What a plugin hears of that does not say what it wants to hear of.
+#: The events for plugins that do not register any.
 DEFAULT_EVENTS = tuple(
     ClusterEvent(resource, Action.ALL)
-    for resource in Resource
+    for resource in EventResource
     if resource not in _ONLY_IF_REGISTERED
 )

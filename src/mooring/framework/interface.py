@@ -1,19 +1,20 @@
-"""What a plugin can be: a plain class with a `name` and any of the methods below.
+"""The interface of plugins: a plugin is a plain class with a `name` and any of the methods below.
 
-A plugin takes part at an extension point by having its method. There is nothing to inherit from; these
-protocols say what the runtime looks for, and what it passes.
+A plugin implements an extension point by having its method. There is no base class; these protocols
+say which methods the runtime looks for, and what it passes.
 
     pre_enqueue → less → pre_filter → filter → (post_filter) → pre_score → score → normalize_scores
     → reserve → permit ‖ pre_bind_pre_flight → pre_bind → bind → post_bind; unreserve on the way back
 
-Filter and Score come in two forms, and a plugin may have either or both: per node, easy to write
-(`filter`, `score`), and all rows at once, fast (`filter_rows`, `score_rows`). With both, the second is a
-kernel of the first and must say the same: the runtime uses the rows, dry runs use the node.
+Filter and Score have two forms, and a plugin may have either or both: per node, easy to write
+(`filter`, `score`), and for all rows at once, fast (`filter_rows`, `score_rows`). Both must give
+the same answers: the runtime uses the rows, dry runs use the node.
 
-A method that returns None says Success. One that raises fails the attempt of this pod as an internal
-error, with the plugin's name and the extension point in the message.
+None means Success. If a method raises, the attempt fails with an internal error, whose message
+names the plugin and the extension point.
 
-Everything of the scheduling cycle is synchronous. `pre_bind`, `bind` and `post_bind` may be `async def`.
+All methods of the scheduling cycle are synchronous. `pre_bind`, `bind` and `post_bind` may be
+`async def`.
 """
 
 from __future__ import annotations
@@ -41,38 +42,38 @@ MAX_SCORE = 100
 
 
 class Depends(IntEnum):
-    """What a plugin's answers about a pod depend on, beside the pod.
+    """What a plugin's answers depend on, beside the pod.
 
-    The narrower, the longer they can be kept (`runtime.answers`, `scheduler.refusals`). A plugin that
-    says nothing may look at anything, also outside of the cluster, and is asked each time: always right,
-    only slower.
+    The narrower the dependency, the longer answers are kept (`runtime.answers`,
+    `scheduler.refusals`). A plugin without `depends_on` may read anything, also outside the
+    cluster. It is asked each time, which is always right but slower.
     """
 
-    #: The node object alone.
+    #: Only the node object.
     NODE = 1
     #: The node object and the pods on it.
     USAGE = 2
-    #: All node objects, but no pods.
+    #: All node objects, no pods.
     NODES = 3
-    #: Anything in the cluster: nodes, pods, and the objects that plugins can look up.
+    #: Anything in the cluster: nodes, pods, and objects in the listers.
     CLUSTER = 4
 
 
 @dataclass(frozen=True, slots=True)
 class PreFilterResult:
-    """A PreFilter that leaves only some nodes to look at."""
+    """The result of a PreFilter that restricts the search to some nodes."""
 
     node_names: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Nomination:
-    """A node to hold for a pod; an empty name takes a nomination back."""
+    """A nominated node for a pod; an empty name clears the nomination."""
 
     node_name: str
 
 
-#: How a failed attempt changes the pod's nomination: None leaves it as it is.
+#: How a failed attempt changes the pod's nomination; None means no change.
 NominatingInfo = Nomination | None
 CLEAR_NOMINATION = Nomination("")
 
@@ -88,7 +89,7 @@ class PostFilterResult:
 
 @dataclass(frozen=True, slots=True)
 class PreFlight:
-    """What a PreBind says of itself before it runs."""
+    """What a PreBind plugin reports before it runs."""
 
     allow_parallel: bool = False
 
@@ -103,7 +104,7 @@ class QueuedPod(Protocol):
 
 
 class NodeStatuses(Protocol):
-    """Why each node was refused, as PostFilter reads it."""
+    """Why each node was refused, for PostFilter."""
 
     def get(self, node_name: str) -> Status: ...
     def nodes_with(self, *codes: int) -> Sequence[NodeInfo]: ...
@@ -111,11 +112,11 @@ class NodeStatuses(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Victims:
-    """Who would have to leave a node for a pod to fit there."""
+    """The pods to evict from a node so that a pod fits there."""
 
     #: From most to least important.
     pods: tuple[Pod, ...]
-    #: How many of them a disruption budget does not let go.
+    #: How many of these evictions violate a disruption budget.
     violations: int
 
 
@@ -124,14 +125,14 @@ class PreemptionExtender(Protocol):
 
     @property
     def ignorable(self) -> bool:
-        """Whether to go on as if it were not there when it fails."""
+        """Whether to continue without the extender if it fails."""
         ...
 
     def has_say_in_preemption_for(self, pod: Pod) -> bool: ...
     def process_preemption(
         self, pod: Pod, victims: Mapping[str, Victims], snapshot: Snapshot
     ) -> dict[str, Victims]:
-        """The nodes that it agrees to, with the victims it wants there. Raises ExtenderError."""
+        """The nodes that the extender accepts, with the victims there. Raises ExtenderError."""
         ...
 
 
@@ -163,7 +164,7 @@ class PreFilterPlugin(Protocol):
 
 @runtime_checkable
 class PreFilterExtensions(Protocol):
-    """How what PreFilter computed changes when a pod is added to or removed from a node."""
+    """Update the state of PreFilter when a pod is added to a node or removed from it."""
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> Status | None: ...
     def remove_pod(
@@ -181,7 +182,7 @@ class FilterRowsPlugin(Protocol):
     def filter_rows(
         self, state: CycleState, pod: Pod, columns: Columns, rows: Rows
     ) -> RowVerdicts | None:
-        """None, from a plugin that has `filter` as well, has that asked about this pod instead."""
+        """If a plugin also has `filter`, None means: call `filter` for each node for this pod."""
         ...
 
 
@@ -195,10 +196,10 @@ class PostFilterPlugin(Protocol):
 @runtime_checkable
 class PostFilterRepeatsPlugin(Protocol):
     def post_filter_repeats(self, pod: Pod) -> bool:
-        """Whether `post_filter` does nothing for a pod like this one, and says what it said before.
+        """Whether `post_filter` would do nothing for an equal pod, and answer as before.
 
-        Asked after an attempt that came to nothing, and again before the next one, if all nodes refuse
-        the pod as they did then. Without this method `post_filter` is asked each time.
+        Called after a failed attempt, and before the next one if all nodes still refuse the pod for
+        the same reasons. Without this method, `post_filter` is called each time.
         """
         ...
 
@@ -208,7 +209,7 @@ class PreScorePlugin(Protocol):
     def pre_score(
         self, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows
     ) -> Status | None:
-        """`rows` are those of the feasible nodes."""
+        """`rows` are the rows of the feasible nodes."""
         ...
 
 
@@ -225,7 +226,7 @@ class ScoreRowsPlugin(Protocol):
 @runtime_checkable
 class NormalizePlugin(Protocol):
     def normalize_scores(self, state: CycleState, pod: Pod, scores: Ints) -> Status | None:
-        """Bring int64[feasible row] into 0..100, in place."""
+        """Scale int64[feasible row] to 0..100, in place."""
         ...
 
 
@@ -233,7 +234,7 @@ class NormalizePlugin(Protocol):
 class ReservePlugin(Protocol):
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None: ...
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Also called for what was never reserved, so it must not mind."""
+        """Must be idempotent: it is also called if `reserve` was not."""
         ...
 
 
@@ -242,7 +243,7 @@ class PermitPlugin(Protocol):
     def permit(
         self, state: CycleState, pod: Pod, node_name: str
     ) -> Status | tuple[Status | None, float] | None:
-        """With Wait goes the longest wait in seconds; above fifteen minutes it is cut to that."""
+        """Wait comes with a timeout in seconds, at most fifteen minutes."""
         ...
 
 
@@ -271,13 +272,14 @@ class PostBindPlugin(Protocol):
 @runtime_checkable
 class DependsPlugin(Protocol):
     def depends_on(self, pod: Pod) -> Depends:
-        """For a pod like this one; needs `sign`, unless it is CLUSTER.
+        """What the answers for this pod depend on. Needs `sign`, unless it is CLUSTER.
 
         A plugin that has this method does not look at a pod's name and UID: pods that differ in nothing
         else get the same answers.
 
-        If this or `sign` looks at objects of other kinds, the plugin lists them in an attribute
-        `depends_on_kinds: tuple[type[KubeObject], ...]`: when one of them changes, nothing is kept.
+        If this or `sign` reads objects of other kinds, the plugin lists the kinds in an attribute
+        `depends_on_kinds: tuple[type[KubeObject], ...]`. When such an object changes, all kept
+        answers are dropped.
         """
         ...
 
@@ -285,9 +287,10 @@ class DependsPlugin(Protocol):
 @runtime_checkable
 class SignPlugin(Protocol):
     def sign(self, pod: Pod) -> Mapping[str, object] | Status:
-        """The part of the pod this plugin looks at, as hashable values.
+        """The signature: the parts of the pod that this plugin reads, as hashable values.
 
-        Pods whose parts are all equal get equal verdicts and scores. A Status refuses to sign.
+        Pods with equal signatures get equal verdicts and scores. A Status means that the pod has no
+        signature.
         """
         ...
 
@@ -298,7 +301,7 @@ class ClosePlugin(Protocol):
 
 
 class WaitingPod(Protocol):
-    """A pod that Permit plugins hold back."""
+    """A pod that waits for Permit plugins."""
 
     @property
     def pod(self) -> Pod: ...
@@ -311,7 +314,7 @@ class WaitingPod(Protocol):
 
 
 class Handle(Protocol):
-    """What a plugin may use of the scheduler it runs in."""
+    """What the scheduler offers to plugins."""
 
     @property
     def profile_name(self) -> str: ...
@@ -325,12 +328,12 @@ class Handle(Protocol):
     def gates(self) -> FeatureGates: ...
     @property
     def observed_pod(self) -> Callable[[str], Pod | None]:
-        """A pod as the API server last showed it, by `namespace/name`; None if there is none."""
+        """A pod as last seen from the API server, by `namespace/name`; None if there is none."""
         ...
 
     @property
     def extenders(self) -> Sequence[PreemptionExtender]:
-        """In the order in which they are asked."""
+        """The extenders, in the order in which they are called."""
         ...
 
     def waiting_pods(self) -> Sequence[WaitingPod]: ...
@@ -341,9 +344,9 @@ class Handle(Protocol):
         ...
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run something beside the scheduling cycle."""
+        """Run a coroutine beside the scheduling cycle."""
         ...
 
 
-#: Builds a plugin: a class that takes its arguments and the handle, or only some of them, or nothing.
+#: Builds a plugin: a class that takes its args and the handle, one of them, or nothing.
 PluginFactory = Callable[..., Any]

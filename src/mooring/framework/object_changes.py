@@ -1,27 +1,27 @@
-"""What an update of a pod or a node was about, as the events that plugins register for.
+"""The cluster events that follow from an update of a pod or a node.
 
-An event is as specific as the update allows, so that only the plugins wake that care. A pod's
-update always makes an event, if only the generic one; a node's update that changes nothing a rule
-looks at makes none.
+Events are as specific as possible, so that only the plugins that need them are asked. An update of
+a pod always gives at least the generic event. An update of a node gives none if no plugin reads
+what changed.
 """
 
 from __future__ import annotations
 
-from mooring.framework.events import Action, ClusterEvent, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 
 
 def pod_change_events(old: Pod, new: Pod) -> list[ClusterEvent]:
-    """At least one event, of the resource that the pod has become: assigned, or still waiting."""
-    resource = Resource.ASSIGNED_POD if new.node_name else Resource.UNSCHEDULABLE_POD
+    """The events of an updated pod, at least one: for an assigned or an unscheduled pod."""
+    resource = EventResource.ASSIGNED_POD if new.node_name else EventResource.UNSCHEDULABLE_POD
     actions = _pod_changes(old, new) or [Action.UPDATE]
     return [ClusterEvent(resource, action) for action in actions]
 
 
 def node_change_events(old: Node, new: Node) -> list[ClusterEvent]:
-    """None at all for a heartbeat."""
-    return [ClusterEvent(Resource.NODE, action) for action in _node_changes(old, new)]
+    """The events of an updated node; none for a heartbeat."""
+    return [ClusterEvent(EventResource.NODE, action) for action in _node_changes(old, new)]
 
 
 def _pod_changes(old: Pod, new: Pod) -> list[Action]:
@@ -32,7 +32,7 @@ def _pod_changes(old: Pod, new: Pod) -> list[Action]:
         actions.append(Action.UPDATE_POD_SCALE_DOWN)
     if old.spec.scheduling_gates and not new.spec.scheduling_gates:
         actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
-    # The API lets users add tolerations and nothing else, so their number says it all.
+    # The API only lets users add tolerations, so it is enough to compare their number.
     if len(old.spec.tolerations) != len(new.spec.tolerations):
         actions.append(Action.UPDATE_POD_TOLERATION)
     if old.status.resource_claim_statuses != new.status.resource_claim_statuses:
@@ -41,7 +41,7 @@ def _pod_changes(old: Pod, new: Pod) -> list[Action]:
 
 
 def _asks_for_less(old: Pod, new: Pod) -> bool:
-    """Of any resource, resizes in progress included; compared in thousandths."""
+    """Whether the pod holds less of any resource, including resizes in progress, in thousandths."""
     after = new.held_resources
     return any(
         name not in after or quantity.milli_value > after[name].milli_value
@@ -51,7 +51,7 @@ def _asks_for_less(old: Pod, new: Pod) -> bool:
 
 def _node_changes(old: Node, new: Node) -> list[Action]:
     actions = []
-    # A cordon is a taint to the rules. Setting one frees nothing, so only its end is an event.
+    # Plugins see a cordon as a taint. Only uncordoning can help a pod.
     if old.spec.unschedulable and not new.spec.unschedulable:
         actions.append(Action.UPDATE_NODE_TAINT)
     if old.status.allocatable != new.status.allocatable:

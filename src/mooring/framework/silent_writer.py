@@ -1,4 +1,4 @@
-"""A writer that writes nowhere: for those who only want to know what would be decided."""
+"""A writer that writes nothing: for callers that only need the decision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts: what a plugin says of a pod or of a pod on a node."""
+"""Status: the answer of a plugin about a pod, or about a pod on a node."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from enum import IntEnum
 
 
 class Code(IntEnum):
-    """The reference's codes, by its numbers."""
+    """The codes of the reference, with its numbers."""
 
     SUCCESS = 0
     ERROR = 1
-    #: Not now; removing pods may help.
+    #: Preemption may help.
     UNSCHEDULABLE = 2
-    #: Not here, whichever pods are removed.
+    #: Preemption cannot help.
     UNRESOLVABLE = 3
     WAIT = 4
     SKIP = 5
-    #: Not until something that is on its way arrives.
+    #: The pod waits for something that is expected to happen.
     PENDING = 6
 
     @property
@@ -41,17 +41,17 @@ _REJECTIONS = (Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING)
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A code, the reasons users read, and the plugin that gave it."""
+    """A code, the reasons that users read, and the plugin that returned them."""
 
     code: Code = Code.SUCCESS
     reasons: tuple[str, ...] = ()
     plugin: str = ""
-    #: What went wrong, where the code is not a verdict of a rule but a failure.
+    #: The exception, if the code is ERROR.
     error: BaseException | None = None
 
     @property
     def ok(self) -> bool:
-        # SUCCESS is 0, and looking a member up costs more than the rest of this.
+        # SUCCESS is 0. Looking up the member would take longer than the rest.
         return not self.code
 
     @property
@@ -67,7 +67,7 @@ class Status:
         return ", ".join(self.all_reasons)
 
     def by(self, plugin: str) -> Status:
-        """The same verdict, said by this plugin."""
+        """The same status, from this plugin."""
         return self if self.plugin == plugin else replace(self, plugin=plugin)
 
 
@@ -92,5 +92,5 @@ def wait(*reasons: str) -> Status:
 
 
 def failure(error: BaseException, *reasons: str) -> Status:
-    """A failure outside the rules: the pod is retried after a backoff, whatever happens around it."""
+    """An error, not a rejection: the pod is retried after its backoff, without an event."""
     return Status(Code.ERROR, reasons, error=error)

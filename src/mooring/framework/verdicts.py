@@ -1,4 +1,4 @@
-"""The verdicts of one Filter on many rows at once."""
+"""The verdicts of one Filter plugin for many rows."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from numpy.typing import NDArray
 from mooring.cluster.columns import Mask
 from mooring.framework.status import SUCCESS, Status
 
-#: The code of a row that a plugin was not asked about, as another one refuses it. Plugins do not use it.
+#: The code of a row that the plugin was not asked about, because another plugin refuses it. Plugins
+#: do not use it.
 UNKNOWN = int(np.iinfo(np.int64).min)
 
 
 @dataclass(frozen=True, slots=True)
 class RowVerdicts:
-    """A code a row; 0 passes, and `decode` gives the status that any other code stands for."""
+    """One code for each row. 0 passes; `decode` gives the status of any other code."""
 
-    #: int[row asked for]: 0 where the row passes, a positive number where it does not.
+    #: int[row asked for]: 0 if the row passes, otherwise a positive number.
     codes: NDArray[np.integer]
     decode: Callable[[int], Status]
 
@@ -29,10 +30,10 @@ class RowVerdicts:
 
 
 def by_mask(passes: Mask, otherwise: Status) -> RowVerdicts:
-    """One reason for every row that does not pass."""
+    """The same status for every row that does not pass."""
     return RowVerdicts((~passes).view(np.int8), lambda _: otherwise)
 
 
 def by_table(codes: NDArray[np.integer], statuses: Sequence[Status]) -> RowVerdicts:
-    """`statuses[code]` for every code; the first is never used."""
+    """The status of a code is `statuses[code]`; the first is never used."""
     return RowVerdicts(codes, lambda code: statuses[code])

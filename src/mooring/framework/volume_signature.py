@@ -1,4 +1,4 @@
-"""The part that a pod's volumes have in its signature: all plugins that look at volumes share it."""
+"""The part of a pod's signature for its volumes, which all volume plugins share."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from mooring.objects.pod import Pod
 
 _KEY = "v1.Pod.Spec.Volumes.NonSyntheticSources()"
 
-#: What becomes of these volumes depends on claims, volumes and attachments, which change without any
-#: node changing; and Filter has to run, since it chooses volumes while it judges.
+#: These volumes depend on claims, volumes and attachments, which change independently of nodes. And
+#: Filter must run, because it also chooses volumes.
 NOT_SIGNABLE = unschedulable("signature disabled for pods whose volumes depend on other objects")
 
 
 def sign_volumes(pod: Pod) -> Mapping[str, object] | Status:
-    """Of all other volumes only disks matter, and by what they are, not by what they are called.
+    """The disks of the pod, without the names of the volumes; other volumes do not matter.
 
-    The reference signs claims too, by name: its batching filters again before it relies on a
-    signature, a kept ranking does not.
+    The reference also signs claims, by name: its batching runs Filter again before it uses a
+    signature; kept answers do not.
     """
     disks = []
     for volume in pod.spec.volumes:

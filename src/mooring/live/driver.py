@@ -18,7 +18,7 @@ from mooring.config.types import KubeSchedulerConfiguration
 from mooring.errors import InvariantError
 from mooring.framework.api import ApiWriter
 from mooring.framework.clock import Clock
-from mooring.framework.events import Resource
+from mooring.framework.events import EventResource
 from mooring.framework.status import Status
 from mooring.live.metrics import CacheSizes, LiveMetrics
 from mooring.objects.meta import KubeObject
@@ -300,5 +300,9 @@ class Driver:
 def _what(obj: KubeObject) -> str:
     """What an event is about, as the reference's metrics call it."""
     if isinstance(obj, Pod):
-        return Resource.ASSIGNED_POD.value if obj.node_name else Resource.UNSCHEDULABLE_POD.value
+        return (
+            EventResource.ASSIGNED_POD.value
+            if obj.node_name
+            else EventResource.UNSCHEDULABLE_POD.value
+        )
     return type(obj).__name__

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.framework.events import Resource
+from mooring.framework.events import EventResource
 from mooring.objects.kinds import KIND_OF, KINDS, Kind
 from mooring.objects.pod import Pod
 from mooring.scheduler.engine import Engine
@@ -20,7 +20,7 @@ def kinds_to_watch(scheduler: Engine) -> list[Kind]:
     }
     if scheduler.config.extenders:
         registered.update(event.event.resource for event in EXTENDER_EVENTS)
-    everything = Resource.WILDCARD in registered
+    everything = EventResource.WILDCARD in registered
     return [
         kind
         for kind in KINDS

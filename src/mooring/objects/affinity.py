@@ -1,4 +1,4 @@
-"""Pod affinity terms, made ready for matching."""
+"""Pod affinity terms, compiled for matching."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AffinityTerm:
-    """Which pods a term speaks of, and over which topology. Equal terms are interchangeable."""
+    """Which pods a term selects, and over which topology key."""
 
     selector: Selector
-    #: The namespaces named by the term, or the owner's own if it names none in any way.
+    #: The namespaces that the term lists; that of its pod if the term has no namespaces and no
+    #: namespace selector.
     namespaces: frozenset[str]
     namespace_selector: Selector
     topology_key: str
@@ -35,7 +36,7 @@ class AffinityTerm:
         return hash((self.selector, self.namespaces, self.namespace_selector, self.topology_key))
 
     def __hash__(self) -> int:
-        """Terms are dictionary keys in hot paths, and their parts are deep: hash once."""
+        """Terms are dictionary keys in hot paths, and slow to hash: hash once."""
         return self._hash
 
 
@@ -48,7 +49,7 @@ class PodTerms:
     #: (weight, term)
     preferred_affinity: tuple[tuple[int, AffinityTerm], ...] = ()
     preferred_anti_affinity: tuple[tuple[int, AffinityTerm], ...] = ()
-    #: What is wrong with the first kind of terms that could not be read; such a kind is empty.
+    #: What is wrong with the first kind of terms that is malformed; such a kind is empty.
     problem: str = ""
 
     @property
@@ -96,7 +97,7 @@ def _weighted(
 def _all(
     namespace: str, terms: Sequence[PodAffinityTerm], problems: list[str]
 ) -> list[AffinityTerm]:
-    """All of them or, if one is malformed, none."""
+    """All terms; none if one is malformed."""
     try:
         return [_compile(namespace, term) for term in terms]
     except ValueError as error:

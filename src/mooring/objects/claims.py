@@ -1,4 +1,4 @@
-"""Claims and volumes: what a PersistentVolumeClaim, a PersistentVolume or a class says by itself."""
+"""Rules about one PersistentVolumeClaim, PersistentVolume or StorageClass."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mooring.objects.storage import (
     Volume,
 )
 
-#: Annotations that the PV controller, provisioners and schedulers speak to each other with.
+#: Annotations with which the PV controller, provisioners and schedulers communicate.
 CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
@@ -24,7 +24,7 @@ SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
-#: The provisioner of classes whose volumes are made by hand.
+#: The provisioner of classes whose volumes are created by hand.
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 _STORAGE = "storage"
@@ -32,7 +32,7 @@ _FILESYSTEM = "Filesystem"
 
 
 def reference_to(claim: PersistentVolumeClaim) -> ObjectReference:
-    """What the volume of a claim says of it."""
+    """The reference to a claim that its volume holds."""
     return ObjectReference(
         kind="PersistentVolumeClaim",
         api_version="v1",
@@ -43,7 +43,7 @@ def reference_to(claim: PersistentVolumeClaim) -> ObjectReference:
     )
 
 
-# The texts of lookups that found nothing, as the reference's listers and its assume caches say them.
+# The messages of the reference's listers and assume caches if an object is not found.
 
 
 def claim_not_found(name: str) -> str:
@@ -66,7 +66,7 @@ def no_binding_mode(class_name: str) -> str:
 
 
 def claim_name(pod: Pod, volume: Volume) -> str | None:
-    """The claim that stands behind a pod's volume: one it names, or one that is made for it."""
+    """The claim of a pod's volume: one that the volume names, or one created for the volume."""
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     if volume.ephemeral is not None:
@@ -75,7 +75,7 @@ def claim_name(pod: Pod, volume: Volume) -> str | None:
 
 
 def named_claims(pod: Pod) -> Iterator[str]:
-    """The claims that the pod names itself, leaving out those of ephemeral volumes."""
+    """The claims that the pod names, without those of ephemeral volumes."""
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is not None:
             yield volume.persistent_volume_claim.claim_name
@@ -86,14 +86,14 @@ def names_claim(pod: Pod, claim: PersistentVolumeClaim) -> bool:
 
 
 def uses_claim(pod: Pod, claim: PersistentVolumeClaim) -> bool:
-    """As `names_claim`, with the claims of ephemeral volumes."""
+    """As `names_claim`, including the claims of ephemeral volumes."""
     return pod.namespace == claim.namespace and any(
         claim_name(pod, volume) == claim.name for volume in pod.spec.volumes
     )
 
 
 def ownership_problem(pod: Pod, claim: PersistentVolumeClaim) -> str | None:
-    """What is wrong with taking this claim for that of an ephemeral volume of the pod."""
+    """Why this claim cannot be that of an ephemeral volume of the pod."""
     owner = claim.metadata.controller
     if claim.namespace == pod.namespace and owner is not None and owner.uid == pod.uid:
         return None
@@ -104,18 +104,18 @@ def ownership_problem(pod: Pod, claim: PersistentVolumeClaim) -> str | None:
 
 
 def class_of_claim(claim: PersistentVolumeClaim) -> str:
-    """The annotation has the first word, even if it is empty."""
+    """The class in the annotation, even if it is empty; otherwise that in the spec."""
     annotated = claim.metadata.annotations.get(CLASS_ANNOTATION)
     return annotated if annotated is not None else claim.spec.storage_class_name or ""
 
 
 def fully_bound(claim: PersistentVolumeClaim) -> bool:
-    """The controller has seen the binding through; what the claim's phase says does not matter."""
+    """Whether the PV controller has completed the binding, whatever the claim's phase."""
     return claim.spec.volume_name != "" and BIND_COMPLETED in claim.metadata.annotations
 
 
 def requested_storage(claim: PersistentVolumeClaim) -> Quantity:
-    """A claim that does not say asks for nothing."""
+    """The storage that the claim requests; 0 if it does not say."""
     return claim.spec.resources.requests.get(_STORAGE, ZERO)
 
 
@@ -136,7 +136,7 @@ def storage_capacity(volume: PersistentVolume) -> Quantity:
 
 
 def bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """The volume is the claim's: by its reference, which may leave the UID open."""
+    """Whether the volume refers to the claim; the reference may leave out the UID."""
     ref = volume.spec.claim_ref
     return (
         ref is not None
@@ -146,17 +146,17 @@ def bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     )
 
 
-def reaches(volume: PersistentVolume, node_labels: Mapping[str, str]) -> bool:
-    """The volume can be had from a node with these labels.
+def is_accessible_from(volume: PersistentVolume, node_labels: Mapping[str, str]) -> bool:
+    """Whether a node with these labels can use the volume.
 
-    Terms are asked about a node without a name, so what they say of names is passed over.
+    Terms are matched against a node without a name, so requirements on the name are skipped.
     """
     terms = volume.node_terms
     return terms is None or any(term.matches(node_labels, "") for term in terms)
 
 
 def offers_modes(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Every access mode that the claim asks for."""
+    """Whether the volume has every access mode that the claim requests."""
     return all(mode in volume.spec.access_modes for mode in claim.spec.access_modes)
 
 
@@ -178,12 +178,12 @@ def waits_for_consumer(storage_class: StorageClass) -> bool:
 
 
 def provisions(storage_class: StorageClass) -> bool:
-    """The class has someone who makes volumes for it."""
+    """Whether the class has a provisioner."""
     return storage_class.provisioner not in ("", NO_PROVISIONER)
 
 
 def allows_topology(storage_class: StorageClass, node_labels: Mapping[str, str]) -> bool:
-    """Volumes of this class may be made for a node with these labels; without terms, for any."""
+    """Whether the class allows volumes for a node with these labels; without terms, it does."""
     terms = storage_class.allowed_topologies
     return not terms or any(_topology_matches(term, node_labels) for term in terms)
 

@@ -1,9 +1,9 @@
-"""What the controllers would make of a Deployment, a StatefulSet, a DaemonSet, a Job and their like.
+"""The pods and claims that controllers would create for Deployments, StatefulSets, Jobs and others.
 
-Manifests describe workloads, a scheduler places pods; in a cluster controllers stand between the two.
-Here each controller acts once, on the state that was read: pods that exist are counted, the missing
-ones are made, and nothing is deleted. Names have the shape that the controllers give them and are the
-same on every run. A StatefulSet's pods are made all at once, since what matters is where they go.
+Manifests describe workloads; a scheduler places pods. Here each controller acts once, on the
+objects that were read: it counts existing pods, creates missing ones, and deletes nothing. Names
+look like those of the real controllers and are the same on every run. The pods of a StatefulSet are
+created all at once.
 
     CronJob → Job ──────────→ Pod
     Deployment → ReplicaSet → Pod → PersistentVolumeClaim (of its ephemeral volumes)
@@ -62,7 +62,7 @@ Admit = Callable[[PodSpec], PodSpec]
 def expand_controllers(
     objects: Sequence[KubeObject], *, admit: Admit = lambda spec: spec
 ) -> list[KubeObject]:
-    """The objects, each followed by what controllers make on its behalf."""
+    """The objects, each followed by what controllers create for it."""
     made = made_by_controllers(objects, admit=admit)
     return [each for obj, more in zip(objects, made, strict=True) for each in (obj, *more)]
 
@@ -70,10 +70,10 @@ def expand_controllers(
 def made_by_controllers(
     objects: Sequence[KubeObject], *, admit: Admit = lambda spec: spec
 ) -> list[list[KubeObject]]:
-    """For each object, what controllers make on its behalf.
+    """For each object, what controllers create for it.
 
-    Objects have their names, namespaces and uids already. `admit` is applied to each template's spec once,
-    so that pods made from one template share one spec.
+    Objects must have names, namespaces and UIDs. `admit` is applied once to the spec of each
+    template, so that the pods of a template share one spec.
     """
     controllers = _Controllers(objects, admit)
     return [list(controllers.made_for(obj)) for obj in objects]
@@ -116,7 +116,7 @@ class _Controllers:
             case CronJob():
                 yield from self._cron_job(obj)
 
-    # What is there already
+    # Existing objects
 
     def _children(self, owner: KubeObject) -> list[KubeObject]:
         named = self._by_owner.get((owner.namespace, owner.kind, owner.name), ())
@@ -129,7 +129,7 @@ class _Controllers:
     def _pods_by_deployment(
         self, objects: Sequence[KubeObject]
     ) -> dict[tuple[str, str], list[tuple[Pod, OwnerReference]]]:
-        """Pods of ReplicaSets that were not read, by the Deployment that their names speak of."""
+        """Pods of ReplicaSets that were not read, by the Deployment in their names."""
         known = {(obj.namespace, obj.name) for obj in objects if isinstance(obj, ReplicaSet)}
         found = defaultdict(list)
         for pod in objects:
@@ -273,7 +273,7 @@ class _Controllers:
         if cron_job.spec.suspend or any(isinstance(c, Job) for c in self._children(cron_job)):
             return
         template = cron_job.spec.job_template
-        # Real ones end in the minute they were due at, counted from 1970.
+        # Real names end in the scheduled time, in minutes since 1970.
         name = f"{cron_job.name}-{20_000_000 + zlib.crc32(cron_job.key.encode()) % 10_000_000}"
         job = Job(
             api_version="batch/v1",
@@ -291,10 +291,10 @@ class _Controllers:
         yield job
         yield from self._job(job)
 
-    # Claims of a pod's own
+    # Claims of ephemeral volumes
 
     def _ephemeral_claims(self, pod: Pod) -> Iterator[PersistentVolumeClaim]:
-        """For a pod that is still to be placed: one that runs has had its claims made."""
+        """For a pod without a node: the claims of a running pod exist already."""
         if pod.node_name or pod.finished:
             return
         for volume in pod.spec.volumes:
@@ -311,7 +311,7 @@ def _or_one(replicas: int | None) -> int:
 
 
 def active(pod: Pod) -> bool:
-    """Whether controllers count the pod among those that they have."""
+    """Whether controllers count the pod as one of their replicas."""
     return not pod.finished and not pod.terminating
 
 
@@ -330,7 +330,7 @@ def _labelled(template: PodTemplate, labels: dict[str, str]) -> PodTemplate:
 
 
 def revision(replica_set: ReplicaSet) -> int:
-    """The greatest of a Deployment's is the one that it makes pods by."""
+    """The revision of a ReplicaSet. A Deployment creates pods with the highest one."""
     number = replica_set.metadata.annotations.get(REVISION, "")
     return int(number) if number.isdecimal() else 0
 
@@ -338,7 +338,7 @@ def revision(replica_set: ReplicaSet) -> int:
 def _replica_set(
     deployment: Deployment, template: PodTemplate, references: Sequence[OwnerReference]
 ) -> ReplicaSet:
-    """The ReplicaSet of a Deployment: the one that its pods refer to, if there are any."""
+    """The ReplicaSet of a Deployment: the one that existing pods refer to, or a new one."""
     if references:
         name, uid = Counter((each.name, each.uid) for each in references).most_common(1)[0][0]
         digest = name.removeprefix(f"{deployment.name}-")
@@ -409,14 +409,14 @@ def _mounting(spec: PodSpec, claims: Mapping[str, PersistentVolumeClaim]) -> Pod
 
 
 def wanted_pods(job: Job, pods: Iterable[Pod]) -> int:
-    """How many pods a Job that is not over would have at work, given those that it has had."""
+    """How many active pods an unfinished Job wants, given the pods that it has had."""
     succeeded = sum(pod.status.phase == "Succeeded" for pod in pods)
     succeeded = max(succeeded, job.status.succeeded)
     parallelism, completions = _or_one(job.spec.parallelism), job.spec.completions
     if completions is None and job.spec.parallelism is None:
         completions = 1
     if completions is None:
-        # A queue of work: once a pod has found it empty, no more are made.
+        # A work queue: after the first success no more pods are created.
         return 0 if succeeded else parallelism
     return min(parallelism, completions - succeeded)
 

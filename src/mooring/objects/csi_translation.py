@@ -1,9 +1,9 @@
-"""In-tree volumes seen as the CSI volumes that they are migrated to.
+"""In-tree volumes translated to the CSI volumes that they are migrated to.
 
-Seven kinds of volumes were once built into Kubernetes and are served by CSI drivers since. Their
-objects keep the old form, so whoever counts a driver's volumes, or compares a volume's topology with
-labels that the driver puts on nodes, has to translate first. Only what a scheduler reads of the
-translation is made: driver, handle, node affinity and access modes.
+CSI drivers serve seven kinds of volumes that were once built into Kubernetes. Their objects keep
+the in-tree form, so they are translated before the volumes of a driver are counted, or their
+topology is compared with the labels of nodes. Only what a scheduler reads is translated: driver,
+handle, node affinity and access modes.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from mooring.objects.storage import (
 )
 from mooring.objects.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 
-#: Stands between the zones in the label of a volume that is in several.
+#: Separates the zones in the label of a volume in several zones.
 ZONES_DELIMITER = "__"
 
-#: A CSINode's annotation: the in-tree plugins whose volumes that node hands to CSI drivers.
+#: An annotation of CSINode: the in-tree plugins that are migrated on this node.
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 
 _EBS_VOLUME = re.compile(r"vol-[^/]*")
@@ -49,13 +49,13 @@ class TranslationError(MooringError):
 class InTreePlugin:
     """One of the seven kinds."""
 
-    #: As CSINodes and the provisioners of classes call it.
+    #: The name in CSINodes and in the provisioner of a StorageClass.
     name: str
-    #: The CSI driver that serves its volumes.
+    #: The CSI driver that serves the volumes.
     driver: str
-    #: The node label that says a node's zone to that driver, if a volume's zone is translated.
+    #: The node label in which the driver puts the zone; "" if zones are not translated.
     zone_key: str = ""
-    #: Whether schedulers take the migration to be switched on at all.
+    #: Whether schedulers consider the migration enabled.
     migrated: bool = True
 
 
@@ -69,7 +69,7 @@ PORTWORX = InTreePlugin("kubernetes.io/portworx-volume", "pxd.portworx.com")
 AZURE_FILE = InTreePlugin("kubernetes.io/azure-file", "file.csi.azure.com", migrated=False)
 VSPHERE = InTreePlugin("kubernetes.io/vsphere-volume", "csi.vsphere.vmware.com", migrated=False)
 
-#: By the name that a class's provisioner has.
+#: By the name of the provisioner in a StorageClass.
 IN_TREE_PLUGINS: dict[str, InTreePlugin] = {
     plugin.name: plugin
     for plugin in (AWS_EBS, GCE_PD, AZURE_DISK, CINDER, PORTWORX, AZURE_FILE, VSPHERE)
@@ -90,7 +90,7 @@ _NO_IN_TREE_SOURCE = dict.fromkeys(_BY_SOURCE)
 
 
 def plugin_of(sources: VolumeSources) -> InTreePlugin | None:
-    """None for a volume that cannot be migrated: most of all, one that is a CSI volume already."""
+    """The in-tree plugin of a volume; None if it is not migrated, like a CSI volume."""
     for field, plugin in _BY_SOURCE.items():
         if getattr(sources, field) is not None:
             return plugin
@@ -98,15 +98,15 @@ def plugin_of(sources: VolumeSources) -> InTreePlugin | None:
 
 
 def migrated_on(plugin: InTreePlugin, csi_node: CSINode | None) -> bool:
-    """Whether a node hands the plugin's volumes to the CSI driver."""
+    """Whether the plugin is migrated to its CSI driver on a node."""
     if not plugin.migrated or csi_node is None:
         return False
-    # Names are taken as they stand between the commas, spaces and all.
+    # As in the reference, spaces around names are not stripped.
     return plugin.name in csi_node.metadata.annotations.get(MIGRATED_PLUGINS, "").split(",")
 
 
 def seen_from(volume: PersistentVolume, csi_node: CSINode | None) -> PersistentVolume:
-    """The volume in the form that matters on a node. Raises TranslationError."""
+    """The volume in the form that a node uses, in-tree or CSI. Raises TranslationError."""
     plugin = plugin_of(volume.spec)
     if plugin is None or not migrated_on(plugin, csi_node):
         return volume
@@ -145,7 +145,7 @@ def translate_volume(volume: PersistentVolume) -> PersistentVolume:
 
 
 def _handle(sources: VolumeSources, *, zones: list[str]) -> str:
-    """What the driver calls the volume. Raises TranslationError."""
+    """The driver's handle for the volume. Raises TranslationError."""
     if sources.aws_elastic_block_store is not None:
         return _ebs_handle(sources.aws_elastic_block_store.volume_id)
     if sources.gce_persistent_disk is not None:
@@ -158,12 +158,12 @@ def _handle(sources: VolumeSources, *, zones: list[str]) -> str:
         return sources.portworx_volume.volume_id
     if sources.vsphere_volume is not None:
         return sources.vsphere_volume.volume_path
-    # Azure files have a handle made of accounts and secrets; nobody counts them, so nobody asks.
+    # The handle of an Azure file is never read: these volumes are not counted.
     return ""
 
 
 def _ebs_handle(volume_id: str) -> str:
-    """`vol-x`, of `vol-x`, `aws:///vol-x` or `aws://zone/vol-x`."""
+    """`vol-x` for `vol-x`, `aws:///vol-x` and `aws://zone/vol-x`."""
     if not volume_id.startswith("aws://"):
         return volume_id
     doing = "failed to translate Kubernetes ID to EBS Volume ID"
@@ -183,7 +183,7 @@ def _gce_handle(name: str, zones: list[str]) -> str:
 
 
 def _gce_region(zones: list[str]) -> str:
-    """What the zones have in common: a zone is a locale, a region and a letter."""
+    """The region of the zones; a zone is a locale, a region and a letter."""
     doing = "failed to get region from zones"
     regions = set()
     for zone in zones:
@@ -209,7 +209,7 @@ def _azure_handle(disk: AzureDisk) -> str:
 
 
 def _enforceable_modes(modes: list[str]) -> list[str]:
-    """The in-tree plugin never enforced access modes; the driver does, and knows these two only."""
+    """The access modes that the driver enforces. The in-tree plugin enforced none."""
     if not modes:
         return []
     read_only = "ReadOnlyMany" in modes
@@ -218,7 +218,7 @@ def _enforceable_modes(modes: list[str]) -> list[str]:
 
 
 def _translated_affinity(volume: PersistentVolume, zone_key: str) -> VolumeNodeAffinity | None:
-    """The zone said with the driver's label: that of the terms or, if they have none, the label's."""
+    """The node affinity with the driver's zone label, from the terms or the volume's label."""
     terms = _terms_of(volume)
     zone, region = _topology_keys(volume, terms)
     if any(line.values for line in _lines_with(zone, terms)):
@@ -240,7 +240,7 @@ def _terms_of(volume: PersistentVolume) -> list[NodeSelectorTerm]:
 
 
 def _topology_keys(volume: PersistentVolume, terms: list[NodeSelectorTerm]) -> tuple[str, str]:
-    """Which generation of labels the volume uses for its zone: terms count before labels."""
+    """The label keys for zone and region in the volume's terms or, failing that, its labels."""
     current, beta = (ZONE, REGION), (BETA_ZONE, BETA_REGION)
     for keys in (current, beta):
         if any(True for _ in _lines_with(keys[0], terms)):
@@ -266,7 +266,7 @@ def _renamed(terms: list[NodeSelectorTerm], key: str, new_key: str) -> list[Node
 
 
 def _narrowed(terms: list[NodeSelectorTerm], key: str, label: str) -> list[NodeSelectorTerm]:
-    """Every term, or a first one, with the zones of the label; a label without zones changes none."""
+    """The terms with the zones of the label added. Without zones, the terms do not change."""
     zones = sorted({zone.strip() for zone in label.split(ZONES_DELIMITER)} - {""})
     if not zones:
         return terms

@@ -1,4 +1,4 @@
-"""Daemons: which nodes a DaemonSet's template is for, and how its pods are tied to them."""
+"""DaemonSets: which nodes get a pod, and how the pod is tied to its node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mooring.objects.selectors import (
 )
 from mooring.objects.taints import Toleration, untolerated
 
-#: Daemons stay when their node is in trouble, and are placed on it all the same.
+#: The DaemonSet controller adds these tolerations to every daemon pod.
 TOLERATIONS = tuple(
     Toleration(key=f"node.kubernetes.io/{key}", operator="Exists", effect=effect)
     for key, effect in (
@@ -28,14 +28,14 @@ TOLERATIONS = tuple(
         ("unschedulable", "NoSchedule"),
     )
 )
-#: Only for daemons that use their node's own network.
+#: Added to daemon pods with hostNetwork only.
 NETWORK_TOLERATION = Toleration(
     key="node.kubernetes.io/network-unavailable", operator="Exists", effect="NoSchedule"
 )
 
 
 def tolerant(spec: PodSpec) -> PodSpec:
-    """With a daemon's tolerations: added, or in place of ones that differ only in how long they hold."""
+    """Add the tolerations of daemon pods; replace those with another tolerationSeconds."""
     tolerations = list(spec.tolerations)
     network = (NETWORK_TOLERATION,) if spec.host_network else ()
     for added in (*TOLERATIONS, *network):
@@ -49,7 +49,7 @@ def tolerant(spec: PodSpec) -> PodSpec:
 
 
 def runs_on(spec: PodSpec, node: Node) -> bool:
-    """Whether the DaemonSet wants a pod there; free capacity is the scheduler's concern."""
+    """Whether the DaemonSet wants a pod on the node. The scheduler checks free capacity."""
     if spec.node_name not in ("", node.name):
         return False
     if not selector_from_map(spec.node_selector or {}).matches(node.labels):
@@ -63,7 +63,7 @@ def runs_on(spec: PodSpec, node: Node) -> bool:
 
 
 def pinned(spec: PodSpec, node_name: str) -> PodSpec:
-    """The node takes the place of all that the template required of nodes: it was chosen by that."""
+    """Replace the template's required node affinity by the name of the chosen node."""
     name = SelectorRequirement(key=NAME_FIELD, operator="In", values=[node_name])
     required = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[name])])
     affinity = spec.affinity or Affinity()
@@ -72,7 +72,7 @@ def pinned(spec: PodSpec, node_name: str) -> PodSpec:
 
 
 def target(pod: Pod) -> str:
-    """The node that a daemon is on or made for; empty if it cannot be told."""
+    """The node of a daemon pod, or the node it was created for; "" if unknown."""
     required = _required(pod.spec)
     if pod.node_name or required is None:
         return pod.node_name

@@ -1,4 +1,4 @@
-"""From plain values or JSON text to typed objects, and what is wrong with those that do not decode."""
+"""Decode plain values or JSON text to typed objects, and describe what does not decode."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mooring.objects.meta import KubeObject, decode_hook
 
 K = TypeVar("K", bound=KubeObject)
 
-#: How many wrong fields of one object are told apart before giving up on it.
+#: How many wrong fields of one object are reported.
 _MOST_PROBLEMS = 20
 
 _STRUCTS = {(kind.group, kind.name): kind.struct for kind in KINDS}
@@ -43,9 +43,9 @@ _ADVICE = (
 
 
 def decode_object(raw: Mapping[str, Any]) -> KubeObject:
-    """One object as it stands: nothing is defaulted or checked beyond its types.
+    """Decode one object. Nothing is defaulted, and only types are checked.
 
-    Raises ValueError, which begins with the path of the field that is wrong.
+    Raises ValueError, whose message starts with the path of the wrong field.
     """
     kind = kind_of(raw.get("apiVersion"), raw.get("kind"))
     if kind is None:
@@ -58,7 +58,7 @@ def decode_object(raw: Mapping[str, Any]) -> KubeObject:
 
 
 def kind_of(api_version: object, kind: object) -> type[KubeObject] | None:
-    """The type for a kind, whatever the version; None for one that mooring does not read."""
+    """The type for a kind, in any version; None if mooring does not read the kind."""
     if not isinstance(api_version, str) or not isinstance(kind, str):
         return None
     return _STRUCTS.get((group_of(api_version), kind))
@@ -75,7 +75,7 @@ def convert(raw: Mapping[str, Any], kind: type[KubeObject]) -> KubeObject:
 
 
 def decode_json(text: msgspec.Raw | bytes, kind: type[K]) -> K:
-    """Raises msgspec.ValidationError, also for a null where only a value will do."""
+    """Raises msgspec.ValidationError, also for a null where a value is required."""
     decoded: K = _decoder(kind).decode(text)
     return decoded
 
@@ -86,14 +86,14 @@ def _decoder(kind: type[KubeObject]) -> msgspec.json.Decoder[Any]:
 
 
 def identified(obj: KubeObject, api_version: str, kind: str) -> KubeObject:
-    """An item of a typed list does not say what it is: its list does."""
+    """Set the apiVersion and kind of an item of a typed list, which lacks both."""
     if obj.kind and obj.api_version:
         return obj
     return replace(obj, api_version=obj.api_version or api_version, kind=obj.kind or kind)
 
 
 def without_nulls(value: Any) -> Any:
-    """What the API makes of a value: a key with null is as good as absent."""
+    """A value as the API reads it: a key with null is absent."""
     if isinstance(value, dict):
         return {k: without_nulls(v) for k, v in value.items() if v is not None}
     if isinstance(value, list):
@@ -102,9 +102,9 @@ def without_nulls(value: Any) -> Any:
 
 
 def type_problems(raw: Mapping[str, Any], kind: type[KubeObject]) -> Iterator[tuple[str, str]]:
-    """Every field of the wrong type: its path, and what is wrong with it.
+    """The path of every field of the wrong type, and what is wrong with it.
 
-    The decoder stops at the first, so each one found is taken out and the rest is decoded again.
+    The decoder stops at the first one, so each one found is removed and the rest decoded again.
     """
     rest = copy.deepcopy(dict(raw))
     for _ in range(_MOST_PROBLEMS):
@@ -132,7 +132,7 @@ def _problem_and_steps(error: msgspec.ValidationError) -> tuple[str, list[str | 
 
 
 def _with_key(raw: Any, kind: type[KubeObject], steps: list[str | int]) -> list[str | int]:
-    """The decoder does not say which key of a map it choked on: try them one by one."""
+    """The decoder does not say which key of a map is wrong: try each key."""
     if "[...]" not in steps:
         return steps
     at = steps.index("[...]")
@@ -166,7 +166,7 @@ def _at(value: Any, steps: list[str | int]) -> Any:
 
 def _taken_out(raw: dict[str, Any], steps: list[str | int]) -> bool:
     while steps and isinstance(steps[-1], int):
-        # Without an entry, those behind it would be counted wrongly: the list goes as a whole.
+        # Remove the whole list: without one entry, the indices of the others would be wrong.
         steps = steps[:-1]
     holder = _at(raw, steps[:-1]) if steps else None
     return isinstance(holder, dict) and holder.pop(steps[-1], None) is not None

@@ -1,9 +1,9 @@
-"""What the API server fills in when an object is created, as far as scheduling depends on it.
+"""The defaults of the API server, as far as scheduling depends on them.
 
-A manifest says less than the object it becomes: a limit stands for a request, a class name for a
-priority, `matchLabelKeys` for requirements of a selector. The scheduler sees only the object, so raw
-manifests pass through here first. An object that has been through an API server comes out as it
-went in, and so does one that has been through here.
+When an object is created, the API server completes it: a limit becomes a request, a class name a
+priority, `matchLabelKeys` become requirements of a selector. Manifests are completed here in the
+same way. Defaulting an object that an API server has stored, or that was defaulted here, does not
+change it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ DEFAULT_CLASS_ANNOTATIONS = (
 NAME_LABEL = "kubernetes.io/metadata.name"
 GRACE_PERIOD_S = 30
 
-#: How long a pod outlives its node's trouble, unless it says otherwise.
+#: How long a pod stays on a node in trouble, unless it says otherwise.
 TROUBLE_TOLERATIONS = tuple(
     Toleration(key=key, operator="Exists", effect="NoExecute", toleration_seconds=300)
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -74,15 +74,15 @@ class Defaults:
         self.storage_class = _default_storage_class(
             [o for o in objects if isinstance(o, StorageClass)]
         )
-        #: What `spec` was given and what it returned last: pods of one template, or with shared
-        #: parts, come one after another and share it.
+        #: The last argument and result of `spec`. Pods of one template come one after another and
+        #: share the result.
         self._given: PodSpec | None = None
         self._latest: PodSpec | None = None
-        #: What `pod` returned last.
+        #: The last result of `pod`.
         self._latest_pod: Pod | None = None
 
     def of(self, obj: KubeObject) -> KubeObject:
-        """The object as the API server would have stored it; itself if nothing was missing."""
+        """The object as the API server would store it; the same object if nothing is missing."""
         match obj:
             case Pod():
                 return self.pod(obj)
@@ -119,7 +119,7 @@ class Defaults:
         return done
 
     def spec(self, spec: PodSpec) -> PodSpec:
-        """What does not depend on a pod's labels, so that a template's pods can share it."""
+        """Apply the defaults that do not depend on labels; the pods of a template share them."""
         if self._latest is None or spec is not self._latest:
             if self._latest is not None and self._given is not None:
                 if have_same_parts(self._given, spec):
@@ -152,7 +152,7 @@ class Defaults:
         )
 
     def _prioritised(self, spec: PodSpec) -> PodSpec:
-        """A priority that is set stays: it was resolved when the pod was created."""
+        """Resolve the priority class. A priority that is set stays."""
         found = self.priority_classes.of(spec)
         if spec.priority is not None or found is None:
             return spec
@@ -181,7 +181,7 @@ class Defaults:
 
 
 def _default_storage_class(classes: Sequence[StorageClass]) -> str | None:
-    """Of several defaults the youngest counts, and of those made at once the first by name."""
+    """The newest of several default classes; among equally new ones, the first by name."""
     defaults = [
         each
         for each in classes
@@ -198,7 +198,7 @@ def _created(obj: KubeObject) -> float:
 
 
 def _wants_class(claim: PersistentVolumeClaim) -> bool:
-    """A claim that is bound had its chance; one with an empty class wants none."""
+    """Whether the claim gets the default class: it is not bound and names no class, not even ""."""
     annotations = claim.metadata.annotations
     return (
         claim.spec.storage_class_name is None
@@ -216,7 +216,7 @@ def _node(node: Node) -> Node:
 
 
 def _volume(volume: PersistentVolume) -> PersistentVolume:
-    """A volume that was never seen by its controller is free, unless a certain claim has it."""
+    """Apply the defaults. A volume without a phase is Bound if it names a claim's UID."""
     spec = volume.spec
     taken = spec.claim_ref is not None and spec.claim_ref.uid
     return _changed(
@@ -240,7 +240,7 @@ def _requests_from_limits(container: Container) -> Container:
 
 
 def _pod_level(spec: PodSpec) -> ResourceRequirements | None:
-    """Resources for the pod as a whole: what is left open follows from its containers and limits."""
+    """Complete the pod-level resources from the containers and the limits."""
     resources = spec.resources
     if resources is None or not (resources.limits or resources.requests):
         return resources
@@ -261,7 +261,7 @@ def _pod_level(spec: PodSpec) -> ResourceRequirements | None:
 
 
 def container_limits(spec: PodSpec) -> ResourceList:
-    """The containers' limits, summed as their requests are."""
+    """The sum of the containers' limits, computed like that of requests."""
     containers, init_containers = (
         [
             replace(each, resources=ResourceRequirements(requests=each.resources.limits))
@@ -300,7 +300,7 @@ def _rounded_resources(resources: ResourceRequirements) -> ResourceRequirements:
 
 
 def _rounded(resources: ResourceList) -> ResourceList:
-    """The API keeps thousandths and nothing finer."""
+    """The API rounds quantities to thousandths."""
     for quantity in resources.values():
         if quantity.rounded_up() != quantity:
             return {name: each.rounded_up() for name, each in resources.items()}
@@ -328,7 +328,7 @@ def _tolerations(tolerations: list[Toleration]) -> list[Toleration]:
 
 
 def _merged_label_keys(spec: PodSpec, labels: Mapping[str, str]) -> PodSpec:
-    """`matchLabelKeys` become requirements of the selectors they stand beside."""
+    """Add `matchLabelKeys` to the selectors as requirements."""
 
     def spread(constraint: TopologySpreadConstraint) -> TopologySpreadConstraint:
         selector = _merged(constraint.label_selector, labels, constraint.match_label_keys, "In")
@@ -365,7 +365,7 @@ def _merged_label_keys(spec: PodSpec, labels: Mapping[str, str]) -> PodSpec:
 def _merged(
     selector: LabelSelector | None, labels: Mapping[str, str], keys: Sequence[str], operator: str
 ) -> LabelSelector | None:
-    """The API refuses a key that the selector already names: one that is there was merged before."""
+    """Add the requirements that the selector lacks; the others were merged before."""
     if selector is None:
         return None
     wanted = [
@@ -384,7 +384,7 @@ def _labelled(obj: KubeObject, labels: dict[str, str]) -> KubeObject:
 
 
 def _changed(struct: S, **fields: object) -> S:
-    """The struct with these fields; the very same if they are what it has."""
+    """The struct with these fields; the same struct if nothing changes."""
     for name, value in fields.items():
         if getattr(struct, name) is not value:
             return replace(struct, **fields)
@@ -392,7 +392,7 @@ def _changed(struct: S, **fields: object) -> S:
 
 
 def _each(entries: list[E], change: Callable[[E], E]) -> list[E]:
-    """The entries changed; the very same list if none of them was."""
+    """The changed entries; the same list if no entry changes."""
     if not entries:
         return entries
     changed = [change(entry) for entry in entries]

@@ -1,8 +1,8 @@
-"""From paths to documents: finding files, telling YAML from JSON, taking lists apart.
+"""From paths to documents: find files, tell YAML from JSON, split lists.
 
-A document is one Kubernetes object as it was written, with the words that tell a user where it stands.
-What cannot be read is told in a line and passed over, so that one broken file or document does not
-hide what is wrong with the others.
+A document is one Kubernetes object as written, with its position in the input. What cannot be read
+is reported in a line and skipped, so that one broken file or document does not hide the problems of
+others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mooring.objects.yaml_text import YamlError, parse_yaml
 STDIN = "-"
 SUFFIXES = (".yaml", ".yml", ".json")
 
-#: Told the bytes read so far, and those there are in all.
+#: Called with the number of bytes read and the total.
 Progress = Callable[[int, int], None]
 
 _SEPARATOR = re.compile(rb"^---(?=\s|$)", re.MULTILINE)
@@ -38,11 +38,11 @@ _DEEPEST_LIST = 3
 class Document:
     """One object as written."""
 
-    #: `pods.yaml: document 2`, to begin a line with.
+    #: The start of messages: `pods.yaml: document 2`.
     where: str
     api_version: str
     kind: str
-    #: Plain values without nulls; or JSON text, so that the common case is decoded once and typed.
+    #: Plain values without nulls, or JSON text, which is decoded directly to a typed object.
     body: dict[str, Any] | msgspec.Raw
 
 
@@ -59,7 +59,7 @@ def read_documents(
     stdin: IO[bytes] | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Document]:
-    """Every object in the files, in order; what cannot be read adds a line to `problems`."""
+    """Every object in the files, in order. What cannot be read adds a line to `problems`."""
     sources = _sources(paths, problems)
     piped = (stdin or sys.stdin.buffer).read() if STDIN in sources else b""
     total = sum(len(piped) if source == STDIN else _size(source) for source in sources)
@@ -82,7 +82,7 @@ def _offset(progress: Progress, done: int, total: int) -> Callable[[int], None]:
 
 
 def _sources(paths: Sequence[str | Path], problems: list[str]) -> list[str]:
-    """The files to read, each once, folders searched; `-` stays."""
+    """The files to read, each once, including those in folders. `-` is kept."""
     found: dict[str, str] = {}
     for path in map(str, paths):
         if path != STDIN and Path(path).is_dir():
@@ -149,7 +149,7 @@ class _Reader:
     # JSON
 
     def _json(self, text: bytes) -> Iterator[Document]:
-        """One value, or several one after another. Raises _NotJson before it has yielded anything."""
+        """Read one or more JSON values. Raises _NotJson before the first document."""
         if not text.strip():
             return
         try:
@@ -206,7 +206,7 @@ class _Reader:
     # YAML
 
     def _yaml(self, text: bytes) -> Iterator[Document]:
-        """Documents are cut apart first, as kubectl does, so that a broken one breaks no other."""
+        """Split the text into documents first, like kubectl: a broken one breaks no other."""
         line = 1
         for start, end in yaml_chunks(text):
             chunk = text[start:end]
@@ -280,7 +280,7 @@ class _NotJson(ValueError):
 
 
 def yaml_chunks(text: bytes) -> Iterator[tuple[int, int]]:
-    """Where documents start and end. What stands before the first `---` may be only comments."""
+    """The start and end of each document. Before the first `---` there may be only comments."""
     starts = [match.start() for match in _SEPARATOR.finditer(text)]
     if not starts or not _NO_CONTENT.fullmatch(text, 0, starts[0]):
         starts.insert(0, 0)
@@ -288,7 +288,7 @@ def yaml_chunks(text: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _item_kind(api_version: str, kind: str) -> tuple[str, str]:
-    """What an item of a list is if it does not say so: a PodList holds Pods, a List anything."""
+    """The type of list items that lack one: a PodList holds Pods, a List anything."""
     return ("", "") if kind == "List" else (api_version, kind.removesuffix("List"))
 
 

@@ -1,4 +1,4 @@
-"""Names and uids for objects that come without: shaped as Kubernetes shapes them, the same every time."""
+"""Names and UIDs for objects that lack them: in the form of Kubernetes, the same on every run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 from mooring.objects.meta import KubeObject, Part, encode_hook
 
-#: No vowels and no look-alikes, so that no name is a word.
+#: The alphabet of Kubernetes: no vowels, so that no name is a word.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH = 5
 _LONGEST_BASE = 63 - _SUFFIX_LENGTH
@@ -22,20 +22,20 @@ def generated_uid(group: str, kind: str, namespace: str, name: str) -> str:
 
 
 def content_hash(*parts: Part) -> str:
-    """Eight to ten letters that stand for a template, as in `web-6d4b75cb6d`."""
+    """A hash of eight to ten letters for a template, as in `web-6d4b75cb6d`."""
     text = b"".join(msgspec.json.encode(part, enc_hook=encode_hook) for part in parts)
     return _letters(str(zlib.crc32(text)))
 
 
 class NameMaker:
-    """Makes names from `generateName`, none of which is taken."""
+    """Generates unused names from `generateName`."""
 
     def __init__(self, objects: Iterable[KubeObject]) -> None:
         self._taken = {(type(obj), obj.namespace, obj.name) for obj in objects}
         self._made: dict[tuple[type[KubeObject], str, str], int] = {}
 
     def name(self, kind: type[KubeObject], namespace: str, base: str) -> str:
-        """`base` and five letters; the next call with the same arguments gives the next name."""
+        """`base` and five letters. Each call with the same arguments gives another name."""
         base = base[:_LONGEST_BASE]
         made = self._made.get((kind, namespace, base), 0)
         while True:

@@ -1,4 +1,4 @@
-"""The other kinds a scheduler reads, and the table of every kind mooring knows."""
+"""The other kinds that a scheduler reads, and the table of all kinds that mooring knows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Namespace(KubeObject, frozen=True):
 
 
 class ServiceSpec(Part, frozen=True):
-    #: None and an empty map differ: only a selector that is there can stand for pods.
+    #: None and an empty map differ: a missing selector selects no pods.
     selector: dict[str, str] | None = None
 
 
@@ -97,7 +97,7 @@ class JobCondition(Part, frozen=True):
 
 class JobStatus(Part, frozen=True):
     succeeded: int = 0
-    #: Of an indexed Job, as `1-3,7`.
+    #: For an indexed Job: `1-3,7`.
     completed_indexes: str = ""
     conditions: list[JobCondition] = []
 
@@ -129,7 +129,7 @@ class CronJob(KubeObject, frozen=True):
 
 class PodDisruptionBudgetSpec(Part, frozen=True):
     selector: LabelSelector | None = None
-    #: A number of pods, or a percentage as `30%`.
+    #: A number of pods, or a percentage such as `30%`.
     min_available: int | str | None = None
     max_unavailable: int | str | None = None
 
@@ -158,7 +158,7 @@ class DeviceClass(KubeObject, frozen=True):
     spec: DeviceClassSpec = DeviceClassSpec()
 
 
-#: A pod that has run to its end holds nothing, so it is not watched; when one ends, it is as good as gone.
+#: A finished pod holds no resources, so it is not watched. A pod that finishes counts as deleted.
 UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -170,21 +170,21 @@ class Kind:
     #: Empty for the core group.
     group: str
     plural: str
-    #: What kubectl lets people write for it.
+    #: The short name in kubectl.
     short: str = ""
     version: str = "v1"
     namespaced: bool = True
-    #: Whether `cluster.listers` keeps its objects. Nodes and pods have books of their own; a Deployment and
-    #: the like matter only through the pods that they make.
+    #: Whether `cluster.listers` keeps the objects. `cluster.cache` keeps nodes and pods; a
+    #: Deployment matters only through its pods.
     listed: bool = True
-    #: Whether a scheduler watches it whatever its plugins are.
+    #: Whether a scheduler always watches the kind, whatever its plugins.
     always_watched: bool = False
-    #: Whether a change of an object may make a pod schedulable. Plugins register for such events, and a
-    #: scheduler watches the kind if one of them has.
+    #: Whether a change of an object may make a pod schedulable. Plugins register for these events;
+    #: a scheduler watches the kind if a plugin registers for it.
     events: bool = False
-    #: Whether a scheduler may change its objects with `ApiWriter.update_object`.
+    #: Whether a scheduler may change objects with `ApiWriter.update_object`.
     writable: bool = False
-    #: Which objects are read from the API; all of them if it is empty.
+    #: Which objects are read from the API; all if it is empty.
     field_selector: str = ""
 
     @property
@@ -197,16 +197,16 @@ class Kind:
 
     @property
     def event_resource(self) -> str:
-        """How cluster events call it: `Node`, or `storage.k8s.io/CSINode`."""
+        """The name in cluster events: `Node`, or `storage.k8s.io/CSINode`."""
         return f"{self.group}/{self.name}" if self.group else self.name
 
     @property
     def path(self) -> str:
-        """The URL path of all its objects, in every namespace."""
+        """The URL path of all objects, in every namespace."""
         return f"{self._root}/{self.plural}"
 
     def path_of(self, namespace: str, name: str) -> str:
-        """The URL path of one object; a kind without namespaces has an empty one."""
+        """The URL path of one object. For a cluster-scoped kind, the namespace is empty."""
         inside = f"/namespaces/{namespace}" if namespace else ""
         return f"{self._root}{inside}/{self.plural}/{name}"
 
@@ -215,9 +215,10 @@ class Kind:
         return f"/{'apis' if self.group else 'api'}/{self.api_version}"
 
 
-#: Every kind that mooring reads. Listers, events, watches, snapshots and the names in scenarios are derived
-#: from this table; a test holds the rights in deploy/base/rbac.yaml equal to it. To add a kind, add its row,
-#: and if it has events a member of `framework.events.Resource`. Watches and snapshots keep the order.
+#: Every kind that mooring reads. Listers, events, watches, snapshots and the names in scenarios are
+#: derived from this table; a test compares the rules in deploy/base/rbac.yaml with it. To add a
+#: kind, add its row and, if it has events, a member of `framework.events.EventResource`. Watches
+#: and snapshots keep the order.
 KINDS: tuple[Kind, ...] = (
     Kind(Node, "", "nodes", "no", namespaced=False, listed=False, always_watched=True, events=True),
     Kind(
@@ -259,8 +260,8 @@ KINDS: tuple[Kind, ...] = (
     Kind(CronJob, "batch", "cronjobs", "cj", listed=False),
 )
 
-#: The row of each struct.
+#: The table row for each struct.
 KIND_OF: dict[type[KubeObject], Kind] = {kind.struct: kind for kind in KINDS}
 
-#: The names of the kinds whose objects have no namespace.
+#: The names of the cluster-scoped kinds.
 CLUSTER_SCOPED = frozenset(kind.name for kind in KINDS if not kind.namespaced)

@@ -1,8 +1,8 @@
-"""Reading a cluster from what people have: files and folders of YAML or JSON.
+"""Read a cluster from files and folders of YAML or JSON.
 
-Documents are decoded and checked one by one, then together; controllers make the pods that they would
-make; what an API server fills in is filled in. Whatever is wrong is collected, a line for each thing,
-so that a user sees all of it at once:
+Documents are decoded and checked one by one, then together. Then controllers create their pods, and
+the defaults of the API server are applied. All problems are collected, one line each, so that a
+user sees them at once:
 
     web.yaml: document 2 (Pod shop/web-0): spec.containers[0].resources.requests.cpu: -1 is negative; …
 """
@@ -49,13 +49,14 @@ _LONGEST_LINE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """A cluster as read: complete objects, each followed by what controllers made of it."""
+    """A cluster as read: complete objects, each followed by what controllers create for it."""
 
     #: In the order of the files.
     objects: list[KubeObject]
-    #: How many objects were left out, by kinds that mooring does not read (`Ingress.networking.k8s.io`).
+    #: How many objects were skipped, by kind (`Ingress.networking.k8s.io`): mooring does not read
+    #: these kinds.
     skipped: dict[str, int] = field(default_factory=dict)
-    #: Lines about what can be used but is hardly meant.
+    #: Warnings about input that is usable but probably not intended.
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -75,11 +76,11 @@ def read_manifests(
     documents: Iterable[Document] = (),
     among: Sequence[KubeObject] = (),
 ) -> Manifests:
-    """Read files, folders (searched for .yaml, .yml and .json) and `-`, which is standard input.
+    """Read files, folders (searched for .yaml, .yml and .json) and standard input (`-`).
 
-    Raises InputError with a line for each thing that is wrong. `progress` is told the bytes read and the
-    bytes there are. `documents` are read after the files. `among` is a cluster that is there already: what
-    is read may refer to it, and is returned without it.
+    Raises InputError with a line for each problem. `progress` is called with the bytes read and the
+    total. `documents` are read after the files. `among` is an existing cluster: the objects may
+    refer to it, and it is not part of the result.
     """
     reading = _Reading(among)
     with seldom_collecting():
@@ -98,7 +99,7 @@ def read_as_written(
     documents: Iterable[Document] = (),
     among: Sequence[KubeObject] = (),
 ) -> Manifests:
-    """As `read_manifests`, without what controllers make: for a cluster that has some at work."""
+    """As `read_manifests`, without controllers: for a cluster that runs controllers itself."""
     reading = _Reading(among)
     for document in read_documents(paths, problems=reading.problems):
         reading.add(document)
@@ -120,7 +121,7 @@ class _Reading:
         self._skipped: Counter[str] = Counter()
         self._entries: list[_Entry] = []
         self._shared_parts = SharedParts()
-        #: Kind and name of objects that could not be used: others may refer to them all the same.
+        #: Kind and name of unusable objects, so that references to them are not reported too.
         self._broken: set[tuple[str, str]] = set()
 
     def add(self, document: Document) -> None:
@@ -154,7 +155,7 @@ class _Reading:
         except msgspec.ValidationError:
             pass
         if not isinstance(body, dict):
-            # Often it is only a null, which JSON is full of where Go wrote it.
+            # Often the problem is only a null: Go writes many of them.
             body = without_nulls(msgspec.json.decode(body))
         found = list(type_problems(body, kind))
         if not found:
@@ -179,7 +180,7 @@ class _Reading:
         return self._complete(defaults.of(entry.obj) for entry in self._entries)
 
     def _checked(self) -> tuple[Sequence[Sequence[KubeObject]], Defaults]:
-        """What controllers make of each entry, and what is filled in. Raises InputError."""
+        """What controllers create for each entry, and the defaults. Raises InputError."""
         self._name_all()
         self._check_duplicates()
         self._check_nodes()
@@ -243,7 +244,7 @@ class _Reading:
         broken = {name for kind, name in self._broken if kind == "PriorityClass"}
         for entry, more in zip(self._entries, made, strict=True):
             pods = [pod for pod in (entry.obj, *more) if isinstance(pod, Pod)]
-            # The pods of a template have one class between them.
+            # The pods of a template have the same priority class.
             for pod in pods[:1]:
                 name = pod.spec.priority_class_name
                 if name not in broken and classes.unknown_to(pod.spec):
@@ -269,7 +270,7 @@ class _Reading:
 
 
 def _in_namespace(obj: KubeObject) -> KubeObject:
-    """An object that needs a namespace and does not say which is in `default`."""
+    """Put a namespaced object without a namespace into `default`."""
     namespace = "" if obj.kind in CLUSTER_SCOPED else obj.namespace or DEFAULT_NAMESPACE
     if namespace == obj.namespace:
         return obj
@@ -277,7 +278,7 @@ def _in_namespace(obj: KubeObject) -> KubeObject:
 
 
 def _identified(obj: KubeObject, names: NameMaker) -> KubeObject:
-    """With a name, if it left that to the API server, and a uid: the same on every run."""
+    """Set a name, if it uses `generateName`, and a UID: the same on every run."""
     metadata = obj.metadata
     name = metadata.name or names.name(type(obj), metadata.namespace, metadata.generate_name)
     group = group_of(obj.api_version)
@@ -288,7 +289,7 @@ def _identified(obj: KubeObject, names: NameMaker) -> KubeObject:
 
 
 def _is_bound_elsewhere(obj: KubeObject, nodes: set[str]) -> bool:
-    """A pod that is over, or about to be, may outlive its node."""
+    """Whether the pod is on an unknown node; finished and terminating pods may be."""
     return (
         isinstance(obj, Pod)
         and bool(obj.node_name)
@@ -305,7 +306,7 @@ def _spec_path(obj: KubeObject) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Names and keys may hold anything, and be of any length; a line may not."""
+    """Names and keys may hold any text of any length: make it one short line."""
     line = "".join(
         each if each.isprintable() else repr(each)[1:-1] for each in text[:_LONGEST_LINE]
     )

@@ -1,4 +1,4 @@
-"""What every Kubernetes object carries, and the base of mooring's typed objects."""
+"""The metadata of Kubernetes objects, and the base classes of mooring's typed objects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ResourceList = dict[str, Quantity]
 
 
 class Part(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True, gc=False):
-    """A piece of an object: only the fields mooring reads; decoding skips the others."""
+    """A part of an object, with the fields that mooring reads. Decoding skips the others."""
 
 
 class OwnerReference(Part, frozen=True):
@@ -47,7 +47,7 @@ class ObjectMeta(Part, frozen=True):
 class KubeObject(
     msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True, dict=True
 ):
-    """A whole object. Values derived from it are cached on it, which is safe: it never changes."""
+    """A whole object. It never changes, so derived values are cached on it."""
 
     api_version: str = ""
     kind: str = ""
@@ -71,15 +71,15 @@ class KubeObject(
 
     @cached_property
     def key(self) -> str:
-        """`namespace/name`, or the bare name of an object that has no namespace."""
+        """`namespace/name`, or the name alone for a cluster-scoped object."""
         meta = self.metadata
         return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
     def stored_as(self, resource_version: str) -> Self:
-        """This object as the API server hands it out after a write."""
+        """This object as the API server returns it after a write."""
         metadata = msgspec.structs.replace(self.metadata, resource_version=resource_version)
         stored = msgspec.structs.replace(self, metadata=metadata)
-        # Nothing that is derived from an object depends on its version.
+        # No derived value depends on the resource version.
         stored.__dict__.update(self.__dict__)
         return stored
 
@@ -89,14 +89,14 @@ class KubeObject(
 
 
 def decode_hook(kind: type, value: object) -> Any:
-    """Tell msgspec how to read what JSON has no type for."""
+    """Tell msgspec how to read types that JSON does not have."""
     if kind is Quantity:
         return _quantity(value)
     raise NotImplementedError(f"no decoder for {kind.__name__}")
 
 
 def encode_hook(value: object) -> Any:
-    """Tell msgspec how to write it again."""
+    """Tell msgspec how to write these types."""
     if isinstance(value, Quantity):
         return str(value)
     raise NotImplementedError(f"no encoder for {type(value).__name__}")

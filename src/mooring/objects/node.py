@@ -1,4 +1,4 @@
-"""Node: what a machine offers and what it asks of the pods it takes."""
+"""Node: what a machine offers, and which pods it accepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pod: the part of it that a scheduler reads, and what follows from it."""
+"""Pod: the fields that a scheduler reads, and values derived from them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Container(Part, frozen=True):
 
     @property
     def restartable(self) -> bool:
-        """Of an init container: it keeps running beside the others (a sidecar)."""
+        """Whether this init container is a sidecar: it keeps running beside the others."""
         return self.restart_policy == "Always"
 
 
@@ -71,7 +71,7 @@ class WeightedPodAffinityTerm(Part, frozen=True):
 
 
 class PodAffinity(Part, frozen=True):
-    """Both podAffinity and podAntiAffinity: the sign is in the field that holds it."""
+    """The value of podAffinity and of podAntiAffinity."""
 
     required: list[PodAffinityTerm] = msgspec.field(
         name="requiredDuringSchedulingIgnoredDuringExecution", default_factory=list
@@ -146,8 +146,9 @@ class PodSpec(Part, frozen=True):
     termination_grace_period_seconds: int | None = None
 
     def __post_init__(self) -> None:
-        """Leave out volumes that no rule looks at: each pod has one by a name of its own, for its
-        token, and by that alone no two pods would be alike.
+        """Drop volumes that no plugin reads.
+
+        Each pod has a token volume with its own name, so otherwise no two specs would be equal.
         """
         if self.volumes:
             volumes = [volume for volume in self.volumes if volume.matters]
@@ -213,18 +214,18 @@ class Pod(KubeObject, frozen=True):
 
     @property
     def finished(self) -> bool:
-        """A pod that has run to its end holds nothing on its node."""
+        """Whether the pod has run to its end. It then holds nothing on its node."""
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
     def belongs_to_node(self) -> bool:
-        """A DaemonSet's pod or a static pod: it stays through a drain, and goes with its node."""
+        """Whether this is a DaemonSet's pod or a static pod: a drain leaves it on its node."""
         controller = self.metadata.controller
         return controller is not None and controller.kind in ("DaemonSet", "Node")
 
     @cached_property
     def host_ports(self) -> tuple[tuple[str, str, int], ...]:
-        """The (address, protocol, port) of every port that the pod takes on its node."""
+        """The (address, protocol, port) of every host port of the pod."""
         sidecars = (c for c in self.spec.init_containers if c.restartable)
         return tuple(
             (port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
@@ -245,17 +246,17 @@ class Pod(KubeObject, frozen=True):
 
     @property
     def selector_key(self) -> SelectorKey:
-        """What label selectors see of the pod: equal for pods that no selector tells apart."""
+        """What label selectors read: equal for pods that no selector can distinguish."""
         return self.metadata.namespace, self.label_items
 
     @cached_property
     def requests(self) -> Amounts:
-        """What the pod asks of a node that it is to be placed on."""
+        """What the pod requests from a node."""
         return requests.amounts(requests.spec_requests(self))
 
     @cached_property
     def scoring_requests(self) -> Amounts:
-        """What scoring by free resources takes it to ask for."""
+        """What scoring by free resources assumes that the pod requests."""
         return requests.amounts(requests.scoring_requests(self))
 
     @cached_property
@@ -265,12 +266,12 @@ class Pod(KubeObject, frozen=True):
 
     @cached_property
     def held_resources(self) -> ResourceList:
-        """As `held`, exactly, with every name that was asked for."""
+        """As `held`, with exact quantities and every requested resource."""
         return requests.held_requests(self)
 
     @cached_property
     def held_non_zero(self) -> tuple[int, int]:
-        """The cpu (milli) and memory (bytes) that scoring takes it to hold."""
+        """The cpu (milli) and memory (bytes) that scoring assumes the pod holds."""
         resources = requests.held_non_zero(self, self.held_resources)
         return (
             resources.get(requests.CPU, ZERO).milli_value,
@@ -278,11 +279,11 @@ class Pod(KubeObject, frozen=True):
         )
 
     def placed_on(self, node_name: str) -> Pod:
-        """This pod as it will be once bound there."""
+        """This pod as it is once bound to the node."""
         placed = msgspec.structs.replace(
             self, spec=msgspec.structs.replace(self.spec, node_name=node_name)
         )
-        # Nothing that is derived from a pod depends on its node.
+        # No derived value depends on the node.
         placed.__dict__.update(self.__dict__)
         return placed
 
@@ -297,7 +298,7 @@ class Pod(KubeObject, frozen=True):
         return changed
 
     def take_derived_from(self, other: Pod) -> None:
-        """Take over what was derived from another pod of the same namespace with an equal spec."""
+        """Copy the derived values of another pod with the same namespace and an equal spec."""
         names = _FROM_SPEC_AND_STATUS if _hold_the_same(self, other) else _FROM_SPEC
         for name in names:
             self.__dict__.setdefault(name, getattr(other, name))
@@ -309,7 +310,7 @@ class Pod(KubeObject, frozen=True):
 
 
 def _hold_the_same(one: Pod, other: Pod) -> bool:
-    """Whether two pods' statuses say the same of what they hold, which may not be what they ask for."""
+    """Whether the statuses of two pods agree on what the pods hold."""
     if not _has_run(one) and not _has_run(other):
         return True
     a, b = one.status, other.status
@@ -327,7 +328,7 @@ def _has_run(pod: Pod) -> bool:
     return bool(status.container_statuses or status.init_container_statuses or status.resources)
 
 
-#: What follows from a pod's namespace and spec alone, and what from its status as well.
+#: The values derived from namespace and spec alone, and those that also depend on the status.
 _FROM_SPEC = ("affinity_terms", "host_ports", "requests", "scoring_requests")
 _FROM_STATUS = ("held", "held_non_zero", "held_resources")
 _FROM_SPEC_AND_STATUS = (*_FROM_SPEC, *_FROM_STATUS)

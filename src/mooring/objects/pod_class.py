@@ -1,14 +1,14 @@
-"""The class of a pod: pods that nothing tells apart but their names are of one class.
+"""The class of a pod: pods that differ only in their names have the same class.
 
-Pods of one controller are such pods, as long as their specs stay the same. What a scheduler finds out about
-one of them is true of the others.
+Pods of one controller usually have one class. What the scheduler finds for one of them holds for
+the others.
 """
 
 from __future__ import annotations
 
 from mooring.objects.pod import Pod, SelectorKey
 
-#: How many classes are remembered; then they are forgotten, all at once, and pods get new ones.
+#: How many classes are remembered. Beyond that all are forgotten, and pods get new classes.
 MOST_CLASSES = 65_536
 
 _Key = tuple[SelectorKey, str]
@@ -24,7 +24,7 @@ class PodClasses:
         self._next_number = 0
 
     def of(self, pod: Pod) -> int | None:
-        """None for a pod that is in a class of its own: see `_is_ordinary`."""
+        """The number of the pod's class; None for a pod without one: see `_is_ordinary`."""
         if not _is_ordinary(pod):
             return None
         owner = pod.metadata.controller
@@ -32,7 +32,7 @@ class PodClasses:
         known = self._known.get(key)
         if known is not None:
             for other, number in known:
-                # Specs are compared and not trusted to be equal: a controller's pods may differ.
+                # Specs are compared, because the pods of one controller may differ.
                 if (
                     other.spec == pod.spec
                     and other.metadata.annotations == pod.metadata.annotations
@@ -52,7 +52,7 @@ class PodClasses:
 
 
 def _is_ordinary(pod: Pod) -> bool:
-    """Without a node that is held for it, and without claims: some are found by the pod's own name."""
+    """Whether the pod has no nominated node and no claims, whose names may depend on the pod's."""
     return not (
         pod.nominated_node_name
         or pod.spec.resource_claims

@@ -1,7 +1,7 @@
-"""What is wrong with a pod's spec, whether it is a pod's own or a controller's template.
+"""What is wrong with a pod's spec, in a pod or in a controller's template.
 
-The rule of what to refuse: whatever the API server refuses and a placement could depend on. That a
-container has no image is the kubelet's concern; that a request exceeds its limit is ours.
+A spec is refused if the API server refuses it and a placement could depend on the reason. A
+container without an image is not checked; a request above its limit is.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _ports(container: Container, path: str, *, host_network: bool) -> Iterator[P
             yield _choice(f"{at}.protocol", *PROTOCOLS)
 
 
-# Where it may go
+# Constraints on nodes
 
 
 def _affinity(affinity: Affinity, path: str) -> Iterator[Problem]:

@@ -1,4 +1,4 @@
-"""Priority classes: what a pod's class name stands for, as the API server's admission resolves it."""
+"""Priority classes: the priority of a pod, as the admission of the API server resolves it."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class PriorityClasses:
         given = tuple(classes)
         self._by_name = {each.name: each for each in (*BUILT_IN, *given)}
         defaults = [each for each in given if each.global_default]
-        # Two defaults are the outcome of a race; the lower one counts.
+        # A race can create two defaults; the lower one counts.
         self._default = min(defaults, key=lambda each: each.value, default=_NO_CLASS)
 
     def of(self, spec: PodSpec) -> PriorityClass | None:
-        """The class of a pod: the one it names, or the default; None if there is no such class."""
+        """The class that the pod names, or the default; None if the class does not exist."""
         if not spec.priority_class_name:
             return self._default
         return self._by_name.get(spec.priority_class_name)
 
     def unknown_to(self, spec: PodSpec) -> bool:
-        """Whether the pod names a class that there is not, and was not resolved earlier."""
+        """Whether the pod names a class that does not exist, and has no priority yet."""
         return spec.priority is None and self.of(spec) is None
 
     @property

@@ -3,7 +3,7 @@
 A quantity is an integer times a power of ten. The API server holds small ones in an int64 and the
 others in a big decimal, and the two turn into an int64 differently when they do not fit: the big form
 keeps the low 64 bits; the small form does so for a few powers of ten and yields 0 for all others.
-`wide` remembers which form a value would have, because these answers can be seen in decisions.
+`wide` says which form a value has, because decisions depend on it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import lru_cache
 MAX_INT64 = 2**63 - 1
 MIN_INT64 = -(2**63)
 
-#: The texts are the API server's, since users search for them.
+#: The texts of the API server, verbatim: users search for them.
 WRONG_FORMAT = (
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )
@@ -28,15 +28,15 @@ _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _FINEST = -9
 _MILLI = -3
 _INT64_DIGITS = 18
-#: The powers of ten by which the small form multiplies in one step, keeping what overflow leaves.
+#: The powers of ten by which the small form multiplies in one step, with overflow.
 _ONE_STEP = frozenset((1, 2, 3, 6, 9))
 _LONGEST_TEXT = 1024
-#: Exponents beyond this change nothing that can be told apart in 64 bits.
+#: Larger exponents make no difference in 64 bits.
 _LARGEST_EXPONENT = 4096
 
 
 class Quantity:
-    """`unscaled * 10**scale`, exactly. Equal quantities may be spelled differently."""
+    """`unscaled * 10**scale`, exactly. Equal quantities may be written differently."""
 
     __slots__ = ("scale", "unscaled", "wide")
 
@@ -61,7 +61,7 @@ class Quantity:
 
     @property
     def value(self) -> int:
-        """The whole number at or above this quantity (away from zero), as int64."""
+        """This quantity rounded away from zero to an integer, as int64."""
         return self._scaled(0)
 
     @property
@@ -74,7 +74,7 @@ class Quantity:
         return self.unscaled < 0
 
     def fits(self, scale: int = 0) -> bool:
-        """Whether the number of units of `10**scale` can be told in 64 bits."""
+        """Whether the number of units of `10**scale` fits 64 bits."""
         if self.scale <= scale:
             return bool(abs(self.unscaled) <= MAX_INT64 * 10 ** (scale - self.scale))
         return abs(self._at(scale)) <= MAX_INT64
@@ -133,7 +133,7 @@ class Quantity:
         return wrap_int64(wrap_int64(quotient) + (1 if remainder else 0))
 
     def __str__(self) -> str:
-        """The shortest decimal spelling; for people, not for round trips of the original text."""
+        """The shortest decimal form; it may differ from the original text."""
         digits, scale = self.unscaled, self.scale
         if digits == 0:
             return "0"
@@ -160,7 +160,7 @@ def parse_quantity(text: str) -> Quantity:
 
 def wrap_int64(number: int) -> int:
     """Keep the low 64 bits as a signed number, as int64 arithmetic does on overflow."""
-    # Hardly any number is that large.
+    # The first branch is the common case.
     return number if MIN_INT64 <= number <= MAX_INT64 else (number + 2**63) % 2**64 - 2**63
 
 
@@ -186,12 +186,12 @@ def _parse(text: str) -> Quantity | str:
         )
     else:
         quantity = Quantity(unscaled * 2**exponent, -len(decimals))
-        # The API's own estimate of what is safe in 64 bits; exact values on both sides of it agree.
+        # The API's estimate of what fits 64 bits. Both forms give the same value there.
         small = not decimals and 15 - max(len(whole), 1) - int(exponent * 3 / 10) - 1 >= 0
     if small and _is_int64(quantity.unscaled):
         return quantity
     if not digits and not decimals and suffix:
-        # The small form takes a suffix alone (`m`, `.k`) for zero; the big form wants a digit.
+        # The small form reads a suffix alone (`m`, `.k`) as zero; the big form needs a digit.
         return WRONG_NUMBER
     wide = _wide(quantity)
     return _capped(wide) if base == 2 else wide
@@ -209,7 +209,7 @@ def _suffix_factor(suffix: str) -> tuple[int, int] | None:
 
 
 def _wide(quantity: Quantity) -> Quantity:
-    """The big-decimal form, which counts in nanos and keeps nothing finer."""
+    """The big-decimal form, which rounds to nanos."""
     if quantity.unscaled == 0:
         return Quantity(0, max(quantity.scale, _FINEST), True)
     return Quantity(quantity.unscaled, quantity.scale, True).rounded_up(_FINEST)

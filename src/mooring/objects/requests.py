@@ -1,8 +1,8 @@
-"""What a pod asks of a node, summed over its containers exactly as the API defines it.
+"""What a pod requests from a node, summed over its containers as the API defines it.
 
-Init containers run one after another, sidecars run beside all that follows them, resources set for the pod
-as a whole replace the sum, overhead comes on top, and a pod resized in place holds the larger of what it
-has and what it wants. Quantities are summed exactly and made integers once, at the end.
+Init containers run one after another, sidecars run beside all that follows them, pod-level
+resources replace the sum, overhead is added, and a pod resized in place holds the larger of what it
+has and what it wants. Sums are exact and become integers once, at the end.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mooring.objects.selectors import label_key_problem
 if TYPE_CHECKING:
     from mooring.objects.pod import Container, ContainerStatus, Pod
 
-#: The condition of a pod whose resize its node has not carried out.
+#: The condition of a pod whose node has not carried out a resize.
 RESIZE_PENDING = "PodResizePending"
 
 CPU = "cpu"
@@ -29,7 +29,7 @@ PODS = "pods"
 #: Integers by resource name: thousandths of a core for cpu, whole units for everything else.
 Amounts = dict[str, int]
 
-#: What scoring assumes of a container that does not say.
+#: What scoring assumes for a container without requests.
 NON_ZERO_DEFAULTS: ResourceList = {CPU: Quantity(100, -3), MEMORY: Quantity(200 * 1024 * 1024)}
 
 _NATIVE_DOMAIN = "kubernetes.io/"
@@ -38,7 +38,7 @@ _BAD_REQUEST_PREFIX = re.compile(r"requests\.")
 
 
 def is_extended(name: str) -> bool:
-    """A resource that a vendor defines: `nvidia.com/gpu`."""
+    """Whether a vendor defines the resource: `nvidia.com/gpu`."""
     return (
         "/" in name
         and _NATIVE_DOMAIN not in name
@@ -48,7 +48,7 @@ def is_extended(name: str) -> bool:
 
 
 def is_scalar(name: str) -> bool:
-    """A counted resource beside cpu, memory and ephemeral storage; other names count for nothing."""
+    """Whether scheduling counts the resource, beside cpu, memory and ephemeral storage."""
     return (
         name.startswith(("hugepages-", "attachable-volumes-"))
         or _NATIVE_DOMAIN in name
@@ -57,7 +57,7 @@ def is_scalar(name: str) -> bool:
 
 
 def amounts(resources: Mapping[str, Quantity]) -> Amounts:
-    """The integers that scheduling counts with; names it does not count are left out."""
+    """The resources as the integers that scheduling uses, without those that it does not count."""
     return {
         name: amount_of(name, quantity)
         for name, quantity in resources.items()
@@ -70,30 +70,30 @@ def amount_of(name: str, quantity: Quantity) -> int:
 
 
 def container_requests(pod: Pod) -> ResourceList:
-    """What a pod's containers ask for, taken together."""
+    """The requests of a pod's containers together."""
     return _containers(pod)
 
 
 def spec_requests(pod: Pod) -> ResourceList:
-    """What a pod that is not running yet asks for."""
+    """The requests of a pod that does not run yet."""
     return _with_overhead(pod, _pod_level(pod, _containers(pod)))
 
 
 def scoring_requests(pod: Pod) -> ResourceList:
-    """What scoring by free resources assumes an incoming pod asks for.
+    """The requests that scoring by free resources assumes for an incoming pod.
 
-    The reference consults neither pod-level resources nor status here, and so its scores do not either.
+    As in the reference, pod-level resources and the status do not count here.
     """
     return _with_overhead(pod, _containers(pod, defaults=NON_ZERO_DEFAULTS))
 
 
 def held_requests(pod: Pod) -> ResourceList:
-    """What a pod holds on its node, resizes in progress included."""
+    """What a pod holds on its node, including resizes in progress."""
     return _with_overhead(pod, _pod_level(pod, _containers(pod, running=True), running=True))
 
 
 def held_non_zero(pod: Pod, held: Mapping[str, Quantity]) -> ResourceList:
-    """As `held_requests`, with the defaults of scoring for containers that do not say."""
+    """As `held_requests`, with the defaults of scoring for containers without requests."""
     defaults = dict(NON_ZERO_DEFAULTS)
     if _has_pod_level(pod):
         defaults = {name: q for name, q in defaults.items() if name not in held}
@@ -150,7 +150,7 @@ def _resized(
     actuated: Mapping[str, Quantity],
     allocated: Mapping[str, Quantity],
 ) -> ResourceList:
-    """A resize the node has refused for good is not waited for; any other counts in full."""
+    """The larger of old and new requests, unless the node has refused the resize for good."""
     largest: ResourceList = {}
     for part in (actuated, allocated) if _resize_infeasible(pod) else (spec, actuated, allocated):
         _raise_to(largest, part)
@@ -172,7 +172,7 @@ def _settable_for_pod(name: str) -> bool:
 
 
 def _pod_level(pod: Pod, containers: ResourceList, *, running: bool = False) -> ResourceList:
-    """Resources set for the pod as a whole replace what its containers sum up to."""
+    """Replace the sum over containers by pod-level resources, where they are set."""
     resources = pod.spec.resources
     if resources is None or not _has_pod_level(pod):
         return containers

@@ -1,7 +1,7 @@
 """Label selectors and node selectors: the API's shapes, and matchers compiled from them.
 
-A matcher is a tuple of requirements that must all hold. Requirements are hashable, so equal selectors
-compile to equal matchers, which is what lets counts be shared between pods that ask alike.
+A matcher is a tuple of requirements that must all hold. Equal selectors compile to equal, hashable
+matchers, so that pods with equal selectors share counts.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Requirement:
         return self.accepts(labels.get(self.key))
 
     def accepts(self, value: str | None) -> bool:
-        """Whether a label with this value passes; None stands for a label that is not there."""
+        """Whether a label with this value passes; None stands for a missing label."""
         match self.operator:
             case "In":
                 return value in self.values
@@ -80,10 +80,10 @@ class Requirement:
 
 @dataclass(frozen=True)
 class Selector:
-    """All requirements must hold; one without any matches everything."""
+    """All requirements must hold. Without requirements, everything matches."""
 
     requirements: tuple[Requirement, ...] = ()
-    #: A selector that was not given at all matches nothing, whatever its requirements.
+    #: A missing selector matches nothing, whatever its requirements.
     nothing: bool = False
 
     @property
@@ -98,7 +98,7 @@ class Selector:
         return hash((self.requirements, self.nothing))
 
     def __hash__(self) -> int:
-        """Selectors are parts of dictionary keys in hot paths, and deep: hash once."""
+        """Selectors are parts of dictionary keys in hot paths, and slow to hash: hash once."""
         return self._hash
 
     def plus(self, more: Iterable[Requirement]) -> Selector:
@@ -130,7 +130,7 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
 
 
 def selector_from_map(labels: Mapping[str, str]) -> Selector:
-    """Equality with every pair, taken as it stands: such maps are not validated."""
+    """A selector that requires every pair. The map is not validated."""
     return Selector(
         tuple(Requirement(key, "In", frozenset((value,))) for key, value in sorted(labels.items()))
     )
@@ -147,7 +147,7 @@ def compile_requirement(
     values: tuple[str, ...],
     operators: tuple[str, ...] = NODE_OPERATORS,
 ) -> Requirement:
-    """Raises ValueError where the API would refuse the requirement."""
+    """Raises ValueError if the API refuses the requirement."""
     if operator not in operators:
         raise ValueError(f"{operator!r} is not a valid label selector operator")
     if problem := label_key_problem(key):
@@ -170,15 +170,15 @@ def compile_requirement(
 
 @dataclass(frozen=True, slots=True)
 class NodeTerm:
-    """One term of a node selector: labels and name must both agree."""
+    """One term of a node selector: labels and name must both match."""
 
     requirements: tuple[Requirement, ...]
-    #: Tests of fields; the only field there is, is the node's name.
+    #: Requirements on fields; the only field is the node's name.
     fields: tuple[Requirement, ...]
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
         return all(r.matches(labels) for r in self.requirements) and (
-            # A node without a name (a volume's affinity is tested on one) skips its fields.
+            # Without a name, the fields are skipped: a volume's affinity is tested that way.
             not name or all(r.accepts(name if r.key == NAME_FIELD else "") for r in self.fields)
         )
 
@@ -197,7 +197,7 @@ def compile_node_term(term: NodeSelectorTerm) -> NodeTerm | None:
 
 
 def compile_node_terms(terms: Iterable[NodeSelectorTerm]) -> tuple[NodeTerm, ...]:
-    """The terms that can match at all: an empty or malformed one never does."""
+    """The terms without empty and malformed ones, which never match."""
     compiled = []
     for term in terms:
         try:
@@ -218,7 +218,7 @@ def _compile_field(line: SelectorRequirement) -> Requirement:
 
 
 def parse_int64(text: str) -> int | None:
-    """An optional sign and ASCII digits within int64; nothing else that Python would take."""
+    """Parse an optional sign and ASCII digits within int64; None for anything else."""
     if not _INTEGER.fullmatch(text) or len(text.lstrip("+-0")) > _LONGEST_INTEGER:
         return None
     number = int(text)

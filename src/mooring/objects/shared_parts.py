@@ -1,7 +1,7 @@
 """Pods that one controller made share the parts of their specs.
 
-Their specs differ in the node at most. Shared parts are held in memory once, and what is checked, filled
-in or derived for one pod need not be done again for the next.
+Their specs differ in the node at most. Shared parts are in memory once, and are checked, defaulted
+and derived once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from mooring.objects.pod import Pod, PodSpec
 
-#: How many controllers are remembered; then they are forgotten, all at once.
+#: How many controllers are remembered. Beyond that all are forgotten.
 MOST_CONTROLLERS = 16_384
 
 _parts_of = attrgetter(*(name for name in PodSpec.__struct_fields__ if name != "node_name"))
@@ -28,7 +28,7 @@ class Joined(NamedTuple):
 
 class SharedParts:
     def __init__(self) -> None:
-        #: The UID of a controller → its latest pod that shared nothing with the one before.
+        #: UID of a controller → its latest pod that shared nothing with the previous one.
         self._of: dict[str, Pod] = {}
 
     def join(self, pod: Pod) -> Joined:
@@ -56,5 +56,5 @@ class SharedParts:
 
 
 def have_same_parts(one: PodSpec, other: PodSpec) -> bool:
-    """Whether two specs are put together from the same parts, their nodes apart."""
+    """Whether two specs share all parts but the node."""
     return all(map(is_, _parts_of(one), _parts_of(other)))

@@ -1,4 +1,4 @@
-"""Storage objects: a pod's volumes, claims, volumes, classes and what drivers say of nodes."""
+"""Storage objects: volumes of pods, claims, volumes, classes and the objects of CSI drivers."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class PersistentVolumeClaimSpec(Part, frozen=True):
 
 
 class ClaimTemplate(Part, frozen=True):
-    """A claim to be made: for a pod of its own, or for each pod of a StatefulSet."""
+    """A template for a claim: of an ephemeral volume, or of each pod of a StatefulSet."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
@@ -111,7 +111,7 @@ class EphemeralVolumeSource(Part, frozen=True):
 
 
 class Volume(VolumeSources, frozen=True):
-    """A volume as a pod names it."""
+    """A volume of a pod."""
 
     name: str = ""
     persistent_volume_claim: ClaimVolumeSource | None = None
@@ -120,7 +120,7 @@ class Volume(VolumeSources, frozen=True):
 
     @property
     def matters(self) -> bool:
-        """Whether it has a source that any rule looks at; a ConfigMap, say, can be had everywhere."""
+        """Whether a plugin reads the volume's source; a ConfigMap is available everywhere."""
         return any(getattr(self, name) is not None for name in _SOURCES)
 
 
@@ -169,7 +169,7 @@ class PersistentVolume(KubeObject, frozen=True):
 
     @cached_property
     def node_terms(self) -> tuple[NodeTerm, ...] | None:
-        """Any of these will do of a node; None if the volume can be had from all of them."""
+        """The terms, one of which a node must match; None if every node can use the volume."""
         affinity = self.spec.node_affinity
         if affinity is None or affinity.required is None:
             return None

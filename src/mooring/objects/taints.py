@@ -1,4 +1,4 @@
-"""Taints on nodes, and the tolerations with which pods run beside them."""
+"""Taints of nodes, and the tolerations of pods."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
 class Taint(Part, frozen=True):
-    """A node's wish to be left alone, unless tolerated."""
+    """A node's taint: it refuses or discourages pods that do not tolerate it."""
 
     key: str = ""
     value: str = ""
@@ -19,12 +19,12 @@ class Taint(Part, frozen=True):
 
     @property
     def refuses(self) -> bool:
-        """Whether an untolerated taint keeps a pod off the node, and not merely discourages it."""
+        """Whether the taint keeps a pod off the node; PreferNoSchedule only discourages it."""
         return self.effect in ("NoSchedule", "NoExecute")
 
 
 class Toleration(Part, frozen=True):
-    """A pod's leave to run beside a taint; an empty key or effect matches every one."""
+    """A pod's toleration of taints; an empty key or effect matches every key or effect."""
 
     key: str = ""
     operator: str = ""
@@ -33,7 +33,7 @@ class Toleration(Part, frozen=True):
     toleration_seconds: int | None = None
 
     def tolerates(self, taint: Taint) -> bool:
-        """The comparison operators `Lt` and `Gt` sit behind a gate that is off: they never match."""
+        """The operators `Lt` and `Gt` never match: their feature gate is off."""
         return (
             self.effect in ("", taint.effect)
             and self.key in ("", taint.key)

@@ -1,4 +1,4 @@
-"""What is wrong with an object by itself, field by field."""
+"""What is wrong with an object on its own, field by field."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from mooring.objects.storage import (
 )
 from mooring.objects.taints import Taint
 
-#: More pods than one controller can have in any cluster there is.
+#: More pods than any real controller has.
 MOST_REPLICAS = 1_000_000
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
@@ -183,7 +183,7 @@ def _template(template: PodTemplate | None, path: str) -> Iterator[Problem]:
 def _selects(
     selector: LabelSelector | dict[str, str] | None, template: PodTemplate | None, path: str
 ) -> Iterator[Problem]:
-    """A controller that does not select its own pods would make them without end."""
+    """A controller must select its own pods, or it would create pods forever."""
     if not selector or template is None:
         return
     if isinstance(selector, dict):

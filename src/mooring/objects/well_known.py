@@ -1,19 +1,19 @@
-"""Names that Kubernetes itself gives to labels, taints and conditions."""
+"""The well-known names of labels, taints and conditions."""
 
 from __future__ import annotations
 
 from mooring.objects.taints import Taint
 
-#: Labels of a node: its own name, and where it is.
+#: Node labels: the name, zone and region.
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
-#: The same in older clusters.
+#: The deprecated labels for zone and region.
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION = "failure-domain.beta.kubernetes.io/region"
 
 #: The taint of a cordoned node.
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
-#: The condition of a pod that says whether it has a node, and if not, why.
+#: The pod condition that says whether the pod has a node, and if not, why.
 POD_SCHEDULED = "PodScheduled"

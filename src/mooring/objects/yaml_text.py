@@ -1,12 +1,11 @@
 """YAML as Kubernetes reads it: from text to plain values.
 
-What people write was tried on `kubectl`, which reads YAML as Go does: `1e3` is a number, `0o14` and `014`
+Text is read as `kubectl` reads it, with the rules of Go: `1e3` is a number, `0o14` and `014`
 are twelve, `yes` is true, a date is a string, `<<` merges. Keys become strings, `null` means absent.
 
-Values are built from libyaml's stream of events and not from PyYAML's tree of nodes: it takes two
-thirds of the time and a fraction of the memory, never recurses however deep the text nests, and an
-input that cannot be right (a key given twice, an alias that expands without end) is refused where it
-is met.
+Values are built from libyaml's stream of events and not from PyYAML's tree of nodes: this takes two
+thirds of the time and a fraction of the memory, does not recurse, and refuses wrong input (a
+duplicate key, an alias that expands without end) at its position.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from typing import Any
 import yaml
 from yaml import events
 
-#: Nothing that Kubernetes defines nests a tenth as deep.
+#: Far deeper than any Kubernetes object.
 DEEPEST = 500
-#: How many values the aliases of one document may stand for in all.
+#: How many values the aliases of one document may expand to.
 MOST_ALIASED = 1_000_000
 
 _LOADER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -54,7 +53,7 @@ _INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[oO]?[0-7]+|0[bB][01]+|0|[1-9][
 
 
 class YamlError(ValueError):
-    """Text that is not YAML, or YAML that cannot be an object; `line` and `column` count from 1."""
+    """Text that is not YAML, or not an object; `line` and `column` count from 1."""
 
     def __init__(self, problem: str, line: int = 0, column: int = 0) -> None:
         super().__init__(f"line {line}, column {column}: {problem}" if line else problem)
@@ -65,8 +64,8 @@ def parse_yaml(
 ) -> Iterator[Any]:
     """The value of each document that is not empty; raises YamlError.
 
-    `first_line` is the number of the text's first line, for what errors say. `progress` is told
-    now and then how far into the text reading has come.
+    `first_line` is the number of the first line, for error messages. `progress` is called from time
+    to time with the position in the text.
     """
     loader = None
     try:
@@ -132,10 +131,10 @@ class _Builder:
         self._until_report = _EVENTS_PER_REPORT
 
     def document(self) -> Any:
-        """Read on to the end of the document and return its value.
+        """Read to the end of the document and return its value.
 
-        A stack stands in for recursion; `sizes` runs beside it and counts the values in each collection
-        that is open, aliases expanded, so that an alias's cost is known when it is met.
+        A stack replaces recursion. `sizes` counts the values in each open collection, with aliases
+        expanded, so that the cost of an alias is known at once.
         """
         stack: list[_Mapping | list[Any]] = []
         sizes: list[int] = []
@@ -262,7 +261,7 @@ def _scalar(event: Any) -> object:
 
 @lru_cache(maxsize=65_536)
 def plain(text: str) -> object:
-    """The value that an unquoted word stands for."""
+    """The value of an unquoted word."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in _FIRST_OF_NUMBER:
@@ -283,12 +282,12 @@ def _integer(digits: str) -> object:
     else:
         base = 0
     number = int(digits, base) if len(bare) <= 66 else float(digits)
-    # Beyond 64 bits Go falls back to a float.
+    # Beyond 64 bits, Go reads a float.
     if -(2**63) <= number < 2**64:
         return number
     return _whole_if_possible(float(number))
 
 
 def _whole_if_possible(number: float) -> object:
-    """Written as JSON on its way to the API, a float without a fraction is an integer."""
+    """A float without a fraction becomes an integer, because the API receives it as JSON."""
     return int(number) if number.is_integer() and abs(number) < 1e21 else number

@@ -1,1 +1,1 @@
-"""The built-in plugins, one a module: its rule, its kernels, its queueing hints, its signature."""
+"""The built-in plugins. A module or package for each: rule, kernels, queueing hints, signature."""

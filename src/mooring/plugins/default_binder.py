@@ -1,4 +1,4 @@
-"""DefaultBinder: write the decision down, by posting the pod's Binding to the API server."""
+"""DefaultBinder: post the pod's Binding to the API server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class DefaultBinder:
         self._writer = handle.writer
 
     async def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """The Binding carries the pod's UID, so a pod of the same name made since is left alone."""
+        """The Binding has the pod's UID, so a newer pod of the same name is not bound."""
         try:
             await self._writer.bind(pod, node_name)
         except ApiError as error:

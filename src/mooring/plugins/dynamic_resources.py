@@ -1,8 +1,8 @@
-"""DynamicResources: devices that pods claim. Only pods that claim none are served so far.
+"""DynamicResources: devices that pods claim. Only pods without claims are supported yet.
 
-Such pods are seen by this plugin all the same, and users can tell: every message about a pod that fits
-nowhere has its remark on claims, and it gives every node the score of 0. Pods with claims are refused in so
-many words. So are nodes that would have to serve an extended resource by devices of a class.
+The plugin also runs for pods without claims, which users can see: it adds a remark on claims to
+every message about a pod that fits nowhere, and gives every node the score 0. It refuses pods with
+claims, and nodes that would need devices of a class for an extended resource.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from mooring.cluster.device_classes import DEVICE_CLASS_PREFIX
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint
 from mooring.framework.interface import Depends, Handle, NodeStatuses, PostFilterResult
 from mooring.framework.status import SKIP, SUCCESS, Code, Status, unresolvable, unschedulable
 from mooring.objects.kinds import DeviceClass
 from mooring.objects.pod import Pod
 from mooring.objects.requests import is_extended
 
-#: Users meet these texts in Events and in `kubectl describe`, so they are the reference's, verbatim.
+#: Users read these texts in Events and in `kubectl describe`. They are the reference's, verbatim.
 NOTHING_TO_DEALLOCATE = unschedulable("no new claims to deallocate")
 STILL_NOT_SCHEDULABLE = unschedulable("still not schedulable")
 NO_STATE = Status(Code.ERROR, ("not found",))
 CANNOT_FIT = unresolvable("cannot fit resource")
 NOT_SIGNABLE = unschedulable("pods with dra resource claims are not signable")
 
-#: These are mooring's own: the reference would look for devices.
+#: These texts are mooring's own: the reference would look for devices.
 CLAIMS_UNSUPPORTED = unresolvable("mooring does not support resource claims (devices) yet")
 DEVICES_UNSUPPORTED = unresolvable(
     "mooring does not support extended resources served by device classes yet"
@@ -45,16 +45,14 @@ _CLASS_EVENTS = Action.ADD | Action.UPDATE
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What PreFilter leaves for later points: the extended resources that the pod asks for, if a
-    device class serves any of them.
-    """
+    """The state of PreFilter: the requested extended resources, if device classes serve any."""
 
     resources: tuple[str, ...] = ()
 
 
 class DynamicResources:
     name = "DynamicResources"
-    #: Which resources devices serve is up to these.
+    #: Device classes decide which resources devices serve.
     depends_on_kinds = (DeviceClass,)
 
     def __init__(self, args: object, handle: Handle) -> None:
@@ -74,7 +72,7 @@ class DynamicResources:
         return SUCCESS
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
-        """A node that offers all of the resources by itself needs no devices."""
+        """A node that offers all requested resources itself needs no devices."""
         asked = state.read(_STATE, _Asked) or _Asked()
         offered = node.allocatable
         missing = [name for name in asked.resources if not offered.get(name, 0)]
@@ -85,8 +83,9 @@ class DynamicResources:
     def post_filter(
         self, state: CycleState, pod: Pod, statuses: NodeStatuses
     ) -> tuple[PostFilterResult | None, Status]:
-        """Where an earlier PreFilter ended the attempt this one left no state, and that is an error:
-        then no other PostFilter runs, preemption least of all.
+        """Without state, return an error, so that no other PostFilter runs, not even preemption.
+
+        There is no state if an earlier PreFilter ended the attempt. The reference does the same.
         """
         asked = state.read(_STATE, _Asked)
         if asked is None:
@@ -111,13 +110,13 @@ class DynamicResources:
         return NOT_SIGNABLE if pod.spec.resource_claims else {}
 
     def events_to_register(self) -> Sequence[EventWithHint]:
-        """Nothing helps a pod with claims; these help one whose resource devices would serve."""
+        """No event helps a pod with claims. These help a pod whose resource devices would serve."""
         return (
-            EventWithHint(ClusterEvent(Resource.NODE, _NODE_EVENTS)),
-            EventWithHint(ClusterEvent(Resource.DEVICE_CLASS, _CLASS_EVENTS)),
+            EventWithHint(ClusterEvent(EventResource.NODE, _NODE_EVENTS)),
+            EventWithHint(ClusterEvent(EventResource.DEVICE_CLASS, _CLASS_EVENTS)),
         )
 
 
 def _is_counted(resource: str) -> bool:
-    """Whether devices could serve it: an extended resource, or one that is named after a class."""
+    """Whether devices can serve the resource: it is extended, or named after a device class."""
     return is_extended(resource) or resource.startswith(DEVICE_CLASS_PREFIX)

@@ -1,7 +1,7 @@
-"""ImageLocality: a node that already has the pod's images is better than one that must pull them.
+"""ImageLocality: prefer nodes that already have the pod's images.
 
-An image counts by its size, scaled down where few nodes have it, so that pods of a rare image do not
-all go to the one node that has it.
+An image counts by its size, scaled by the share of nodes that have it, so that the pods of a rare
+image do not all go to one node.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mooring.framework.interface import MAX_SCORE, Depends, Handle
 from mooring.objects.pod import Pod
 
 _MB = 1024 * 1024
-#: What is worth no score at all, and what is worth the full score, a container.
+#: The size that scores 0, and the size for each container that gets the full score.
 MIN_BYTES = 23 * _MB
 MAX_BYTES_PER_CONTAINER = 1000 * _MB
 
@@ -29,7 +29,7 @@ class ImageLocality:
         self._cluster = handle.cluster
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
-        """The bytes that need no pulling, counted by how widely they are spread, as a share."""
+        """The size of the present images, scaled by their spread, as a share."""
         assert node.node is not None
         columns = self._cluster.columns
         here = {name for image in node.node.status.images for name in image.names}
@@ -57,15 +57,17 @@ class ImageLocality:
         return Depends.NODES
 
     def sign(self, pod: Pod) -> Mapping[str, object]:
-        """All that the score reads. The reference signs the distinct images of containers, though
-        an image used twice counts twice and image volumes count as well.
+        """All that the score reads.
+
+        The reference signs the distinct images of containers, though an image that is used twice
+        counts twice, and image volumes count too.
         """
         images = tuple(sorted(_images(pod)))
         return {"v1.Pod.Spec.CanonicalImageNames()": (images, _container_count(pod))}
 
 
 def _images(pod: Pod) -> Iterator[str]:
-    """Every image that the pod uses, as often as it uses it."""
+    """Every image of the pod, as often as the pod uses it."""
     for container in (*pod.spec.init_containers, *pod.spec.containers):
         yield _with_tag(container.image)
     for volume in pod.spec.volumes:
@@ -74,25 +76,25 @@ def _images(pod: Pod) -> Iterator[str]:
 
 
 def _with_tag(image: str) -> str:
-    """As nodes list it: a name without tag or digest means `latest`. No registry is filled in."""
+    """The image name as nodes list it: `latest` if it has no tag or digest."""
     return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
 
 
 def _spread_bytes(image: ImageState, nodes: int) -> int:
-    """In the reference's order of operations, on which the last bit depends."""
+    """The size scaled by the share of nodes, in the reference's order of operations."""
     spread = float(len(image.rows)) / float(nodes)
     return int(float(image.size_bytes) * spread)
 
 
 def _container_count(pod: Pod) -> int:
-    """Image volumes add to what is present and not to what would be enough."""
+    """The number of containers; image volumes do not raise the size for the full score."""
     return len(pod.spec.init_containers) + len(pod.spec.containers)
 
 
 def _share(present: Ints, highest: int) -> Ints:
-    """Score each row by where it lies between MIN_BYTES and the highest that counts, 0..100.
+    """Score each row by its position between MIN_BYTES and `highest`, 0..100.
 
-    ``100 * (present - MIN_BYTES) // (highest - MIN_BYTES)`` with `present` held between the two.
+    ``100 * (present - MIN_BYTES) // (highest - MIN_BYTES)`` with `present` clamped to this range.
     Neither difference can be negative without the other, so rounding down truncates.
 
     present

@@ -1,6 +1,6 @@
-"""NodeAffinity: a pod goes where its nodeSelector and node affinity allow, best where they prefer.
+"""NodeAffinity: a pod's nodeSelector and node affinity filter and score nodes.
 
-The configuration may add an affinity of its own to that of every pod.
+The configuration may add an affinity to that of every pod.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mooring.cluster.snapshot import Snapshot
 from mooring.config.args import NodeAffinityArgs
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.interface import Depends, PreFilterResult
 from mooring.framework.status import SKIP, SUCCESS, Status, failure, unresolvable
 from mooring.framework.verdicts import RowVerdicts, by_mask, by_table
@@ -40,16 +40,16 @@ from mooring.objects.selectors import (
 from mooring.plugins.normalize import normalize
 
 MISMATCH = unresolvable("node(s) didn't match Pod's node affinity/selector")
-#: Said of the affinity that the configuration adds.
+#: For the affinity that the configuration adds.
 ENFORCED = unresolvable("node(s) didn't match scheduler-enforced node affinity")
 CONFLICT = unresolvable("pod affinity terms conflict")
 
 _PRE_FILTER = "PreFilterNodeAffinity"
 _PRE_SCORE = "PreScoreNodeAffinity"
 
-_NODE_CHANGED = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
+_NODE_CHANGED = ClusterEvent(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
 
-#: Terms that a node is the better for, each with its weight.
+#: Preferred terms, each with its weight.
 Preferences = tuple[tuple[int, NodeTerm], ...]
 
 
@@ -57,9 +57,9 @@ class NodeAffinity:
     name = "NodeAffinity"
 
     def __init__(self, args: NodeAffinityArgs | None = None) -> None:
-        """Raises PluginError if the added affinity cannot be read."""
+        """Raises PluginError if the added affinity is malformed."""
         added = args.added_affinity if args is not None else None
-        #: None if nothing is added; without any term, nothing matches.
+        #: None if nothing is added; an empty list matches no node.
         self._added_required: tuple[NodeTerm, ...] | None = None
         self._added_preferred: Preferences | None = None
         if added is not None and added.required is not None:
@@ -104,7 +104,7 @@ class NodeAffinity:
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
-        """The weights of all terms that match, together."""
+        """The sum of the weights of all terms that match."""
         return sum(
             weight
             for weight, term in self._preferences(state, pod)
@@ -148,9 +148,9 @@ class NodeAffinity:
         return (*own, *(self._added_preferred or ()))
 
     def _after_node_change(self, pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-        """A node that came to match the pod's own terms.
+        """Queue the pod if the node now matches the pod's own terms.
 
-        A change that only brings it within the added ones is passed over, as the reference does.
+        As in the reference, the added affinity does not matter here.
         """
         assert isinstance(old, Node | None)
         assert isinstance(new, Node)
@@ -158,7 +158,7 @@ class NodeAffinity:
             return Hint.SKIP
         required = RequiredNodeAffinity.of(pod)
         if not required.matches_node(new):
-            # Whether a malformed term would have matched nobody can tell.
+            # If a term is malformed, the hint cannot tell, and the pod is queued.
             return Hint.QUEUE if required.malformed else Hint.SKIP
         return Hint.SKIP if old is not None and required.matches_node(old) else Hint.QUEUE
 
@@ -181,7 +181,7 @@ def _added_preferences(preferred: Iterable[PreferredSchedulingTerm]) -> Preferen
 
 
 def _compile_preferences(preferred: Iterable[PreferredSchedulingTerm]) -> Preferences:
-    """Without those that have no weight, which are not even read, or say nothing."""
+    """Compile the terms, without empty ones and those without a weight, which may be malformed."""
     weighted = (
         (line.weight, compile_node_term(line.preference)) for line in preferred if line.weight
     )
@@ -203,7 +203,7 @@ _NO_AFFINITY = pods.NodeAffinity()
 
 
 def _node_names(terms: Sequence[NodeSelectorTerm]) -> frozenset[str] | None:
-    """The nodes that the terms name, or None if one of them is open to nodes of any name."""
+    """The nodes that the terms name; None if a term allows nodes of any name."""
     by_term = [_names_in(term) for term in terms]
     named = [names for names in by_term if names is not None]
     if not terms or len(named) < len(by_term):
@@ -221,12 +221,12 @@ def _names_in(term: NodeSelectorTerm) -> frozenset[str] | None:
 
 
 def _required_affinity(state: CycleState, pod: Pod) -> RequiredNodeAffinity:
-    """As PreFilter left it; where PreFilter is switched off, computed here."""
+    """The state of PreFilter; computed here if PreFilter is disabled."""
     return state.read(_PRE_FILTER, RequiredNodeAffinity) or RequiredNodeAffinity.of(pod)
 
 
 def _preferences_of(pod: Pod) -> Preferences | None:
-    """None if the pod has no list of them. Raises ValueError if one is malformed."""
+    """The pod's preferred terms; None if it has no list. Raises ValueError if one is malformed."""
     preferred = _affinity_of(pod).preferred
     return None if preferred is None else _compile_preferences(preferred)
 

@@ -1,4 +1,4 @@
-"""NodeDeclaredFeatures: a pod that needs a feature of the kubelet goes where it is declared."""
+"""NodeDeclaredFeatures: a pod that needs a kubelet feature goes to nodes that declare it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.interface import Depends
 from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable
 from mooring.framework.verdicts import RowVerdicts, by_mask
@@ -24,8 +24,8 @@ USER_NAMESPACES_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
 
 _PRE_FILTER = "PreFilterNodeDeclaredFeatures"
 
-_NODE_CHANGED = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE)
-_POD_CHANGED = ClusterEvent(Resource.POD, Action.UPDATE)
+_NODE_CHANGED = ClusterEvent(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE)
+_POD_CHANGED = ClusterEvent(EventResource.POD, Action.UPDATE)
 
 
 class NodeDeclaredFeatures:
@@ -60,7 +60,7 @@ class NodeDeclaredFeatures:
 
 
 def _required_features(pod: Pod) -> frozenset[str]:
-    """Those that a pod's spec calls for; other features matter to updates of running pods only."""
+    """The features that a pod's spec needs. Others matter only to updates of running pods."""
     spec = pod.spec
     features = set()
     if any(
@@ -69,7 +69,7 @@ def _required_features(pod: Pod) -> frozenset[str]:
         for rule in container.restart_policy_rules
     ):
         features.add(RESTART_ALL_CONTAINERS)
-    # The reference asks this whether or not the gate of the same name is on.
+    # As in the reference, this does not depend on the feature gate of the same name.
     if spec.host_network and spec.host_users is False:
         features.add(USER_NAMESPACES_HOST_NETWORK)
     return frozenset(features)

@@ -8,7 +8,7 @@ from mooring.cluster.columns import Columns, Rows
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.node_matching import rows_named
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint
 from mooring.framework.interface import Depends
 from mooring.framework.status import SUCCESS, Status, unresolvable
 from mooring.framework.verdicts import RowVerdicts, by_mask
@@ -29,7 +29,7 @@ class NodeName:
         return by_mask(rows_named(pod.node_name, columns, rows), ANOTHER_NODE)
 
     def events_to_register(self) -> Sequence[EventWithHint]:
-        return (EventWithHint(ClusterEvent(Resource.NODE, Action.ADD)),)
+        return (EventWithHint(ClusterEvent(EventResource.NODE, Action.ADD)),)
 
     def depends_on(self, pod: Pod) -> Depends:
         return Depends.NODE

@@ -10,17 +10,17 @@ from mooring.cluster.node_info import HostPort, NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.interface import Depends
 from mooring.framework.status import SKIP, SUCCESS, Status, unschedulable
 from mooring.framework.verdicts import RowVerdicts, by_mask
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 
-#: Removing the pods that hold the ports would help.
+#: Preemption may help.
 TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports")
 
-#: The one address that stands for all of a node's addresses; `::` is an ordinary one.
+#: The address that stands for all addresses of a node; `::` does not.
 EVERY_ADDRESS = "0.0.0.0"
 
 _PRE_FILTER = "PreFilterNodePorts"
@@ -46,16 +46,18 @@ class NodePorts:
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (
-            EventWithHint(ClusterEvent(Resource.POD, Action.DELETE), _after_pod_is_gone),
-            EventWithHint(ClusterEvent(Resource.NODE, Action.ADD)),
+            EventWithHint(ClusterEvent(EventResource.POD, Action.DELETE), _after_pod_is_gone),
+            EventWithHint(ClusterEvent(EventResource.NODE, Action.ADD)),
         )
 
     def depends_on(self, pod: Pod) -> Depends:
         return Depends.USAGE
 
     def sign(self, pod: Pod) -> Mapping[str, object]:
-        """Whole ports. The reference signs bare port numbers, which pods can share without sharing
-        a verdict; its batching filters again, a kept ranking does not.
+        """Address, protocol and port of every host port.
+
+        The reference signs only port numbers, which do not decide the verdict: its batching runs
+        Filter again. Kept answers are not filtered again.
         """
         return {"v1.Pod.Spec.HostPorts()": frozenset(pod.host_ports)}
 
@@ -68,7 +70,7 @@ def _wanted(state: CycleState) -> tuple[HostPort, ...]:
 
 
 def _all_free(wanted: Iterable[HostPort], used: AbstractSet[HostPort]) -> bool:
-    """The pod's own ports are not held against each other."""
+    """Ports of the same pod do not conflict."""
     return not any(_taken(port, used) for port in wanted)
 
 
@@ -80,7 +82,7 @@ def _taken(wanted: HostPort, used: AbstractSet[HostPort]) -> bool:
 
 
 def _after_pod_is_gone(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    """It helps if that pod had a node, or one held for it, and a port in the way of this one."""
+    """Queue the pod if the other pod had a node, or a nominated node, and a conflicting port."""
     assert isinstance(old, Pod)
     if not old.node_name and not old.nominated_node_name:
         return Hint.SKIP

@@ -1,8 +1,8 @@
-"""NodeResourcesBalancedAllocation: a pod is best where it evens out how much of each resource is used.
+"""NodeResourcesBalancedAllocation: prefer nodes where the pod balances the use of resources.
 
-A node with most of its memory taken and most of its cpu idle can use neither well. The score compares
-the balance before and after the pod; a pod that asks for none of the resources is not scored, as every
-such pod would be drawn to the same node.
+A node with little free memory cannot use its free cpu. The score compares the balance before and
+after the pod. A pod that requests none of the resources is not scored, because all such pods would
+go to the same node.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from mooring.objects.kinds import DeviceClass
 from mooring.objects.pod import Pod
 from mooring.objects.requests import amount_of
 from mooring.plugins import resource_scoring
-from mooring.plugins.resource_scoring import NOT_SIGNABLE, Ask
+from mooring.plugins.resource_scoring import NOT_SIGNABLE, ScoredRequest
 
 _PRE_SCORE = "PreScoreNodeResourcesBalancedAllocation"
 
 
 class NodeResourcesBalancedAllocation:
     name = "NodeResourcesBalancedAllocation"
-    #: Which resources devices serve is up to these.
+    #: Device classes decide which resources devices serve.
     depends_on_kinds = (DeviceClass,)
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs | None, handle: Handle) -> None:
@@ -38,29 +38,29 @@ class NodeResourcesBalancedAllocation:
         self._workspace = resource_scoring.Workspace()
 
     def pre_score(self, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows) -> Status:
-        ask = self._ask(pod)
-        if not any(ask.amounts):
+        request = self._scored_request(pod)
+        if not any(request.amounts):
             return SKIP
-        state.write(_PRE_SCORE, ask)
+        state.write(_PRE_SCORE, request)
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
-        ask = state.read(_PRE_SCORE, Ask) or self._ask(pod)
-        if not any(ask.amounts):
+        request = state.read(_PRE_SCORE, ScoredRequest) or self._scored_request(pod)
+        if not any(request.amounts):
             return 0
-        allocated = [node.requested.get(name, 0) for name in ask.names]
+        allocated = [node.requested.get(name, 0) for name in request.names]
         return resource_scoring.balanced_allocation_score(
-            ask.added_to(allocated),
+            request.added_to(allocated),
             allocated,
-            [node.allocatable.get(name, 0) for name in ask.names],
+            [node.allocatable.get(name, 0) for name in request.names],
         )
 
     def score_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> Ints:
-        ask = state.read(_PRE_SCORE, Ask) or self._ask(pod)
+        request = state.read(_PRE_SCORE, ScoredRequest) or self._scored_request(pod)
         scores: Ints = np.zeros(row_count(rows), np.int64)
-        if not any(ask.amounts):
+        if not any(request.amounts):
             return scores
-        known = ask.on_rows(columns)
+        known = request.on_rows(columns)
         allocated = resource_scoring.gathered(columns.requested, known.indices, rows)
         allocatable = resource_scoring.gathered(columns.allocatable, known.indices, rows)
         return resource_scoring.balanced_allocation(
@@ -75,17 +75,17 @@ class NodeResourcesBalancedAllocation:
         return Depends.USAGE
 
     def sign(self, pod: Pod) -> Mapping[str, object] | Status:
-        """Other pods that ask for as much of the same resources are scored the same."""
+        """Pods with the same requests for these resources have the same scores."""
         if self._served_by_devices.serve_any_of(pod.requests):
             return NOT_SIGNABLE
-        return {"NodeResourcesBalancedAllocation.Score": self._ask(pod)}
+        return {"NodeResourcesBalancedAllocation.Score": self._scored_request(pod)}
 
-    def _ask(self, pod: Pod) -> Ask:
-        """Any name may be configured, so also one that is counted nowhere: it keeps a pod scored."""
+    def _scored_request(self, pod: Pod) -> ScoredRequest:
+        """A configured resource that scheduling does not count still makes the pod scored."""
         held = pod.held_resources
         requests = {
             resource.name: amount_of(resource.name, held[resource.name])
             for resource in self._scored
             if resource.name in held
         }
-        return resource_scoring.ask_of(self._scored, requests)
+        return resource_scoring.scored_request(self._scored, requests)

@@ -1,7 +1,7 @@
-"""NodeResourcesFit: a pod fits where enough is left of what it asks for; fuller or emptier is better.
+"""NodeResourcesFit: a pod fits on nodes with enough free resources; a strategy scores the nodes.
 
-Filter counts what pods ask for. Score counts what it takes them to need: a container that does not
-say how much cpu or memory it wants counts with a default.
+Filter counts what pods request. Score uses a default for containers that do not request cpu or
+memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mooring.config.args import (
 )
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.interface import Depends, Handle
 from mooring.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from mooring.framework.verdicts import RowVerdicts
@@ -46,30 +46,30 @@ from mooring.objects.requests import (
     spec_requests,
 )
 from mooring.plugins import resource_scoring
-from mooring.plugins.resource_scoring import NOT_SIGNABLE, Ask
+from mooring.plugins.resource_scoring import NOT_SIGNABLE, ScoredRequest
 
-#: Users meet these texts in Events and in `kubectl describe`, so they are the reference's, verbatim.
+#: Users read these texts in Events and in `kubectl describe`. They are the reference's, verbatim.
 TOO_MANY_PODS = "Too many pods"
 INSUFFICIENT = "Insufficient {}"
 
 _PRE_FILTER = "PreFilterNodeResourcesFit"
 _PRE_SCORE = "PreScoreNodeResourcesFit"
 
-#: Reasons come in this order, and after them the scalars by name.
+#: Reasons come in this order, then those of scalar resources by name.
 _FIRST_CLASS = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
-#: The bits of a row's code; a demand that is not met has the one at its place after these.
+#: The bits of a row's code. After these, each demand has a bit, which says that it is not met.
 _HOPELESS = 1
 _FULL = 2
 _FIRST_DEMAND = 4
 
-_POD_EVENTS = ClusterEvent(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
-_NODE_EVENTS = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
-_CLASS_EVENTS = ClusterEvent(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
+_POD_EVENTS = ClusterEvent(EventResource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
+_NODE_EVENTS = ClusterEvent(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
+_CLASS_EVENTS = ClusterEvent(EventResource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
 
 
 class Demand(NamedTuple):
-    """A resource, and how much of it a pod asks for: more than nothing."""
+    """A resource, and how much of it a pod requests: more than 0."""
 
     name: str
     amount: int
@@ -77,14 +77,14 @@ class Demand(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Demands:
-    """What PreFilter leaves for Filter: the demands to check, in the order of their reasons."""
+    """The state of PreFilter: the demands to check, in the order of their reasons."""
 
     demands: tuple[Demand, ...]
 
 
 class NodeResourcesFit:
     name = "NodeResourcesFit"
-    #: Which resources devices serve is up to these.
+    #: Device classes decide which resources devices serve.
     depends_on_kinds = (DeviceClass,)
     #: See `runtime.usage_columns`.
     reads_usage_columns = True
@@ -110,11 +110,11 @@ class NodeResourcesFit:
         return SUCCESS
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
-        """Every reason at once; without hope where a demand is larger than the whole node."""
+        """All reasons at once; unresolvable if a demand is larger than the whole node."""
         return self._verdict(_kept_demands(state), node)
 
     def filter_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> RowVerdicts:
-        """The same, resource by resource: a row's failures are the bits of its code."""
+        """The same rule by resource: the failures of a row are the bits of its code."""
         demands = _kept_demands(state)
         full = columns.pod_count[rows] >= columns.allowed_pods[rows]
         codes: NDArray[Any] = np.zeros(len(full), _code_type(len(demands)))
@@ -139,25 +139,27 @@ class NodeResourcesFit:
     # Score
 
     def pre_score(self, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows) -> Status:
-        state.write(_PRE_SCORE, self._ask(pod))
+        state.write(_PRE_SCORE, self._scored_request(pod))
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
-        ask = state.read(_PRE_SCORE, Ask) or self._ask(pod)
+        request = state.read(_PRE_SCORE, ScoredRequest) or self._scored_request(pod)
         allocatable = node.allocatable
         return self._score_node(
-            ask.added_to([_scored_as_held(node, name) for name in ask.names]),
-            [allocatable.get(name, 0) for name in ask.names],
-            ask.weights,
+            request.added_to([_scored_as_held(node, name) for name in request.names]),
+            [allocatable.get(name, 0) for name in request.names],
+            request.weights,
         )
 
     def score_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> Ints:
-        ask = (state.read(_PRE_SCORE, Ask) or self._ask(pod)).on_rows(columns)
-        requested = _rows_scored_as_held(columns, ask.indices, rows)
-        requested += ask.amounts
-        allocatable = resource_scoring.gathered(columns.allocatable, ask.indices, rows)
+        request = (state.read(_PRE_SCORE, ScoredRequest) or self._scored_request(pod)).on_rows(
+            columns
+        )
+        requested = _rows_scored_as_held(columns, request.indices, rows)
+        requested += request.amounts
+        allocatable = resource_scoring.gathered(columns.allocatable, request.indices, rows)
         scores: Ints = np.empty(row_count(rows), np.int64)
-        return self._score_rows(requested, allocatable, ask.weights, out=scores)
+        return self._score_rows(requested, allocatable, request.weights, out=scores)
 
     # Queueing
 
@@ -172,24 +174,26 @@ class NodeResourcesFit:
         return Depends.USAGE
 
     def sign(self, pod: Pod) -> Mapping[str, object] | Status:
-        """The reference signs only what Filter counts. Pods can share that without sharing a score,
-        as scoring counts containers that do not say what they want; a kept ranking has both.
+        """What Filter and Score count.
+
+        The reference signs only what Filter counts, but with the defaults of Score, pods with the
+        same requests may score differently.
         """
         if self._served_by_devices.serve_any_of(pod.requests):
             return NOT_SIGNABLE
         return {
             "v1.Pod.Spec.ContainerRequestsAndOverheads()": demands_of(pod.requests),
-            "NodeResourcesFit.Score": self._ask(pod),
+            "NodeResourcesFit.Score": self._scored_request(pod),
         }
 
     def _ignores(self, name: str) -> bool:
-        """Only extended resources can be ignored, by name or by what stands before the slash."""
+        """Whether to ignore an extended resource, by its name or by its prefix before the slash."""
         return is_extended(name) and (
             name in self._ignored or name.partition("/")[0] in self._ignored_groups
         )
 
-    def _ask(self, pod: Pod) -> Ask:
-        return resource_scoring.ask_of(self._scored, pod.scoring_requests)
+    def _scored_request(self, pod: Pod) -> ScoredRequest:
+        return resource_scoring.scored_request(self._scored, pod.scoring_requests)
 
     def _verdict(self, demands: Sequence[Demand], node: NodeInfo) -> Status:
         reasons = []
@@ -207,7 +211,7 @@ class NodeResourcesFit:
         return unresolvable(*reasons) if hopeless else unschedulable(*reasons)
 
     def _left_to_devices(self, name: str, offered: int) -> bool:
-        """Whether DynamicResources judges this resource on a node that offers so much of it."""
+        """Whether DynamicResources judges this resource, on a node that offers this much."""
         return offered <= 0 and name in self._served_by_devices
 
     def _verdicts(self, demands: Sequence[Demand], codes: NDArray[Any]) -> RowVerdicts:
@@ -221,9 +225,9 @@ class NodeResourcesFit:
         )
 
     def _after_node_event(self, pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-        """A node helps if the pod fits on it when it is empty, and it offers more than before.
+        """Queue the pod if it fits on the empty node, and the node offers more than before.
 
-        Ignored resources are not ignored here; that is the reference's way.
+        As in the reference, ignored resources are not ignored here.
         """
         assert isinstance(old, Node | None)
         assert isinstance(new, Node)
@@ -243,7 +247,7 @@ class NodeResourcesFit:
 
 
 def _scored_as_held(node: NodeInfo, name: str) -> int:
-    """Scoring counts cpu and memory of containers that do not say what they want."""
+    """What the pods of a node hold, with the defaults of Score for cpu and memory."""
     if name == CPU:
         return node.non_zero_cpu
     if name == MEMORY:
@@ -253,7 +257,7 @@ def _scored_as_held(node: NodeInfo, name: str) -> int:
 
 def _rows_scored_as_held(columns: Columns, indices: Sequence[int], rows: Rows) -> Ints:
     """int64[resource, row]: the same for rows."""
-    # Cpu and memory come first both in the columns of resources and in those of scoring.
+    # Cpu and memory come first, both in the resource columns and in those for scoring.
     scored = len(columns.non_zero)
     if all(index < scored for index in indices):
         return resource_scoring.gathered(columns.non_zero, indices, rows)
@@ -265,7 +269,7 @@ def _rows_scored_as_held(columns: Columns, indices: Sequence[int], rows: Rows) -
 
 
 def demands_of(requests: Amounts) -> tuple[Demand, ...]:
-    """In the order of their reasons. Nothing, or less than nothing, is no demand."""
+    """The demands in the order of their reasons. Requests of 0 or less are no demands."""
     scalars = sorted(name for name in requests if name not in _FIRST_CLASS)
     return tuple(
         Demand(name, requests[name])
@@ -308,7 +312,7 @@ def _kept_demands(state: CycleState) -> tuple[Demand, ...]:
 
 
 def _code_type(demands: int) -> type:
-    """Bytes are enough for nearly every pod, and Python's integers for all the others."""
+    """The smallest type for the bits of a code. Most pods need bytes; some need Python integers."""
     bits = _FIRST_DEMAND.bit_length() - 1 + demands
     if bits <= 8:
         return np.uint8
@@ -330,14 +334,14 @@ def _status(demands: Sequence[Demand], bits: int) -> Status:
 
 
 def _empty(node: Node) -> NodeInfo:
-    """The node as it would be without pods."""
+    """The node without pods."""
     info = NodeInfo(node.name)
     info.set_node(node)
     return info
 
 
 def _after_pod_event(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    """A pod that leaves a node, or takes less of what this one asks for, makes room."""
+    """Queue the pod if the other pod leaves a node, or holds less of a requested resource."""
     assert isinstance(old, Pod)
     assert isinstance(new, Pod | None)
     if new is None:
@@ -346,7 +350,7 @@ def _after_pod_event(pod: Pod, old: KubeObject | None, new: KubeObject | None) -
         return Hint.QUEUE
     if not new.node_name:
         return Hint.SKIP
-    # What the other holds is compared at no less than zero: a huge quantity can wrap below it.
+    # A huge quantity can wrap to a negative number, which counts as 0.
     shrunk = any(
         asked.unscaled != 0 and max(old.held.get(name, 0), 0) > max(new.held.get(name, 0), 0)
         for name, asked in pod.held_resources.items()
@@ -355,7 +359,7 @@ def _after_pod_event(pod: Pod, old: KubeObject | None, new: KubeObject | None) -
 
 
 def _after_device_class_event(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    """A class helps if it came to serve a resource that the pod names, be it with a quantity of 0."""
+    """Queue the pod if the class now serves a resource that the pod names, even with quantity 0."""
     assert isinstance(old, DeviceClass | None)
     assert isinstance(new, DeviceClass)
     named = spec_requests(pod)

@@ -1,4 +1,4 @@
-"""NodeUnschedulable: a cordoned node takes only the pods that tolerate the taint it stands for."""
+"""NodeUnschedulable: a cordoned node takes only pods that tolerate the taint for cordoned nodes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from mooring.cluster.columns import Columns, Rows
 from mooring.cluster.node_info import NodeInfo
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.interface import Depends
 from mooring.framework.status import SUCCESS, Status, unresolvable
 from mooring.framework.verdicts import RowVerdicts, by_mask
@@ -19,10 +19,10 @@ from mooring.objects.well_known import UNSCHEDULABLE_TAINT
 
 CORDONED = unresolvable("node(s) were unschedulable")
 
-#: What `spec.unschedulable` amounts to, whether or not the node carries the taint itself.
+#: The taint that `spec.unschedulable` stands for, even if the node does not have it.
 
-_NODE_CHANGED = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)
-_TOLERATIONS_CHANGED = ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION)
+_NODE_CHANGED = ClusterEvent(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)
+_TOLERATIONS_CHANGED = ClusterEvent(EventResource.POD, Action.UPDATE_POD_TOLERATION)
 
 
 class NodeUnschedulable:
@@ -57,7 +57,7 @@ def _tolerates_cordon(pod: Pod) -> bool:
 
 
 def _after_node_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    """A node that came uncordoned, or was uncordoned; what the pod tolerates is not asked."""
+    """Queue the pod if a node without a cordon is added, or a node is uncordoned."""
     assert isinstance(old, Node | None)
     assert isinstance(new, Node)
     was_cordoned = old is None or old.spec.unschedulable

@@ -1,4 +1,4 @@
-"""How raw scores become 0..100 where a plugin has no way of its own: as shares of the highest."""
+"""The default way to normalize scores to 0..100: as shares of the highest score."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from mooring.framework.interface import MAX_SCORE
 
 
 def normalize(scores: Ints) -> None:
-    """Bring scores of which more is better into 0..100, in place.
+    """Scale scores to 0..100, in place; a higher score is better.
 
-    ``100 * score / highest``, truncated toward zero in int64, as the reference computes it. Where
-    no score is above 0 they are left as they are.
+    ``100 * score / highest``, truncated toward zero in int64, as the reference computes it. If no
+    score is above 0, they do not change.
 
     scores
         ``int64[feasible row]``.
@@ -23,10 +23,10 @@ def normalize(scores: Ints) -> None:
 
 
 def normalize_reversed(scores: Ints) -> None:
-    """Bring scores of which less is better into 0..100, in place.
+    """Scale scores to 0..100, in place; a lower score is better.
 
-    100 less the share that `normalize` gives: the highest gets 0, so where all are equal and above
-    0 all get 0. Where no score is above 0, all get 100.
+    100 minus the result of `normalize`: the highest gets 0. If all scores are equal and above 0,
+    all get 0; if no score is above 0, all get 100.
 
     scores
         ``int64[feasible row]``.
@@ -41,7 +41,7 @@ def normalize_reversed(scores: Ints) -> None:
 
 def _shares_of(highest: np.int64, scores: Ints) -> None:
     np.multiply(scores, MAX_SCORE, out=scores)
-    # `//` rounds down, so it truncates only what is not negative.
+    # `//` rounds down, so it truncates only numbers that are not negative.
     signs = np.sign(scores)
     np.abs(scores, out=scores)
     np.floor_divide(scores, highest, out=scores)

@@ -1,4 +1,4 @@
-"""PrioritySort: the pod of higher priority goes first, and of equals the one that came first."""
+"""PrioritySort: the pod with the higher priority goes first; among equals, the older entry."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ class PrioritySort:
     name = "PrioritySort"
 
     def less(self, a: QueuedPod, b: QueuedPod) -> bool:
-        """Whether `a` is to be tried before `b`."""
+        """Whether `a` goes before `b`."""
         if a.pod.priority != b.pod.priority:
             return a.pod.priority > b.pod.priority
         return a.timestamp < b.timestamp
 
     def sort_key(self, queued: QueuedPod) -> tuple[int, float]:
-        """The same order as a value, which a heap compares without calling back."""
+        """The same order as a value, which a heap compares without calling the plugin."""
         return -queued.pod.priority, queued.timestamp

@@ -1,4 +1,4 @@
-"""Every built-in plugin, by the name that configurations use."""
+"""Every built-in plugin, by its name in configurations."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ BUILT_IN: dict[str, PluginFactory] = {
     "VolumeZone": VolumeZone,
 }
 
-#: Plugins of the reference that are yet to come: a configuration may name them, and nothing runs.
-SEATS = frozenset(
+#: Plugins of the reference that mooring does not implement: configurations may enable them, but
+#: nothing runs.
+UNIMPLEMENTED = frozenset(
     (
         "GangScheduling",
         "PodGroupPodsCount",
@@ -59,5 +60,5 @@ SEATS = frozenset(
 
 
 def default_registry() -> Registry:
-    """The built-in plugins and those of installed packages."""
-    return Registry(BUILT_IN, seats=SEATS)
+    """A registry with the built-in plugins and those of installed packages."""
+    return Registry(BUILT_IN, unimplemented=UNIMPLEMENTED)

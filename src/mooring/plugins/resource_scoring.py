@@ -1,13 +1,13 @@
-"""How full a node would be, as a score: the strategies of NodeResourcesFit, and balanced allocation.
+"""Scores for how full a node would be: the strategies of NodeResourcesFit, and balanced allocation.
 
-Every strategy stands here twice. `…_score` is for one node, on plain integers: the form to read. The
-kernel of the same name is for many rows at once, on arrays `int64[resource, row]`, and gives the same
+Every strategy has two forms. `…_score` is for one node, on plain integers: the form to read. The
+kernel of the same name is for many rows, on arrays `int64[resource, row]`, and gives the same
 numbers.
 
-Both keep the reference's arithmetic: int64 that wraps on overflow, division that truncates toward zero,
-floats in the order in which they are written. In all of them `allocatable` is what a node offers,
-`allocated` what its pods hold, `requested` what they would hold together with the incoming pod; and a
-resource of which a node offers nothing does not count on that node.
+Both keep the reference's arithmetic: int64 that wraps on overflow, division that truncates toward
+zero, floats in the order in which they are written. In all of them `allocatable` is what a node
+offers, `allocated` what its pods hold, and `requested` what they would hold with the incoming pod.
+A resource that a node does not offer does not count on that node.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mooring.framework.status import unschedulable
 from mooring.objects.quantity import MIN_INT64, wrap_int64
 from mooring.objects.requests import is_scalar
 
-#: Why a pod whose resources may be devices is never taken for like another; the reference's text.
+#: Why a pod whose resources may be devices has no signature; the reference's text.
 NOT_SIGNABLE = unschedulable(
     "signature disabled when dra extended resources are used in the cluster"
 )
@@ -41,7 +41,7 @@ MAX_UTILIZATION = 100
 _EXACT_IN_FLOAT = 2**53 // 100
 
 Floats = NDArray[np.float64]
-#: A kernel's numbers: int64 or, where nothing is lost, float64.
+#: The numbers in a kernel: int64, or float64 where it is exact.
 _Numbers = NDArray[Any]
 
 
@@ -49,27 +49,27 @@ _Numbers = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """What a pod asks for, of those resources that count when it is scored."""
+class ScoredRequest:
+    """What a pod requests of the resources that are scored."""
 
     names: tuple[str, ...]
     amounts: tuple[int, ...]
     weights: tuple[int, ...]
-    #: The form for kernels that was made last.
-    _on_rows: list[RowsAsk] = field(default_factory=list, compare=False, repr=False)
+    #: The latest form for kernels.
+    _on_rows: list[ScoredRequestRows] = field(default_factory=list, compare=False, repr=False)
 
     def added_to(self, allocated: Sequence[int]) -> list[int]:
         return [wrap_int64(a + b) for a, b in zip(allocated, self.amounts, strict=True)]
 
-    def on_rows(self, columns: Columns) -> RowsAsk:
-        """Without the resources that no node offers and no pod asks for."""
+    def on_rows(self, columns: Columns) -> ScoredRequestRows:
+        """The form for kernels, without resources that no node offers and no pod requests."""
         if not self._on_rows or not self._on_rows[0].holds_for(columns):
             self._on_rows[:] = [self._made_for(columns)]
         return self._on_rows[0]
 
-    def _made_for(self, columns: Columns) -> RowsAsk:
+    def _made_for(self, columns: Columns) -> ScoredRequestRows:
         known = [index for index, name in enumerate(self.names) if name in columns.resources]
-        return RowsAsk(
+        return ScoredRequestRows(
             columns.resources,
             len(columns.resources),
             [columns.resources[self.names[index]] for index in known],
@@ -79,13 +79,13 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class RowsAsk:
-    """The same for kernels."""
+class ScoredRequestRows:
+    """A `ScoredRequest` for kernels."""
 
-    #: The columns' resources, and how many they were: they only ever become more.
+    #: The resources of the columns, and their number at the time, which only increases.
     resources: Mapping[str, int]
     known: int
-    #: Where each resource stands in the columns.
+    #: The index of each resource in the columns.
     indices: list[int]
     #: int64[resource, 1].
     amounts: Ints
@@ -95,14 +95,14 @@ class RowsAsk:
         return self.resources is columns.resources and self.known == len(columns.resources)
 
 
-def ask_of(resources: Sequence[ResourceSpec], requests: Mapping[str, int]) -> Ask:
-    """A scalar resource counts only for pods that ask for some of it."""
+def scored_request(resources: Sequence[ResourceSpec], requests: Mapping[str, int]) -> ScoredRequest:
+    """The request of a pod. A scalar resource counts only if the pod requests it."""
     counted = [
         (resource.name, requests.get(resource.name, 0), resource.weight)
         for resource in resources
         if requests.get(resource.name, 0) != 0 or not is_scalar(resource.name)
     ]
-    return Ask(
+    return ScoredRequest(
         tuple(name for name, _, _ in counted),
         tuple(amount for _, amount, _ in counted),
         tuple(weight for _, _, weight in counted),
@@ -110,12 +110,12 @@ def ask_of(resources: Sequence[ResourceSpec], requests: Mapping[str, int]) -> As
 
 
 def gathered(table: Ints, indices: Sequence[int], rows: Rows) -> Ints:
-    """int64[resource, row]: a fresh copy of some rows of some resources."""
+    """int64[resource, row]: a copy of some rows of some resources."""
     count = len(indices)
     chosen = table[:count] if indices == [*range(count)] else table[indices]
     if isinstance(rows, slice):
         return chosen[:, rows].copy()
-    # An eighth of the time of `chosen[:, rows]`.
+    # This takes an eighth of the time of `chosen[:, rows]`.
     return chosen.take(rows, axis=1)
 
 
@@ -152,7 +152,7 @@ def requested_to_capacity_ratio_score(
 ) -> int:
     """The mean of what the curve gives for each resource's utilization, 0..100.
 
-    A resource that the curve gives 0 is left out of the mean, so it does not lower it.
+    A resource with the score 0 is left out of the mean.
     """
     total = total_weight = 0
     for r, a, weight in zip(requested, allocatable, weights, strict=True):
@@ -168,8 +168,8 @@ def requested_to_capacity_ratio_score(
 def curve_of(shape: Sequence[UtilizationShapePoint]) -> Ints:
     """int64[101]: the score for every utilization in percent, by straight lines between points.
 
-    The points go up in utilization, within 0..100; before the first and after the last the line is
-    level, so other utilizations score as the nearest of these does.
+    The points are in order of utilization, within 0..100. Before the first point and after the last
+    one, the line is level.
     """
     points = [(p.utilization, p.score * (MAX_SCORE // MAX_SHAPE_SCORE)) for p in shape]
     return np.array([_on_line(points, u) for u in range(MAX_UTILIZATION + 1)], np.int64)
@@ -178,7 +178,7 @@ def curve_of(shape: Sequence[UtilizationShapePoint]) -> Ints:
 def balanced_allocation_score(
     requested: Sequence[int], allocated: Sequence[int], allocatable: Sequence[int]
 ) -> int:
-    """How the pod changes the balance between resources: 75 not at all, 100 and 50 are the ends."""
+    """How the pod changes the balance between resources, 50..100; 75 means no change."""
     change = _balance(requested, allocatable) - _balance(allocated, allocatable)
     half = MAX_SCORE // 2
     return wrap_int64(half + tdiv(wrap_int64(half + change), 2))
@@ -194,13 +194,13 @@ def tdiv(numerator: int, divisor: int) -> int:
 
 def _percent(part: int, whole: int) -> int:
     if 0 <= part < _EXACT_IN_FLOAT and whole > 0:
-        # Nothing wraps: the two calls would cost three times as much as this.
+        # Nothing wraps here, so this avoids two calls that take three times as long.
         return part * 100 // whole
     return tdiv(wrap_int64(part * 100), whole)
 
 
 def _half_up(number: float) -> int:
-    """Round a number that is not negative; Python's `round` takes halves to the even neighbour."""
+    """Round half up, for numbers that are not negative; Python's `round` rounds half to even."""
     whole = math.floor(number)
     return whole + 1 if number - whole >= 0.5 else whole
 
@@ -216,8 +216,8 @@ def _on_line(points: Sequence[tuple[int, int]], utilization: int) -> int:
 
 
 def _balance(values: Sequence[int], allocatable: Sequence[int]) -> int:
-    """100 less the standard deviation, in percent, of the shares taken."""
-    # `float` first: int / int would round once where the reference rounds three times.
+    """100 minus the standard deviation, in percent, of the shares in use."""
+    # Convert to `float` first: int / int rounds once, the reference rounds three times.
     shares = [
         share if (share := float(v) / float(a)) < 1.0 else 1.0
         for v, a in zip(values, allocatable, strict=True)
@@ -227,7 +227,7 @@ def _balance(values: Sequence[int], allocatable: Sequence[int]) -> int:
     if len(shares) == 2:
         deviation = abs((shares[0] - shares[1]) / 2)
     elif len(shares) > 2:
-        # Not `sum`: it compensates rounding errors, which the reference does not.
+        # Not `sum`, which compensates rounding errors; the reference does not.
         total = squares = 0.0
         for share in shares:
             total += share
@@ -244,9 +244,8 @@ def _balance(values: Sequence[int], allocatable: Sequence[int]) -> int:
 def least_allocated(requested: Ints, allocatable: Ints, weights: Ints, *, out: Ints) -> Ints:
     """Score each row by the share of it that would stay free, 0..100.
 
-    Per resource ``(allocatable - requested) * 100 / allocatable``, or 0 where more is requested than
-    there is; then the weighted mean over the resources that the row has at all. Both divisions
-    truncate.
+    Per resource ``(allocatable - requested) * 100 / allocatable``, or 0 if more is requested than
+    there is; then the weighted mean over the resources that the row has. Both divisions truncate.
 
     requested, allocatable
         ``int64[resource, row]``.
@@ -278,9 +277,9 @@ def requested_to_capacity_ratio(
 ) -> Ints:
     """Score each row by a curve over utilization, 0..100.
 
-    Per resource ``curve[requested * 100 / allocatable]``, or the curve's end where more is requested
-    than there is; then the weighted mean over the resources that the row has and whose score is
-    above 0, rounded half up.
+    Per resource ``curve[requested * 100 / allocatable]``, or the end of the curve if more is
+    requested than there is; then the weighted mean over the resources that the row has and whose
+    score is above 0, rounded half up.
 
     curve
         ``int64[101]``, as `curve_of` gives it.
@@ -303,9 +302,9 @@ def requested_to_capacity_ratio(
 
 
 class Workspace:
-    """Memory for a kernel's largest array, used again by the next call.
+    """Memory for the largest array of a kernel, reused by the next call.
 
-    From 128 kB on, fresh memory comes from the operating system page by page, and at 5,000 rows that took
+    From 128 kB on, new memory comes from the operating system page by page. At 5,000 rows that took
     a third of the time of balanced allocation.
     """
 
@@ -313,7 +312,7 @@ class Workspace:
         self._numbers: Floats = np.empty(0)
 
     def floats(self, *shape: int) -> Floats:
-        """Whatever was there before; only until the next call."""
+        """An array with arbitrary contents, valid until the next call."""
         size = math.prod(shape)
         if len(self._numbers) < size:
             self._numbers = np.empty(size)
@@ -351,7 +350,7 @@ def balanced_allocation(
     half = MAX_SCORE // 2
     np.subtract(with_pod, without, out=out)
     out += half
-    # A shift rounds down; one more makes it truncate where the number is negative.
+    # A shift rounds down. Adding 1 to negative numbers makes it truncate.
     out -= out >> 63
     out >>= 1
     out += half
@@ -361,11 +360,11 @@ def balanced_allocation(
 def _prepared(
     requested: Ints, allocatable: Ints, weights: Ints
 ) -> tuple[_Numbers, _Numbers, _Numbers]:
-    """What is taken, of what, and how much it counts: where a row has nothing, 0 times a whole of 1.
+    """The parts, wholes and weights. If a row lacks a resource, the weight is 0 and the whole is 1.
 
-    These are float64 where every step of a strategy is exact in it, as its division costs a fifth of
-    int64's (3.7 µs against 20 for 10,000 elements). It gives the truncated quotient as long as the
-    numerator, 100 times a number that is not negative, stays below 2**53.
+    These are float64 if every step of a strategy is exact in float64, because its division takes a
+    fifth of the time of int64 (3.7 µs against 20 for 10,000 elements). The quotient is exact if the
+    numerator, 100 times a number that is not negative, is below 2**53.
     """
     small = _largest(requested) < _EXACT_IN_FLOAT and _largest(allocatable) < _EXACT_IN_FLOAT
     kind = np.float64 if small else np.int64
@@ -378,7 +377,7 @@ def _prepared(
 
 
 def _largest(numbers: Ints) -> int:
-    """Negative numbers are larger than any other, as they are when seen as uint64."""
+    """The largest number as uint64: negative numbers are larger than all others."""
     return int(np.maximum.reduce(numbers.view(np.uint64), axis=None, initial=0))
 
 
@@ -389,7 +388,7 @@ def _percents(parts: _Numbers, wholes: _Numbers) -> _Numbers:
 
 
 def _weighted_mean(scores: _Numbers, counted: _Numbers, *, out: Ints) -> Ints:
-    """The mean over the resources, truncated; 0 where none counts. Uses up the scores."""
+    """The mean over the resources, truncated; 0 if none counts. Overwrites the scores."""
     np.multiply(scores, counted, out=scores)
     totals = np.add.reduce(scores, axis=0)
     out[:] = _divided(totals, _at_least_1(np.add.reduce(counted, axis=0)))
@@ -405,7 +404,7 @@ def _divided(numerators: _Numbers, divisors: _Numbers) -> _Numbers:
     if numerators.dtype == np.float64:
         np.divide(numerators, divisors, out=numerators)
         return np.floor(numerators, out=numerators)
-    # Magnitudes all fit uint64, and negating one there wraps as int64 does.
+    # All magnitudes fit uint64, and negation wraps there as in int64.
     negative = (numerators < 0) != (divisors < 0)
     quotients = np.abs(numerators).view(np.uint64) // np.abs(divisors).view(np.uint64)
     np.negative(quotients, out=quotients, where=negative)
@@ -416,7 +415,8 @@ def _divided(numerators: _Numbers, divisors: _Numbers) -> _Numbers:
 def _deviations(shares: Floats, present: NDArray[np.bool_]) -> Floats:
     """``float64[2, row]``: the standard deviations of ``float64[2, resource, row]``, over resources.
 
-    Of two shares it is half their distance, of fewer it is 0. Sums go resource by resource, in order.
+    For two shares it is half their difference, for fewer it is 0. Sums are in the order of
+    resources.
     """
     if len(present) == 2:
         deviations: Floats = np.subtract(shares[:, 0], shares[:, 1])
@@ -449,6 +449,6 @@ def _balances(deviations: Floats) -> Ints:
     np.subtract(1, deviations, out=deviations)
     np.multiply(deviations, MAX_SCORE, out=deviations)
     if np.minimum.reduce(deviations, axis=None, initial=0) < MIN_INT64:
-        # What int64 cannot hold becomes its lowest number, as on the reference's processor.
+        # A number beyond int64 becomes the lowest int64, as in the reference on amd64.
         np.maximum(deviations, MIN_INT64, out=deviations)
     return deviations.astype(np.int64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.status import SUCCESS, Status, unresolvable
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
@@ -12,7 +12,7 @@ from mooring.objects.pod import Pod
 #: Followed by the names of the gates, in the order of the spec.
 WAITING = "waiting for scheduling gates: [{gates}]"
 
-_GATES_ELIMINATED = ClusterEvent(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+_GATES_ELIMINATED = ClusterEvent(EventResource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
 
 
 class SchedulingGates:

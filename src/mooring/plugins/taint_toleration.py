@@ -1,7 +1,7 @@
 """TaintToleration: a pod stays off the nodes whose taints it does not tolerate.
 
-Taints that refuse (`NoSchedule`, `NoExecute`) are for Filter; those that only discourage
-(`PreferNoSchedule`) are for Score, where each that is not tolerated counts against the node.
+Filter handles taints that refuse pods (`NoSchedule`, `NoExecute`). Score handles those that only
+discourage (`PreferNoSchedule`): each untolerated taint lowers the score of the node.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.interface import Depends
 from mooring.framework.status import SUCCESS, Status, unresolvable
 from mooring.framework.verdicts import RowVerdicts, by_mask
@@ -25,25 +25,25 @@ from mooring.objects.pod import Pod
 from mooring.objects.taints import Taint, Toleration, tolerated, untolerated
 from mooring.plugins.normalize import normalize_reversed
 
-#: Users meet this text in Events and in `kubectl describe`, so it is the reference's, verbatim.
+#: Users read this text in Events and in `kubectl describe`. It is the reference's, verbatim.
 UNTOLERATED = unresolvable("node(s) had untolerated taint(s)")
 
 _DISCOURAGES = "PreferNoSchedule"
 _PRE_SCORE = "PreScoreTaintToleration"
 
-_NODE_CHANGED = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)
-_TOLERATIONS_CHANGED = ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION)
+_NODE_CHANGED = ClusterEvent(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)
+_TOLERATIONS_CHANGED = ClusterEvent(EventResource.POD, Action.UPDATE_POD_TOLERATION)
 
 
 class TaintToleration:
     name = "TaintToleration"
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
-        """The rule, one node at a time: the form to read, and to explain from."""
+        """The rule for one node: the form to read."""
         return SUCCESS if _tolerates_all(pod, node.taints) else UNTOLERATED
 
     def filter_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> RowVerdicts:
-        """The same rule for every row: judge each distinct set of taints once, then look it up."""
+        """The same rule for many rows: judge each distinct set of taints once, then look it up."""
         passes = columns.taint_sets.judge(lambda taints: _tolerates_all(pod, taints), rows)
         return by_mask(passes, UNTOLERATED)
 
@@ -54,11 +54,11 @@ class TaintToleration:
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
-        """How many taints speak against the node: the fewer, the better."""
+        """The number of untolerated PreferNoSchedule taints: fewer is better."""
         return _discouraging(node.taints, _kept_tolerations(state))
 
     def score_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> Ints:
-        """The same count for each distinct set of taints, then looked up."""
+        """The same for many rows: count each distinct set of taints once, then look it up."""
         tolerations = _kept_tolerations(state)
         taint_sets = columns.taint_sets
         counts = (_discouraging(taints, tolerations) for taints in taint_sets.values)
@@ -99,7 +99,7 @@ def _discouraging(taints: Iterable[Taint], tolerations: Sequence[Toleration]) ->
 
 
 def _after_node_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    """Only a node that turned from intolerable to tolerable helps; a new one was intolerable."""
+    """Queue the pod if it tolerates the node, and the node is new or had other taints."""
     assert isinstance(old, Node | None)
     assert isinstance(new, Node)
     was_intolerable = old is None or not _tolerates_all(pod, old.taints)

@@ -1,4 +1,4 @@
-"""VolumeRestrictions: a disk is not mounted twice on a node, nor a claim for one pod only by two."""
+"""VolumeRestrictions: no disk twice on a node, no ReadWriteOncePod claim for two pods."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.interface import Depends, Handle
 from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
 from mooring.framework.volume_signature import sign_volumes
@@ -23,9 +23,9 @@ from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolumeClaim, Volume
 
-#: Removing the pod that has the disk would help.
+#: Preempting the pod that has the disk helps.
 DISK_CONFLICT = unschedulable("node(s) had no available disk")
-#: Said of every node, wherever the other pod is; removing that pod would help.
+#: For every node, wherever the other pod is. Preempting that pod helps.
 IN_USE = unschedulable(
     "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already"
     " in-use by another pod"
@@ -36,13 +36,13 @@ _PRE_FILTER = "PreFilterVolumeRestrictions"
 
 @dataclass(slots=True)
 class _ExclusiveClaims:
-    """The claims of a pod that are for one pod only, and how often they are in use already."""
+    """The ReadWriteOncePod claims of a pod, and how often they are in use."""
 
     names: frozenset[str]
     conflicts: int
 
     def count(self, pod: Pod, sign: int) -> None:
-        """Names are compared and namespaces are not, as in the reference."""
+        """As in the reference, names are compared without namespaces."""
         self.conflicts += sign * sum(name in self.names for name in named_claims(pod))
 
     def clone(self) -> _ExclusiveClaims:
@@ -84,10 +84,11 @@ class VolumeRestrictions:
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (
-            EventWithHint(ClusterEvent(Resource.POD, Action.DELETE), _after_pod_is_gone),
-            EventWithHint(ClusterEvent(Resource.NODE, Action.ADD)),
+            EventWithHint(ClusterEvent(EventResource.POD, Action.DELETE), _after_pod_is_gone),
+            EventWithHint(ClusterEvent(EventResource.NODE, Action.ADD)),
             EventWithHint(
-                ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD), _after_claim_is_added
+                ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD),
+                _after_claim_is_added,
             ),
         )
 
@@ -129,7 +130,7 @@ def _disks_conflict(pod: Pod, others: Iterable[Pod]) -> bool:
 
 
 def _conflict(a: Volume, b: Volume) -> bool:
-    """One disk, and not one that both only read; of an EBS volume even two readers are too many."""
+    """Whether both use the same disk. Two readers do not conflict, except for EBS volumes."""
     if a.gce_persistent_disk is not None and b.gce_persistent_disk is not None:
         one, two = a.gce_persistent_disk, b.gce_persistent_disk
         if one.pd_name == two.pd_name and not (one.read_only and two.read_only):
@@ -148,8 +149,9 @@ def _conflict(a: Volume, b: Volume) -> bool:
 
 
 def _after_pod_is_gone(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    """It helps if that pod had a disk or a claim of this one; a disk of another namespace does not
-    count here, though it does in Filter, as in the reference.
+    """Queue the pod if the other pod had one of its disks or claims.
+
+    As in the reference, disks of pods in other namespaces do not count here, but do in Filter.
     """
     assert isinstance(old, Pod)
     if old.namespace != pod.namespace:

@@ -12,7 +12,7 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.node_matching import match_rows_any
 from mooring.cluster.snapshot import Snapshot
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.interface import Depends, Handle
 from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable
 from mooring.framework.verdicts import RowVerdicts, by_mask
@@ -36,7 +36,7 @@ from mooring.objects.selectors import NodeTerm, Requirement
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.objects.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 
-#: Users meet these texts in Events and in `kubectl describe`, so they are the reference's, verbatim.
+#: Users read these texts in Events and in `kubectl describe`. They are the reference's, verbatim.
 CONFLICT = unresolvable("node(s) had no available volume zone")
 NAMELESS_CLAIM = unresolvable("PersistentVolumeClaim had no name")
 NEITHER_VOLUME_NOR_CLASS = unresolvable(
@@ -44,17 +44,17 @@ NEITHER_VOLUME_NOR_CLASS = unresolvable(
 )
 NAMELESS_VOLUME = unresolvable("PersistentVolume had no name")
 
-#: The labels that place a volume, and the one that a node may carry instead.
+#: The topology labels of a volume, and the label that a node may have instead.
 TOPOLOGY_LABELS = {BETA_ZONE: ZONE, BETA_REGION: REGION, ZONE: ZONE, REGION: REGION}
 
 _PRE_FILTER = "PreFilterVolumeZone"
 
-#: A node that carries none of the labels is taken for one in a cluster of a single zone.
+#: A node with none of the labels is assumed to be in a cluster with a single zone.
 _UNLABELLED = NodeTerm(tuple(Requirement(key, "DoesNotExist") for key in TOPOLOGY_LABELS), ())
 
-_NODE_EVENTS = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
-_CLAIM_EVENTS = ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE)
-_VOLUME_EVENTS = ClusterEvent(Resource.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE)
+_NODE_EVENTS = ClusterEvent(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
+_CLAIM_EVENTS = ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE)
+_VOLUME_EVENTS = ClusterEvent(EventResource.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +66,9 @@ class Topology:
 
     @property
     def terms(self) -> tuple[NodeTerm, ...]:
-        """What a node has to be like: any of these will do.
+        """The terms, one of which a node must match.
 
-        A node without a label of the beta kind may carry the current one instead, not the reverse.
+        A node may have the current label instead of the beta label, but not the reverse.
         """
         same = Requirement(self.key, "In", self.values)
         current = TOPOLOGY_LABELS[self.key]
@@ -81,7 +81,7 @@ class Topology:
         return (_UNLABELLED, NodeTerm((same,), ()), NodeTerm(instead, ()))
 
 
-#: What every volume asks of a node; all of it must hold.
+#: What each volume requires of a node; all must hold.
 Demands = tuple[tuple[NodeTerm, ...], ...]
 
 
@@ -118,7 +118,9 @@ class VolumeZone:
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (
-            EventWithHint(ClusterEvent(Resource.STORAGE_CLASS, Action.ADD), _after_class_is_added),
+            EventWithHint(
+                ClusterEvent(EventResource.STORAGE_CLASS, Action.ADD), _after_class_is_added
+            ),
             EventWithHint(_NODE_EVENTS),
             EventWithHint(_CLAIM_EVENTS, _after_claim_change),
             EventWithHint(_VOLUME_EVENTS, _after_volume_change),
@@ -131,12 +133,12 @@ class VolumeZone:
         return sign_volumes(pod)
 
     def _demands_in(self, state: CycleState, pod: Pod) -> Demands | Status:
-        """As PreFilter left them; where PreFilter is switched off, found here."""
+        """The state of PreFilter; computed here if PreFilter is disabled."""
         demands: Demands | None = state.read(_PRE_FILTER, tuple)
         return self._demands(pod) if demands is None else demands
 
     def _demands(self, pod: Pod) -> Demands | Status:
-        """Of the volumes behind all claims that the pod names; or why they cannot be known."""
+        """The demands of the volumes of all claims that the pod names, or why they are unknown."""
         demands: list[tuple[NodeTerm, ...]] = []
         for name in named_claims(pod):
             volume = self._volume_behind(pod.namespace, name)
@@ -147,7 +149,7 @@ class VolumeZone:
         return tuple(demands)
 
     def _volume_behind(self, namespace: str, name: str) -> PersistentVolume | Status | None:
-        """None for a claim that waits for this very pod: its volume will be where the pod is."""
+        """The volume of a claim; None if the claim waits for its first consumer."""
         if not name:
             return NAMELESS_CLAIM
         claim = self._listers.get(PersistentVolumeClaim, f"{namespace}/{name}")
@@ -171,7 +173,7 @@ class VolumeZone:
 
 
 def topologies_of(volume: PersistentVolume) -> list[Topology]:
-    """What the volume's labels say; one with an empty part among its values is passed over."""
+    """The topology labels of the volume, without those that have an empty value."""
     found = []
     for key in TOPOLOGY_LABELS:
         label = volume.labels.get(key)
@@ -183,7 +185,7 @@ def topologies_of(volume: PersistentVolume) -> list[Topology]:
 
 
 def _after_class_is_added(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    """Only claims that wait for their pod can do without a volume."""
+    """Queue the pod if the class has WaitForFirstConsumer."""
     assert isinstance(new, StorageClass)
     return Hint.QUEUE if waits_for_consumer(new) else Hint.SKIP
 

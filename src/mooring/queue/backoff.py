@@ -1,12 +1,12 @@
-"""How long a pod that failed must wait, and the pods that are waiting so.
+"""How long a pod waits after a failed attempt, and the pods that wait.
 
 The wait doubles with each failure in a row, up to a limit. Its end is rounded down to a whole
-second: pods whose waits end in one second form a window, in which the order is that of the active
-queue. They are let go together, when the window is over.
+second. Pods whose waits end in the same second form a window: they have the order of the active
+queue and leave together when the window is over.
 
-Pods that rules rejected and pods that failed for other reasons wait apart. The wait of the first
-is a penalty for wasted attempts, and is waived when there is nothing else to do; the wait of the
-others protects an API server in trouble, and is not.
+Pods that plugins rejected and pods that failed for other reasons wait separately. A rejected pod
+waits as a penalty for wasted attempts, and only while other pods can be tried. Other pods wait to
+protect an API server in trouble, and always wait to the end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mooring.framework.clock import Clock
 from mooring.queue.heap import KeyedHeap, Orderable
 from mooring.queue.queued_pod import QueuedPodInfo
 
-#: Beyond this many doublings every limit is reached, so higher counts need not be computed.
+#: After this many doublings every limit is reached.
 _MOST_DOUBLINGS = 63
 
 _WINDOW_S = 1
@@ -34,7 +34,7 @@ def backoff_duration_s(count: int, initial_s: float, max_s: float) -> float:
 
 
 class BackoffQueue:
-    """Pods that wait out their backoff, those that end first to the front."""
+    """Pods in backoff. The pod whose backoff ends first is the first."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class BackoffQueue:
         max_s: float,
         by_window: bool = True,
     ) -> None:
-        """Without `by_window`, ends are exact, and the order within a second is theirs alone."""
+        """Without `by_window`, ends are exact and alone decide the order."""
         self._clock = clock
         self._initial_s = initial_s
         self._max_s = max_s
@@ -73,11 +73,11 @@ class BackoffQueue:
 
     @property
     def has_rejected(self) -> bool:
-        """Whether `pop_rejected` has something to give."""
+        """Whether `pop_rejected` returns a pod."""
         return len(self._rejected) > 0
 
     def expiration(self, queued: QueuedPodInfo) -> float:
-        """When the pod's backoff ends; before all time if it has none."""
+        """When the pod's backoff ends; minus infinity if it has none."""
         count = queued.consecutive_errors_count or queued.unschedulable_count
         if count == 0 or self._max_s == 0:
             return -inf
@@ -87,7 +87,7 @@ class BackoffQueue:
         return queued.backoff_expiration
 
     def is_backing_off(self, queued: QueuedPodInfo) -> bool:
-        """Up to and including the window in which the backoff ends."""
+        """True until the window in which the backoff ends is over."""
         return self.expiration(queued) >= self._window(self._clock.now())
 
     def get(self, key: str) -> QueuedPodInfo | None:
@@ -101,14 +101,14 @@ class BackoffQueue:
         into.put(queued)
 
     def reorder(self, queued: QueuedPodInfo) -> None:
-        """The pod of an entry that is in here was replaced."""
+        """Update the order of an entry whose pod was replaced."""
         (self._rejected if queued.key in self._rejected else self._failed).put(queued)
 
     def remove(self, key: str) -> QueuedPodInfo | None:
         return self._rejected.remove(key) or self._failed.remove(key)
 
     def pop_rejected(self) -> QueuedPodInfo | None:
-        """The first pod that rules rejected, though its backoff is not over."""
+        """The first pod that plugins rejected, even if its backoff is not over."""
         return self._rejected.pop()
 
     def pop_completed(self) -> list[QueuedPodInfo]:
@@ -121,7 +121,7 @@ class BackoffQueue:
         return completed
 
     def validate(self) -> None:
-        """Raise InvariantError unless each pod waits in the one heap that it belongs in."""
+        """Raise InvariantError unless each pod is in the right heap, and only there."""
         for heap, rejected in ((self._rejected, True), (self._failed, False)):
             heap.validate()
             for queued in heap:

@@ -1,8 +1,8 @@
-"""A priority queue whose items can be found, moved and removed by name.
+"""A priority queue whose items can be found, moved and removed by key.
 
-Deletion is lazy: the heap keeps the places of items that have left or moved, and skips them when
-they come up. Finding a place to delete would cost a scan, or a heap of our own that is far slower
-than `heapq`. Of items that are equal in order, the one that came first goes first.
+Deletion is lazy: the heap keeps the entries of items that left or moved, and skips these stale
+entries when they reach the top. To find and delete an entry would cost a scan, or a heap in Python
+that is far slower than `heapq`. Among items of equal order, the one that came first goes first.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 from mooring.errors import InvariantError
 from mooring.framework.interface import QueuedPod, QueueSortPlugin
 
-#: Left and moved items may outnumber those present by this many before the heap is cleared of them.
+#: How many more stale entries than present items the heap may hold before it is rebuilt.
 _STALE_ALLOWANCE = 64
 
 
 class Orderable(Protocol):
-    """A value whose order among its like does not change. It must also know its equals."""
+    """A value that can be ordered and compared for equality. Its order never changes."""
 
     def __lt__(self, other: Any, /) -> bool: ...
 
@@ -31,7 +31,7 @@ class Named(Protocol):
 
 @runtime_checkable
 class SortKeyPlugin(Protocol):
-    """A QueueSort whose order is that of a value, which spares a call for each comparison."""
+    """A QueueSort that gives its order as a value, so that comparisons do not call the plugin."""
 
     def sort_key(self, queued: QueuedPod) -> tuple[Orderable, ...]: ...
 
@@ -42,16 +42,16 @@ N = TypeVar("N", bound=Named)
 class KeyedHeap(Generic[N]):
     """Items by `key`, the least in `order` first.
 
-    An item's order is taken when it is put in. If it changes, put the item in again.
+    `put` computes the order of an item. If the order changes, call `put` again.
     """
 
     def __init__(self, order: Callable[[N], Orderable]) -> None:
         self._order = order
-        #: key → (order, sequence number, item) of every item that is present.
+        #: key → (order, sequence number, item) for every item in the queue.
         self._present: dict[str, tuple[Orderable, int, N]] = {}
-        #: (order, sequence number, key) of each place ever taken and not yet come up. Numbers are
-        #: unique, so keys are never compared; a place is stale unless its number is the item's.
-        self._places: list[tuple[Orderable, int, str]] = []
+        #: The heap: (order, sequence number, key). Numbers are unique, so keys are never compared.
+        #: An entry is stale unless it has the number of the present item.
+        self._entries: list[tuple[Orderable, int, str]] = []
         self._next_number = 0
 
     def __len__(self) -> int:
@@ -61,7 +61,7 @@ class KeyedHeap(Generic[N]):
         return key in self._present
 
     def __iter__(self) -> Iterator[N]:
-        """In order of arrival, not of priority."""
+        """The items in order of arrival, not of priority."""
         return (item for _, _, item in self._present.values())
 
     def get(self, key: str) -> N | None:
@@ -69,9 +69,9 @@ class KeyedHeap(Generic[N]):
         return None if found is None else found[2]
 
     def put(self, item: N) -> None:
-        """Add it, or replace the one of its name.
+        """Add the item, or replace the item with the same key.
 
-        If the order of the two is the same, it takes the other's turn among equals.
+        If both have the same order, the new item takes the place of the other among equals.
         """
         key, order = item.key, self._order(item)
         found = self._present.get(key)
@@ -80,7 +80,7 @@ class KeyedHeap(Generic[N]):
             return
         number = self._next_number
         self._next_number += 1
-        heappush(self._places, (order, number, key))
+        heappush(self._entries, (order, number, key))
         self._present[key] = (order, number, item)
         self._clear_stale()
 
@@ -92,46 +92,46 @@ class KeyedHeap(Generic[N]):
         return found[2]
 
     def peek(self) -> N | None:
-        while self._places:
-            _, number, key = self._places[0]
+        while self._entries:
+            _, number, key = self._entries[0]
             found = self._present.get(key)
             if found is not None and found[1] == number:
                 return found[2]
-            heappop(self._places)
+            heappop(self._entries)
         return None
 
     def pop(self) -> N | None:
         item = self.peek()
         if item is not None:
-            _, _, key = heappop(self._places)
+            _, _, key = heappop(self._entries)
             del self._present[key]
         return item
 
     def validate(self) -> None:
-        """Raise InvariantError unless every item has its place, in order, and is popped in its turn."""
-        places = {(number, key): order for order, number, key in self._places}
+        """Raise InvariantError unless every item has its entry, and the entries are a heap."""
+        entries = {(number, key): order for order, number, key in self._entries}
         for key, (order, number, item) in self._present.items():
             if item.key != key:
-                raise InvariantError(f"{item.key} is kept under the name {key}")
-            if (number, key) not in places:
-                raise InvariantError(f"{key} has no place in the heap")
+                raise InvariantError(f"{item.key} is kept under the key {key}")
+            if (number, key) not in entries:
+                raise InvariantError(f"{key} has no entry in the heap")
             if order != self._order(item):
-                raise InvariantError(f"{key} changed its order and was not put in again")
-            if order != places[number, key]:
-                raise InvariantError(f"{key} has the place of another order in the heap")
+                raise InvariantError(f"the order of {key} changed without a call of put")
+            if order != entries[number, key]:
+                raise InvariantError(f"the entry of {key} has another order")
             if number >= self._next_number:
-                raise InvariantError(f"{key} has a number that is yet to be given out")
-        if len(places) != len(self._places):
-            raise InvariantError("a place is in the heap twice")
-        for i in range(1, len(self._places)):
-            if self._places[i] < self._places[(i - 1) // 2]:
-                raise InvariantError(f"{self._places[i][2]} comes after one that it goes before")
+                raise InvariantError(f"{key} has a number that was not assigned yet")
+        if len(entries) != len(self._entries):
+            raise InvariantError("an entry is in the heap twice")
+        for i in range(1, len(self._entries)):
+            if self._entries[i] < self._entries[(i - 1) // 2]:
+                raise InvariantError(f"{self._entries[i][2]} is below an entry that it precedes")
 
     def _clear_stale(self) -> None:
-        if len(self._places) <= 2 * len(self._present) + _STALE_ALLOWANCE:
+        if len(self._entries) <= 2 * len(self._present) + _STALE_ALLOWANCE:
             return
-        self._places = [(order, number, key) for key, (order, number, _) in self._present.items()]
-        heapify(self._places)
+        self._entries = [(order, number, key) for key, (order, number, _) in self._present.items()]
+        heapify(self._entries)
 
 
 def order_by(queue_sort: QueueSortPlugin) -> Callable[[QueuedPod], Orderable]:
@@ -142,10 +142,10 @@ def order_by(queue_sort: QueueSortPlugin) -> Callable[[QueuedPod], Orderable]:
 
 
 class _ByLess:
-    """A pod's order where all there is to know it by is `less`: what that may look at, as it was.
+    """A pod's order by `less`: a copy of what `less` may read.
 
-    Were it the entry itself, it would change with it while stale places of it are still in the
-    heap, and a heap whose places change their order is none.
+    The queue entry itself may change while stale heap entries still refer to it, and that would
+    break the heap.
     """
 
     __slots__ = ("_less", "pod", "timestamp")

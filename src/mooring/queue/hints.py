@@ -1,8 +1,7 @@
-"""Whether something that happened is a reason to try a rejected pod again.
+"""Whether an event is a reason to try a rejected pod again.
 
-Each profile's plugins say which events may help the pods that they rejected, and may be asked of
-each such event and pod (the queueing hint). Only the plugins that rejected a pod are asked about
-it.
+Plugins register the events that may help the pods they rejected. For each such event and pod, the
+queueing hint of the plugin decides. Only the plugins that rejected a pod are asked about it.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Strategy(Enum):
 
 
 class QueueingHints:
-    """The hints of all profiles, looked up by what happened."""
+    """The hints of all profiles, by event."""
 
     def __init__(
         self, hints: HintsByProfile, metrics: QueueMetrics, report: Callable[[str], None]
@@ -44,9 +43,9 @@ class QueueingHints:
         self._hints = hints
         self._metrics = metrics
         self._report = report
-        #: What happened → profile → the hints to ask; filled as events are first met.
+        #: Event → profile → the hints to ask; filled when an event first occurs.
         self._by_event: dict[ClusterEvent, dict[str, _Hints]] = {}
-        #: Plugin → every event that it registered, in whichever profile.
+        #: Plugin → every event that it registered, in any profile.
         self._events_of: dict[str, tuple[ClusterEvent, ...]] = {}
         for registered in hints.values():
             for event, plugin, _ in registered:
@@ -56,11 +55,11 @@ class QueueingHints:
         return self._events_of.get(plugin, ())
 
     def is_of_interest(self, event: ClusterEvent) -> bool:
-        """Whether any plugin of any profile is to hear of it."""
+        """Whether a plugin of any profile registered the event."""
         return event.wildcard or any(self._matching(event).values())
 
     def may_help(self, event: ClusterEvent, *, profile: str, rejectors: frozenset[str]) -> bool:
-        """Whether pods of that profile that these plugins rejected need be looked at at all."""
+        """Whether the event may help pods of this profile that these plugins rejected."""
         if event.wildcard or not rejectors or profile not in self._hints:
             return True
         return any(plugin in rejectors for plugin, _ in self._matching(event)[profile])
@@ -98,7 +97,7 @@ class QueueingHints:
         return strategy
 
     def strategy_after(self, queued: QueuedPodInfo, events: Sequence[RecordedEvent]) -> Strategy:
-        """For a pod that comes back rejected: the best that any of these events is reason for."""
+        """The best strategy among those for these events, for a pod that comes back rejected."""
         strategy = Strategy.SKIP
         for happened in events:
             answer = self.is_pod_worth_requeuing(queued, happened.event, happened.old, happened.new)
@@ -128,7 +127,7 @@ class QueueingHints:
             if hint is not None and hint(pod, happened.old, happened.new) == Hint.SKIP:
                 answer, label = Hint.SKIP, HINT_SKIP
         except Exception as error:
-            # A pod tried in vain costs an attempt; a pod that is forgotten costs far more.
+            # A needless attempt costs little; a pod that is never tried again costs far more.
             label = HINT_ERROR
             self._report(
                 f"the queueing hint of plugin {plugin} failed on {happened.event.label}"
@@ -141,5 +140,5 @@ class QueueingHints:
 
 
 def _is_meant(queued: QueuedPodInfo, target: KubeObject | None) -> bool:
-    """An event for everyone may name the one pod that it is for."""
+    """Whether a wildcard event is for this pod: it names this pod, or none."""
     return target is None or (isinstance(target, Pod) and target.uid == queued.uid)

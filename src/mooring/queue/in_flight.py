@@ -1,12 +1,12 @@
-"""The pods being tried, and what happened in the cluster since each of them was popped.
+"""The pods being tried, and the events since each of them was popped.
 
-An attempt is made on a snapshot. What happens meanwhile may be just what the pod needs, and must
-not be lost when the pod comes back rejected. So while any pod is in flight, every event is kept,
-numbered in order, and each pod remembers the number at which it left. An event goes when all the
-pods have gone that left before it.
+An attempt reads a snapshot. An event during the attempt may help the pod and must not be lost if
+the pod is rejected. So while any pod is in flight, every event is kept and numbered, and each pod
+remembers the number of the next event when it was popped. An event is dropped when no pod that was
+popped before it is in flight.
 
     popped:   a           b        c
-    events:     0   1       2  3      4  5          a is to hear of 0…5, b of 2…5, c of 4 and 5
+    events:     0   1       2  3      4  5          a gets 0…5, b gets 2…5, c gets 4 and 5
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mooring.queue.metrics import POD_POPPED, QueueMetrics
 
 
 class RecordedEvent(NamedTuple):
-    """Something that happened, with the object before and after it."""
+    """An event, with the object before and after it."""
 
     event: ClusterEvent
     old: KubeObject | None
@@ -36,8 +36,8 @@ class InFlight:
 
     def __init__(self, metrics: QueueMetrics) -> None:
         self._metrics = metrics
-        #: UID → the pod as it was popped and the number of the first event it is to hear of. The
-        #: first is the oldest; an OrderedDict finds it at once, however many have left before it.
+        #: UID → the pod as it was popped, and the number of its first event. The first entry is the
+        #: oldest; an OrderedDict finds it in constant time.
         self._pods: OrderedDict[str, tuple[Pod, int]] = OrderedDict()
         #: The events kept; the first has the number `_first`.
         self._events: deque[RecordedEvent] = deque()
@@ -50,7 +50,7 @@ class InFlight:
         return uid in self._pods
 
     def pods(self) -> list[Pod]:
-        """As they were when they were popped."""
+        """The pods as they were when they were popped."""
         return [pod for pod, _ in self._pods.values()]
 
     def events(self) -> list[RecordedEvent]:
@@ -63,7 +63,7 @@ class InFlight:
     def record(
         self, events: Iterable[ClusterEvent], old: KubeObject | None, new: KubeObject | None
     ) -> None:
-        """Keep the events, if any pod is in flight to hear of them."""
+        """Keep the events if any pod is in flight."""
         if not self._pods:
             return
         for event in events:
@@ -78,7 +78,7 @@ class InFlight:
         return list(islice(self._events, left_at - self._first, None))
 
     def done(self, uid: str) -> None:
-        """Forget the pod, if it is known, and the events that only it was to hear of."""
+        """Forget the pod, if it is in flight, and the events that no other pod needs."""
         if self._pods.pop(uid, None) is None:
             return
         unheard = self._first + len(self._events)
@@ -93,14 +93,14 @@ class InFlight:
             self.done(uid)
 
     def validate(self) -> None:
-        """Raise InvariantError unless what is kept is what the pods are to hear of."""
+        """Raise InvariantError unless exactly the events that pods need are kept."""
         for uid, (pod, _) in self._pods.items():
             if pod.uid != uid:
-                raise InvariantError(f"pod {pod.key} is in flight under the UID of another: {uid}")
+                raise InvariantError(f"pod {pod.key} is in flight under another UID: {uid}")
         numbers = [number for _, number in self._pods.values()]
         if numbers != sorted(numbers):
             raise InvariantError(f"the pods in flight are not in order: {numbers}")
         if self._events and (not numbers or numbers[0] != self._first):
-            raise InvariantError("events are kept that no pod in flight is to hear of")
+            raise InvariantError("events are kept that no pod in flight needs")
         if numbers and numbers[-1] > self._first + len(self._events):
-            raise InvariantError("a pod in flight is to hear of events that were forgotten")
+            raise InvariantError("events were dropped that a pod in flight needs")

@@ -1,4 +1,4 @@
-"""A pod in the scheduling queue, with what its earlier attempts came to."""
+"""A pod in the scheduling queue, with the results of its earlier attempts."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from mooring.objects.pod import Pod
 
 @dataclass(slots=True, eq=False)
 class QueuedPodInfo:
-    """One waiting pod: the same entry from its first attempt to its last. Times are seconds."""
+    """The entry of one pod, from its first attempt to its last. Times are in seconds."""
 
     pod: Pod
-    #: When it came into the queue: at first, and again after each failed attempt.
+    #: When the pod entered the queue, or came back after its last failed attempt.
     timestamp: float
-    #: How often it was popped.
+    #: How often the pod was popped.
     attempts: int = 0
-    #: How often rules rejected it.
+    #: How often plugins rejected the pod.
     unschedulable_count: int = 0
-    #: How often it failed for other reasons since a rule last rejected it.
+    #: How often the pod failed for other reasons since a plugin last rejected it.
     consecutive_errors_count: int = 0
-    #: When its backoff ends; worked out when first asked for. None after every failed attempt.
+    #: When the backoff ends; computed on first use. None after every failed attempt.
     backoff_expiration: float | None = None
-    #: When it first came into the active queue.
+    #: When the pod first entered the active queue.
     initial_attempt_timestamp: float | None = None
-    #: The plugins that rejected it in its last attempt or on its way in.
+    #: The plugins that rejected the pod in its last attempt or in PreEnqueue.
     unschedulable_plugins: set[str] = field(default_factory=set)
-    #: Those that wait for something on its way; a hint of theirs skips the backoff.
+    #: The plugins that returned Pending; their hints skip the backoff.
     pending_plugins: set[str] = field(default_factory=set)
-    #: The PreEnqueue plugin that keeps it out of the active queue, or "".
+    #: The PreEnqueue plugin that keeps the pod out of the active queue, or "".
     gating_plugin: str = ""
-    #: The events that may change that plugin's mind.
+    #: The events after which that plugin may answer differently.
     gating_plugin_events: tuple[ClusterEvent, ...] = ()
-    #: Whether its last move was for having waited too long, and when that last happened.
+    #: Whether a flush of leftover pods made the last move, and when that last happened.
     was_flushed: bool = False
     flush_timestamp: float | None = None
-    #: What its last attempt came to, if it was told so.
-    told: Status | None = None
-    #: Equal for pods that are alike to every plugin; None if that cannot be told.
+    #: The status of the last attempt that was written to the pod's condition.
+    reported_status: Status | None = None
+    #: The number of the pod's class (`objects.pod_class`); None if it has none.
     pod_class: int | None = None
 
     @property
     def key(self) -> str:
-        """`namespace/name`: what the queue knows it by."""
+        """`namespace/name`, which identifies the pod in the queue."""
         return self.pod.key
 
     @property
@@ -57,16 +57,16 @@ class QueuedPodInfo:
 
     @property
     def rejected(self) -> bool:
-        """Whether plugins rejected it; otherwise its last attempt failed for other reasons."""
+        """Whether plugins rejected the pod. If not, its last attempt failed for other reasons."""
         return bool(self.unschedulable_plugins or self.pending_plugins)
 
     @property
     def rejectors(self) -> set[str]:
-        """Every plugin that rejected it, pending ones included."""
+        """Every plugin that rejected the pod, including pending ones."""
         return self.unschedulable_plugins | self.pending_plugins
 
     def clear_rejectors(self) -> None:
-        """Forget why the last attempt failed, before saying why this one did."""
+        """Forget why the last attempt failed, before recording why this one did."""
         self.unschedulable_plugins = set()
         self.pending_plugins = set()
         self.gating_plugin = ""

@@ -1,15 +1,15 @@
-"""One pod is tried for all that are alike.
+"""One pod, the representative, is tried for all pods of its class.
 
-Pods of one class that wait after the same rejection get the same answer from the same cluster. So when an
-event may help them, only the first of them is tried, as their representative; the others stay where they
-are until it is known what comes of it:
+Pods of one class get the same answer from the same cluster. Those that wait after the same
+rejection form a group. When an event may help a group, only its first pod is tried, as the
+representative. The others wait for its result:
 
-    an event may help ──▶ the first pod becomes active or backs off; the file is woken
-    it is rejected    ──▶ the others would be, too: they wait on, after the same rejection as the first
+    an event may help ──▶ its first pod goes to active or backoff; the group is woken
+    it is rejected    ──▶ the others would be too: they wait on, after the same rejection
     anything else     ──▶ it is placed, gone, or failed without a rejection: the next pod is tried
 
-Pods that another one was tried for back off as that one does, as if they had been tried themselves: while
-that lasts, pods that have just come go before them. The one that was rejected stays the first of its file.
+The pods of the group back off as their representative does. Meanwhile pods that have just arrived
+go first. A rejected representative stays the first of its group.
 """
 
 from __future__ import annotations
@@ -19,162 +19,160 @@ from dataclasses import dataclass
 from mooring.errors import InvariantError
 from mooring.queue.hints import Strategy
 from mooring.queue.metrics import QueueMetrics
-from mooring.queue.places import Places
+from mooring.queue.pod_queues import PodQueues
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.queue.unschedulable_pods import Rejection
 
-#: For how many classes it is remembered when they were last rejected.
+#: How many classes have their last rejection remembered.
 _MOST_REJECTIONS = 16_384
 
 
 @dataclass(slots=True)
 class _Woken:
-    """A file of unschedulable pods whose representative is to be tried, or being tried."""
+    """A group whose representative waits to be tried, or is being tried."""
 
     representative: QueuedPodInfo
     strategy: Strategy
-    #: What woke it, as metrics call it.
+    #: The label, in metrics, of the event that woke the group.
     label: str
-    #: The pods that were in the file when it was woken have lower numbers: each is tried once.
+    #: Pods in the group when it was woken have lower numbers. Each is tried at most once.
     before: int
 
 
 class Representatives:
-    """The files that are woken."""
+    """The groups that are woken, with their representatives."""
 
-    def __init__(self, places: Places, metrics: QueueMetrics) -> None:
-        self._places = places
+    def __init__(self, queues: PodQueues, metrics: QueueMetrics) -> None:
+        self._queues = queues
         self._metrics = metrics
-        #: Class → file → its representative.
+        #: Class → group → its representative.
         self._woken: dict[int, dict[Rejection, _Woken]] = {}
-        #: `namespace/name` of a representative that waits → its file.
+        #: `namespace/name` of a representative that waits → its group.
         self._waiting: dict[str, Rejection] = {}
-        #: The files whose representative was popped.
+        #: The groups whose representative was popped.
         self._tried: list[Rejection] = []
-        #: The classes that a rejected pod spoke for.
-        self.spoken_for: set[int] = set()
-        #: Class → when a pod that spoke for others was last rejected, and how often it had been.
+        #: The classes whose representative was rejected.
+        self.rejected_classes: set[int] = set()
+        #: Class → when a representative was last rejected, and how often it was rejected in all.
         self._rejections: dict[int, tuple[float, int]] = {}
 
-    def wake(self, file: Rejection, first: QueuedPodInfo, strategy: Strategy, label: str) -> None:
-        """Try this pod of the file, unless one is to be tried already."""
-        if not self.is_awake(file):
-            number = self._places.unschedulable.next_number
-            self._try(file, first, _Woken(first, strategy, label, number))
+    def wake(self, group: Rejection, first: QueuedPodInfo, strategy: Strategy, label: str) -> None:
+        """Make this pod the representative of the group, unless the group has one."""
+        if not self.is_awake(group):
+            number = self._queues.unschedulable.next_number
+            self._try(group, first, _Woken(first, strategy, label, number))
 
-    def is_awake(self, file: Rejection) -> bool:
-        """Whether a pod is to be tried for the file, or is being tried."""
-        woken = self._woken.get(_class_of(file), {}).get(file)
+    def is_awake(self, group: Rejection) -> bool:
+        """Whether the group has a representative that waits to be tried, or is being tried."""
+        woken = self._woken.get(_class_of(group), {}).get(group)
         if woken is None:
             return False
         key = woken.representative.key
-        if file in self._tried or key in self._places.active or key in self._places.backoff:
+        if group in self._tried or key in self._queues.active or key in self._queues.backoff:
             return True
-        # PreEnqueue has held it back on its way from backoff.
-        self._sleep(file)
+        # PreEnqueue refused the representative on its way from backoff.
+        self._sleep(group)
         return False
 
     def popped(self, queued: QueuedPodInfo) -> None:
-        """A pod is in flight: whether it speaks for others is known when the next one is popped."""
-        file = self._waiting.pop(queued.key, None)
-        if file is not None:
-            self._tried.append(file)
+        """A pod was popped. If it is a representative, its result is known before the next pop."""
+        group = self._waiting.pop(queued.key, None)
+        if group is not None:
+            self._tried.append(group)
 
     def gone(self, key: str) -> None:
-        """A waiting pod is gone, or is no longer what it was."""
-        file = self._waiting.pop(key, None)
-        if file is not None:
-            self._try_next(file)
+        """A waiting pod was removed, or its class changed."""
+        group = self._waiting.pop(key, None)
+        if group is not None:
+            self._try_next(group)
 
     def rejected(self, queued: QueuedPodInfo) -> None:
-        """A pod was rejected and waits: every woken pod of its class would be rejected as well."""
+        """A pod was rejected and waits: its whole class would be rejected."""
         if queued.pod_class is None:
             return
-        woken_files = self._woken.pop(queued.pod_class, {})
-        for file, woken in woken_files.items():
-            self._stop_waiting(file, woken)
-            self._file_as(queued, file)
-        if woken_files:
-            self._tried = [file for file in self._tried if file not in woken_files]
-            self.spoken_for.add(queued.pod_class)
+        woken_groups = self._woken.pop(queued.pod_class, {})
+        for group, woken in woken_groups.items():
+            self._stop_waiting(group, woken)
+            self._regroup_as(queued, group)
+        if woken_groups:
+            self._tried = [group for group in self._tried if group not in woken_groups]
+            self.rejected_classes.add(queued.pod_class)
             if len(self._rejections) >= _MOST_REJECTIONS:
                 self._rejections.clear()
             self._rejections[queued.pod_class] = queued.timestamp, queued.unschedulable_count
-            self._places.unschedulable.put_first(queued)
+            self._queues.unschedulable.put_first(queued)
 
     def go_on(self) -> None:
-        """Before a pod is popped: where a representative was not rejected, the next one follows."""
+        """Before a pop: replace each representative that was tried and not rejected."""
         while self._tried:
-            file = self._tried.pop()
-            if file in self._woken.get(_class_of(file), {}):
-                self._try_next(file)
+            group = self._tried.pop()
+            if group in self._woken.get(_class_of(group), {}):
+                self._try_next(group)
 
-    def _try_next(self, file: Rejection) -> None:
-        woken = self._sleep(file)
-        first = self._places.unschedulable.first_before(file, woken.before)
+    def _try_next(self, group: Rejection) -> None:
+        woken = self._sleep(group)
+        first = self._queues.unschedulable.first_before(group, woken.before)
         if first is not None:
-            self._try(file, first, woken)
+            self._try(group, first, woken)
 
     def validate(self) -> None:
-        """Raise InvariantError unless each woken file has one representative, to be tried or tried."""
-        for key, file in self._waiting.items():
-            woken = self._woken.get(_class_of(file), {}).get(file)
+        """Raise InvariantError unless each woken group has one representative."""
+        for key, group in self._waiting.items():
+            woken = self._woken.get(_class_of(group), {}).get(group)
             if woken is None or woken.representative.key != key:
-                raise InvariantError(f"{key} is the representative of a file that is not woken")
-            if self._places.get(key) is not woken.representative:
-                raise InvariantError(f"{key} is a representative and does not wait")
+                raise InvariantError(f"{key} is the representative of a group that is not woken")
+            if self._queues.get(key) is not woken.representative:
+                raise InvariantError(f"{key} is a waiting representative, but not in the queue")
         if len(set(self._tried)) != len(self._tried):
             raise InvariantError("a representative was popped twice")
-        for pod_class, woken_files in self._woken.items():
-            if not woken_files:
-                raise InvariantError(f"class {pod_class} is kept as woken, and no file of it is")
-            for file, woken in woken_files.items():
-                self._validate_woken(pod_class, file, woken)
+        for pod_class, woken_groups in self._woken.items():
+            if not woken_groups:
+                raise InvariantError(f"class {pod_class} is kept as woken, but has no woken group")
+            for group, woken in woken_groups.items():
+                self._validate_woken(pod_class, group, woken)
 
-    def _validate_woken(self, pod_class: int, file: Rejection, woken: _Woken) -> None:
+    def _validate_woken(self, pod_class: int, group: Rejection, woken: _Woken) -> None:
         key = woken.representative.key
-        if file.pod_class != pod_class or file.gated:
+        if group.pod_class != pod_class or group.gated:
             raise InvariantError(
-                f"a file is woken for class {pod_class}, which it is not of: {file}"
+                f"a group of another class is woken for class {pod_class}: {group}"
             )
-        if self._waiting.get(key) != file and file not in self._tried:
-            raise InvariantError(
-                f"{key} neither waits nor was popped for the file that it stands for"
-            )
-        if woken.before > self._places.unschedulable.next_number:
-            raise InvariantError(f"{key} stands for pods that are yet to come")
+        if self._waiting.get(key) != group and group not in self._tried:
+            raise InvariantError(f"{key} is a representative, but neither waits nor was popped")
+        if woken.before > self._queues.unschedulable.next_number:
+            raise InvariantError(f"{key} represents pods that have not arrived yet")
 
-    def _sleep(self, file: Rejection) -> _Woken:
-        of_class = self._woken[_class_of(file)]
-        woken = of_class.pop(file)
+    def _sleep(self, group: Rejection) -> _Woken:
+        of_class = self._woken[_class_of(group)]
+        woken = of_class.pop(group)
         if not of_class:
-            del self._woken[_class_of(file)]
-        self._stop_waiting(file, woken)
+            del self._woken[_class_of(group)]
+        self._stop_waiting(group, woken)
         return woken
 
-    def _stop_waiting(self, file: Rejection, woken: _Woken) -> None:
-        """A pod that was tried for this file may wait for another one, under which it came back."""
+    def _stop_waiting(self, group: Rejection, woken: _Woken) -> None:
+        """A pod that was popped for this group may now wait as representative of another."""
         key = woken.representative.key
-        if self._waiting.get(key) == file:
+        if self._waiting.get(key) == group:
             del self._waiting[key]
 
-    def _try(self, file: Rejection, first: QueuedPodInfo, woken: _Woken) -> None:
-        unschedulable = self._places.unschedulable
+    def _try(self, group: Rejection, first: QueuedPodInfo, woken: _Woken) -> None:
+        unschedulable = self._queues.unschedulable
         candidate: QueuedPodInfo | None = first
         while candidate is not None:
             unschedulable.remove(candidate.key)
             self._back_off_as_others(candidate)
-            self._places.requeue(candidate, woken.strategy, woken.label)
+            self._queues.requeue(candidate, woken.strategy, woken.label)
             if not candidate.gated:
                 woken.representative = candidate
-                self._woken.setdefault(_class_of(file), {})[file] = woken
-                self._waiting[candidate.key] = file
+                self._woken.setdefault(_class_of(group), {})[group] = woken
+                self._waiting[candidate.key] = group
                 return
-            # PreEnqueue holds this one back; it speaks for itself alone.
-            candidate = unschedulable.first_before(file, woken.before)
+            # PreEnqueue refuses this pod, which says nothing about the others.
+            candidate = unschedulable.first_before(group, woken.before)
 
     def _back_off_as_others(self, queued: QueuedPodInfo) -> None:
-        """Count the attempts that another pod made for this one while it waited."""
+        """Count the attempts of representatives as attempts of this pod."""
         assert queued.pod_class is not None
         at, count = self._rejections.get(queued.pod_class, (0.0, 0))
         if queued.timestamp < at:
@@ -182,17 +180,17 @@ class Representatives:
             queued.unschedulable_count = max(queued.unschedulable_count, count)
             queued.backoff_expiration = None
 
-    def _file_as(self, rejected: QueuedPodInfo, file: Rejection) -> None:
-        """File pods under what rejected one of them, if that is not what rejected them before."""
-        if file.rejectors == rejected.rejectors:
+    def _regroup_as(self, rejected: QueuedPodInfo, group: Rejection) -> None:
+        """Move the pods of a group to the rejection of their representative, if it differs."""
+        if group.rejectors == rejected.rejectors:
             return
-        count = self._places.unschedulable.refile_all(file, rejected)
-        for plugin in file.rejectors:
-            self._metrics.unschedulable_pods(plugin, file.profile, -count)
+        count = self._queues.unschedulable.regroup_all(group, rejected)
+        for plugin in group.rejectors:
+            self._metrics.unschedulable_pods(plugin, group.profile, -count)
         for plugin in rejected.rejectors:
-            self._metrics.unschedulable_pods(plugin, file.profile, count)
+            self._metrics.unschedulable_pods(plugin, group.profile, count)
 
 
-def _class_of(file: Rejection) -> int:
-    assert file.pod_class is not None, "only pods with a class are filed as alike"
-    return file.pod_class
+def _class_of(group: Rejection) -> int:
+    assert group.pod_class is not None, "only pods with a class have a representative"
+    return group.pod_class

@@ -1,6 +1,6 @@
-"""The scheduling queue: which pod is tried next, and where a pod waits until then.
+"""The scheduling queue: which pod is tried next, and where the others wait.
 
-The life of a pod in the queue; ▣ is PreEnqueue, from which a pod goes to unschedulable if refused:
+The life of a pod in the queue. ▣ is PreEnqueue; a pod that it refuses goes to unschedulable:
 
              ┌────────────────────────────────────────────────────────────────────┐
     add ──▣─▶│                               active                               │
@@ -21,16 +21,17 @@ The life of a pod in the queue; ▣ is PreEnqueue, from which a pod goes to unsc
          │ unschedulable │◀────────────────────────────────────────────────────┘
          └───────────────┘
 
-Pods that are alike wait together, and one of them is tried for all: see `representatives`.
+One pod of a class is tried for all that wait after the same rejection: see `representatives`.
 
-A pod that is to be tried again goes to backoff while its backoff lasts, and to active if that is
-over, if the event is one that a pending plugin waits for, or if it is activated. Pods are known by
-`namespace/name` while they wait, and by UID in flight and when nominated, as in the reference.
+A pod that is to be tried again goes to backoff while its backoff lasts. It goes to active if its
+backoff is over, if a pending plugin waits for the event, or if it is activated. As in the
+reference, pods are identified by `namespace/name` while they wait, and by UID in flight and when
+nominated.
 
 Nothing here blocks or runs by itself: `pop` returns None when there is nothing to try, and the
-driver calls `flush_backoff_completed` on each whole second and `flush_unschedulable_leftover` every
-30 seconds. No plugin can break the queue. One that raises is reported; its pod is held back, if it
-was a PreEnqueue, or tried again, if it was a hint. Only a QueueSort is trusted not to raise.
+driver calls `flush_backoff_completed` every second and `flush_unschedulable_leftover` every 30
+seconds. If a plugin raises, the queue reports the error: after PreEnqueue the pod is gated, after a
+hint it is tried again. Only QueueSort must not raise.
 """
 
 from __future__ import annotations
@@ -48,12 +49,12 @@ from mooring.framework.status import Status
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.queue.backoff import BackoffQueue
-from mooring.queue.gates import Gates, PreEnqueueByProfile
 from mooring.queue.heap import KeyedHeap, order_by
 from mooring.queue.hints import HintsByProfile, QueueingHints, Strategy
 from mooring.queue.in_flight import InFlight
 from mooring.queue.metrics import BACKOFF_COMPLETE, SCHEDULE_ATTEMPT_FAILURE, QueueMetrics
-from mooring.queue.places import POD_ADDED, POD_UPDATED, Places
+from mooring.queue.pod_queues import POD_ADDED, POD_UPDATED, PodQueues
+from mooring.queue.pre_enqueue import PreEnqueueByProfile, PreEnqueuePlugins
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.queue.representatives import Representatives
 from mooring.queue.unschedulable_pods import Rejection
@@ -67,7 +68,7 @@ FLUSH_UNSCHEDULABLE_EVERY_S = 30
 
 
 class QueueCounts(NamedTuple):
-    """How many pods wait where; gated ones are not counted as unschedulable."""
+    """How many pods each queue holds; gated pods do not count as unschedulable."""
 
     active: int
     backoff: int
@@ -95,19 +96,19 @@ class SchedulingQueue:
         report: Callable[[str], None] = _LOG.error,
         on_ready: Callable[[], None] | None = None,
     ) -> None:
-        """Make an empty queue.
+        """Create an empty queue.
 
         nominator
-            Taken over: from now on it finds the pods it names in this queue.
+            From now on it looks up pods in this queue.
         class_of
-            Gives a pod the number of its class: one pod of a class is tried for all that wait after the
-            same rejection. None for a pod that speaks for itself alone; without the function, all do.
+            Returns the number of a pod's class (`objects.pod_class`), or None if the pod has none.
+            Without the function, no pod has a representative.
         pop_from_backoff
             The gate SchedulerPopFromBackoffQ.
         report
-            Told, in a sentence, of what should not happen.
+            Called with a message about what should not happen.
         on_ready
-            Called after each operation that brought in pods while `pop` has something to return.
+            Called after each operation that moved pods, if `pop` returns a pod.
         """
         metrics = metrics or QueueMetrics()
         order = order_by(queue_sort)
@@ -121,8 +122,10 @@ class SchedulingQueue:
         self._on_ready = on_ready
         self._hints = QueueingHints(hints or {}, metrics, report)
         self._in_flight = InFlight(metrics)
-        self._gates = Gates(pre_enqueue or {}, self._hints.events_of, metrics, report)
-        self._places = Places(
+        self._pre_enqueue = PreEnqueuePlugins(
+            pre_enqueue or {}, self._hints.events_of, metrics, report
+        )
+        self._queues = PodQueues(
             clock=clock,
             active=KeyedHeap(order),
             backoff=BackoffQueue(
@@ -132,171 +135,171 @@ class SchedulingQueue:
                 max_s=max_backoff_s,
                 by_window=pop_from_backoff,
             ),
-            gates=self._gates,
+            pre_enqueue=self._pre_enqueue,
             nominator=self.nominator,
             metrics=metrics,
             pop_from_backoff=pop_from_backoff,
         )
-        self._representatives = Representatives(self._places, metrics)
-        #: Classes with waiting pods that another one was tried for, and rejected; for whoever tells them.
-        self.spoken_for = self._representatives.spoken_for
+        self._representatives = Representatives(self._queues, metrics)
+        #: The classes whose representative was rejected; `scheduler.shared_conditions` reads them.
+        self.rejected_classes = self._representatives.rejected_classes
         self._closed = False
 
     # What is in the queue
 
     @property
     def ready(self) -> bool:
-        """Whether `pop` has something to return."""
-        return self._places.ready
+        """Whether `pop` returns a pod."""
+        return self._queues.ready
 
     @property
     def closed(self) -> bool:
         return self._closed
 
     def __contains__(self, key: str) -> bool:
-        """Whether a pod of this `namespace/name` is waiting."""
-        return key in self._places
+        """Whether a pod with this `namespace/name` waits."""
+        return key in self._queues
 
     def get(self, key: str) -> QueuedPodInfo | None:
-        """The waiting pod of this `namespace/name`."""
-        return self._places.get(key)
+        """The waiting pod with this `namespace/name`."""
+        return self._queues.get(key)
 
     def gate(self, pod: Pod) -> Status | None:
         """What the PreEnqueue plugin says that keeps a pod from being tried; None if none does."""
-        return self._gates.ask(pod)
+        return self._pre_enqueue.ask(pod)
 
     def counts(self) -> QueueCounts:
-        places = self._places
-        gated = places.unschedulable.gated_count
+        queues = self._queues
+        gated = queues.unschedulable.gated_count
         return QueueCounts(
-            active=len(places.active),
-            backoff=len(places.backoff),
-            unschedulable=len(places.unschedulable) - gated,
+            active=len(queues.active),
+            backoff=len(queues.backoff),
+            unschedulable=len(queues.unschedulable) - gated,
             gated=gated,
         )
 
     def pending_pods(self) -> tuple[list[Pod], str]:
-        """Every waiting pod, and a line that says how many wait where."""
+        """Every waiting pod, and a line with the counts."""
         counts = self.counts()
         summary = (
             f"activeQ:{counts.active}; backoffQ:{counts.backoff};"
             f" unschedulablePods:{counts.unschedulable + counts.gated}"
         )
-        return [queued.pod for queued in self._places], summary
+        return [queued.pod for queued in self._queues], summary
 
     def active_pods(self) -> list[QueuedPodInfo]:
-        return list(self._places.active)
+        return list(self._queues.active)
 
     def backoff_pods(self) -> list[QueuedPodInfo]:
-        return list(self._places.backoff)
+        return list(self._queues.backoff)
 
     def unschedulable_pods(self) -> list[QueuedPodInfo]:
-        """Gated ones among them."""
-        return list(self._places.unschedulable)
+        """The unschedulable pods, including gated ones."""
+        return list(self._queues.unschedulable)
 
-    def waiting_alike(self, pod_class: int) -> list[QueuedPodInfo]:
-        """The unschedulable pods of a class, in order of arrival; gated ones are not among them."""
-        return self._places.unschedulable.where(
+    def unschedulable_of_class(self, pod_class: int) -> list[QueuedPodInfo]:
+        """The unschedulable pods of a class, without gated ones, in order of arrival."""
+        return self._queues.unschedulable.where(
             lambda rejection: rejection.pod_class == pod_class and not rejection.gated
         )
 
     def in_flight_pods(self) -> list[Pod]:
-        """Those that were popped and are not done, as they were then."""
+        """The pods in flight, as they were when they were popped."""
         return self._in_flight.pods()
 
     def validate(self) -> None:
-        """Raise InvariantError unless the books add up; for tests and for dumps.
+        """Raise InvariantError unless the queue is consistent; for tests and for dumps.
 
-        A UID may be both waiting and in flight: `pop` finds that out and drops the duplicate.
+        A UID may be both waiting and in flight: `pop` drops the duplicate.
         """
-        self._places.validate()
-        for queued in self._places:
+        self._queues.validate()
+        for queued in self._queues:
             if queued.pod_class is not None and queued.pod_class != self._pod_class(queued.pod):
                 raise InvariantError(f"{queued.key} is kept as of class {queued.pod_class}")
         self._representatives.validate()
         self._in_flight.validate()
         self.nominator.validate()
 
-    # Pods come, change and go
+    # Pods are added, updated and deleted
 
     def add(self, pod: Pod) -> None:
-        """A pod appeared that has no node."""
-        self._places.to_active(self._entry(pod), POD_ADDED)
+        """Add a pod that has no node."""
+        self._queues.to_active(self._entry(pod), POD_ADDED)
         self._tell_ready()
 
     def update(self, old: Pod, new: Pod) -> None:
-        """A pod that has no node changed. In flight, the change is kept for when it comes back."""
-        places = self._places
+        """Update a pod that has no node. In flight, the change is kept until it comes back."""
+        queues = self._queues
         events = pod_change_events(old, new)
         if new.uid in self._in_flight:
             self._in_flight.record(events, old, new)
-        elif (queued := places.active.get(old.key)) is not None:
+        elif (queued := queues.active.get(old.key)) is not None:
             self._replace(queued, old, new)
-            places.active.put(queued)
-        elif (queued := places.backoff.get(old.key)) is not None:
+            queues.active.put(queued)
+        elif (queued := queues.backoff.get(old.key)) is not None:
             self._replace(queued, old, new)
-            places.backoff.reorder(queued)
-        elif (queued := places.unschedulable.get(new.key)) is not None:
+            queues.backoff.reorder(queued)
+        elif (queued := queues.unschedulable.get(new.key)) is not None:
             self._replace(queued, old, new)
-            # Its class may be another one now.
-            places.unschedulable.refile(queued)
+            # Its class may have changed.
+            queues.unschedulable.regroup(queued)
             self._requeue_updated(queued, events, old, new)
         else:
-            places.to_active(self._entry(new), POD_UPDATED)
+            queues.to_active(self._entry(new), POD_UPDATED)
         self._tell_ready()
 
     def delete(self, pod: Pod) -> None:
-        """A pod is gone, or was given a node. If it is in flight, its attempt goes on."""
+        """Remove a pod that was deleted or got a node. An attempt in flight continues."""
         self.nominator.delete(pod)
-        places = self._places
-        if places.active.remove(pod.key) or places.backoff.remove(pod.key):
+        queues = self._queues
+        if queues.active.remove(pod.key) or queues.backoff.remove(pod.key):
             self._representatives.gone(pod.key)
             self._tell_ready()
             return
-        queued = places.unschedulable.remove(pod.key)
+        queued = queues.unschedulable.remove(pod.key)
         if queued is not None:
-            # From the other places the reference does not count down, and so neither do we.
+            # As in the reference, the metric goes down only for pods from this queue.
             self._count_rejectors(queued, -1)
 
     # Attempts
 
     def pop(self) -> QueuedPodInfo | None:
-        """The pod to try now, which is then in flight until `done`; None if there is none.
+        """The pod to try next, or None. It is in flight until `done`.
 
-        When no pod is active, it is the first one in backoff, unless errors put it there.
+        If no pod is active, take the first in backoff that plugins rejected.
         """
         self._representatives.go_on()
-        while (queued := self._places.pop()) is not None:
+        while (queued := self._queues.pop()) is not None:
             if self._to_in_flight(queued):
                 return queued
         return None
 
     def pop_specific(self, pod: Pod) -> QueuedPodInfo | None:
-        """As `pop`, for this pod, wherever it waits; None if it does not, or is gated."""
-        self._places.activate(pod)
-        queued = self._places.active.remove(pod.key)
+        """As `pop`, for this pod; None if it does not wait, or is gated."""
+        self._queues.activate(pod)
+        queued = self._queues.active.remove(pod.key)
         return queued if queued is not None and self._to_in_flight(queued) else None
 
     def done(self, uid: str) -> None:
-        """The pod's attempt is over, as far as the queue is concerned."""
+        """End the pod's attempt."""
         self._in_flight.done(uid)
 
     def add_unschedulable_if_not_present(
-        self, queued: QueuedPodInfo, *, for_all_alike: bool = False
+        self, queued: QueuedPodInfo, *, for_class: bool = False
     ) -> bool:
-        """A popped pod comes back after a failed attempt, with the plugins that rejected it.
+        """Put back a popped pod after a failed attempt, with the plugins that rejected it.
 
-        It is done in any case. False, reported, if a pod of its name is waiting already.
-        `for_all_alike` says that every pod of its class would have been rejected just the same.
+        The attempt is done in any case. If a pod with the same name waits already, report that and
+        return False. `for_class` says that every pod of its class would be rejected too.
         """
         try:
-            if queued.key in self._places:
+            if queued.key in self._queues:
                 self._report(f"pod {queued.key} came back while it was already in the queue")
                 return False
             self._note_failure(queued)
             strategy = self._strategy_for_in_flight(queued)
-            self._places.requeue(queued, strategy, SCHEDULE_ATTEMPT_FAILURE)
-            if strategy == Strategy.SKIP and for_all_alike:
+            self._queues.requeue(queued, strategy, SCHEDULE_ATTEMPT_FAILURE)
+            if strategy == Strategy.SKIP and for_class:
                 self._representatives.rejected(queued)
             return True
         finally:
@@ -304,7 +307,7 @@ class SchedulingQueue:
             self._tell_ready()
 
     def close(self) -> None:
-        """Move no more pods by time; what is there to be popped still can be."""
+        """Stop the flushes. Waiting pods can still be popped."""
         self._closed = True
         self._in_flight.clear()
         if self._on_ready is not None:
@@ -313,9 +316,9 @@ class SchedulingQueue:
     # Reasons to try again
 
     def activate(self, pods: Mapping[str, Pod]) -> None:
-        """Try these pods as soon as possible, wherever they wait; unknown ones are ignored."""
+        """Try these pods as soon as possible. Unknown pods are ignored."""
         for pod in pods.values():
-            if not self._places.activate(pod) and pod.uid in self._in_flight:
+            if not self._queues.activate(pod) and pod.uid in self._in_flight:
                 self._in_flight.record([FORCE_ACTIVATE], None, pod)
         self._tell_ready()
 
@@ -326,9 +329,9 @@ class SchedulingQueue:
         new: KubeObject | None = None,
         pre_check: Callable[[Pod], bool] | None = None,
     ) -> None:
-        """Something happened: move the pods it may help (MoveAllToActiveOrBackoffQueue).
+        """Move the pods that the event may help (MoveAllToActiveOrBackoffQueue).
 
-        `pre_check` says which pods it can concern at all.
+        `pre_check` says which pods to consider.
         """
         if not self._hints.is_of_interest(event):
             return
@@ -338,14 +341,14 @@ class SchedulingQueue:
                 event, profile=rejection.profile, rejectors=rejection.rejectors
             )
 
-        unschedulable = self._places.unschedulable
-        alike: list[Rejection] = []
+        unschedulable = self._queues.unschedulable
+        represented: list[Rejection] = []
         others: list[Rejection] = []
-        for rejection in unschedulable.files():
+        for rejection in unschedulable.groups():
             if matters(rejection):
-                (alike if _is_alike(rejection) else others).append(rejection)
-        self._wake(alike, event, old, new, pre_check)
-        candidates: Iterable[QueuedPodInfo] = unschedulable.in_files(others)
+                (represented if _has_representative(rejection) else others).append(rejection)
+        self._wake(represented, event, old, new, pre_check)
+        candidates: Iterable[QueuedPodInfo] = unschedulable.in_groups(others)
         if pre_check is not None:
             candidates = [queued for queued in candidates if pre_check(queued.pod)]
         self._move(candidates, event, old, new)
@@ -353,35 +356,35 @@ class SchedulingQueue:
         self._tell_ready()
 
     def flush_backoff_completed(self) -> None:
-        """Make active the pods whose backoff is over."""
+        """Make active all pods whose backoff is over."""
         if self._closed:
             return
-        for queued in self._places.backoff.pop_completed():
-            self._places.from_backoff_to_active(queued, BACKOFF_COMPLETE)
+        for queued in self._queues.backoff.pop_completed():
+            self._queues.from_backoff_to_active(queued, BACKOFF_COMPLETE)
         self._tell_ready()
 
     def flush_unschedulable_leftover(self) -> None:
-        """Try the pods again for which nothing has happened for too long."""
+        """Try pods again that have been unschedulable for too long."""
         if self._closed:
             return
         now = self._clock.now()
-        unschedulable = self._places.unschedulable
-        alike, leftover = [], []
-        for rejection in unschedulable.files():
+        unschedulable = self._queues.unschedulable
+        represented, leftover = [], []
+        for rejection in unschedulable.groups():
             waited = [
                 queued
-                for queued in unschedulable.in_files((rejection,))
+                for queued in unschedulable.in_groups((rejection,))
                 if now - _last_tried(queued) > self._max_in_unschedulable_s
             ]
             for queued in waited:
                 queued.was_flushed = True
                 queued.flush_timestamp = now
-            if waited and _is_alike(rejection):
-                alike.append(rejection)
+            if waited and _has_representative(rejection):
+                represented.append(rejection)
             else:
                 leftover += waited
-        if alike or leftover:
-            self._wake(alike, UNSCHEDULABLE_TIMEOUT, None, None)
+        if represented or leftover:
+            self._wake(represented, UNSCHEDULABLE_TIMEOUT, None, None)
             self._move(leftover, UNSCHEDULABLE_TIMEOUT, None, None)
             self._in_flight.record([UNSCHEDULABLE_TIMEOUT], None, None)
         self._tell_ready()
@@ -393,13 +396,13 @@ class SchedulingQueue:
         old: KubeObject | None = None,
         new: KubeObject | None = None,
     ) -> Strategy:
-        """What this event is reason for, with a pod that is waiting or coming back."""
+        """What to do with the pod after this event."""
         return self._hints.is_pod_worth_requeuing(queued, event, old, new)
 
     # Steps of the above, in order of first use
 
     def _queued_pod(self, key: str) -> Pod | None:
-        queued = self._places.get(key)
+        queued = self._queues.get(key)
         return None if queued is None else queued.pod
 
     def _entry(self, pod: Pod) -> QueuedPodInfo:
@@ -409,8 +412,8 @@ class SchedulingQueue:
         return self._class_of(pod) if self._class_of is not None else None
 
     def _tell_ready(self) -> None:
-        """Only once a whole operation is over, so that the first of all it moved is popped."""
-        has_news, self._places.has_news = self._places.has_news, False
+        """Call `on_ready` after a whole operation, so that the first of all moved pods is popped."""
+        has_news, self._queues.has_news = self._queues.has_news, False
         if has_news and self._on_ready is not None and self.ready:
             self._on_ready()
 
@@ -427,8 +430,8 @@ class SchedulingQueue:
     ) -> None:
         for event in events:
             strategy = self._hints.is_pod_worth_requeuing(queued, event, old, new)
-            self._places.requeue(queued, strategy, event.label)
-            if queued.key not in self._places.unschedulable:
+            self._queues.requeue(queued, strategy, event.label)
+            if queued.key not in self._queues.unschedulable:
                 return
 
     def _count_rejectors(self, queued: QueuedPodInfo, change: int) -> None:
@@ -436,7 +439,7 @@ class SchedulingQueue:
             self._metrics.unschedulable_pods(plugin, queued.pod.scheduler_name, change)
 
     def _to_in_flight(self, queued: QueuedPodInfo) -> bool:
-        """False, reported, if the pod is in flight already: then this one is dropped."""
+        """False if the pod is in flight already: report and drop the duplicate."""
         queued.attempts += 1
         if queued.uid in self._in_flight:
             self._report(
@@ -476,44 +479,44 @@ class SchedulingQueue:
         old: KubeObject | None,
         new: KubeObject | None,
     ) -> None:
-        unschedulable = self._places.unschedulable
+        unschedulable = self._queues.unschedulable
         for queued in candidates:
             if queued.gated and not _may_open(queued, event):
                 continue
             strategy = self._hints.is_pod_worth_requeuing(queued, event, old, new)
-            # A plugin may activate pods while it is asked, and so this one may have left by now.
+            # A hint may activate pods, so this pod may have left.
             if strategy == Strategy.SKIP or unschedulable.get(queued.key) is not queued:
                 continue
             unschedulable.remove(queued.key)
-            self._places.requeue(queued, strategy, event.label)
+            self._queues.requeue(queued, strategy, event.label)
 
     def _wake(
         self,
-        files: Iterable[Rejection],
+        groups: Iterable[Rejection],
         event: ClusterEvent,
         old: KubeObject | None,
         new: KubeObject | None,
         pre_check: Callable[[Pod], bool] | None = None,
     ) -> None:
-        """As `_move`, for pods that are alike: what holds for the first of a file holds for all."""
-        for file in files:
-            if self._representatives.is_awake(file):
+        """As `_move`, for groups of pods of one class: the first pod stands for the whole group."""
+        for group in groups:
+            if self._representatives.is_awake(group):
                 continue
-            first = self._places.unschedulable.first_in(file, pre_check)
+            first = self._queues.unschedulable.first_in(group, pre_check)
             if first is None:
                 continue
             strategy = self._hints.is_pod_worth_requeuing(first, event, old, new)
             if strategy != Strategy.SKIP:
-                self._representatives.wake(file, first, strategy, event.label)
+                self._representatives.wake(group, first, strategy, event.label)
 
 
-def _is_alike(rejection: Rejection) -> bool:
-    """Whether one pod of the file may be tried for all."""
+def _has_representative(rejection: Rejection) -> bool:
+    """Whether one pod of the group may be tried for all."""
     return rejection.pod_class is not None and not rejection.gated
 
 
 def _may_open(queued: QueuedPodInfo, event: ClusterEvent) -> bool:
-    """Whether a gated pod's gate could be opened by this event."""
+    """Whether this event may open the gate of a gated pod."""
     return event.wildcard or any(known.covers(event) for known in queued.gating_plugin_events)
 
 

@@ -18,7 +18,13 @@ from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.errors import MooringError, PluginError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import DEFAULT_EVENTS, Action, ClusterEvent, EventWithHint, Resource
+from mooring.framework.events import (
+    DEFAULT_EVENTS,
+    Action,
+    ClusterEvent,
+    EventResource,
+    EventWithHint,
+)
 from mooring.framework.interface import (
     NodeStatuses,
     PostFilterResult,
@@ -67,7 +73,7 @@ _REJECTING_POINTS = (
     Point.RESERVE,
     Point.PERMIT,
 )
-_ALWAYS_ON_TAINT = EventWithHint(ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT))
+_ALWAYS_ON_TAINT = EventWithHint(ClusterEvent(EventResource.NODE, Action.UPDATE_NODE_TAINT))
 
 
 P = ParamSpec("P")
@@ -545,7 +551,7 @@ def _events(call: Calls) -> Iterable[EventWithHint]:
     except Exception as error:
         text = f'registering the events of plugin "{call.name}": {describe(error)}'
         raise PluginError(text) from error
-    on_node = [e.event.action for e in events if e.event.resource == Resource.NODE]
+    on_node = [e.event.action for e in events if e.event.resource == EventResource.NODE]
     adds = any(action & Action.ADD for action in on_node)
     if adds and not any(action & Action.UPDATE_NODE_TAINT for action in on_node):
         # Else a node that comes tainted and loses its taint later would be missed.

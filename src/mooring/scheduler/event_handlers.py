@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 
 from mooring.cluster.cache import CacheError
-from mooring.framework.events import ASSIGNED_POD_DELETE, Action, ClusterEvent, Resource
+from mooring.framework.events import ASSIGNED_POD_DELETE, Action, ClusterEvent, EventResource
 from mooring.framework.object_changes import node_change_events, pod_change_events
 from mooring.objects.kinds import KINDS
 from mooring.objects.meta import KubeObject
@@ -20,12 +20,12 @@ from mooring.scheduler.parts import Parts
 
 _LOG = logging.getLogger("mooring.scheduler")
 
-ASSIGNED_POD_ADD = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
-NODE_ADD = ClusterEvent(Resource.NODE, Action.ADD)
-NODE_DELETE = ClusterEvent(Resource.NODE, Action.DELETE)
+ASSIGNED_POD_ADD = ClusterEvent(EventResource.ASSIGNED_POD, Action.ADD)
+NODE_ADD = ClusterEvent(EventResource.NODE, Action.ADD)
+NODE_DELETE = ClusterEvent(EventResource.NODE, Action.DELETE)
 
 #: The kinds whose events may make a pod schedulable.
-_RESOURCES = {kind.struct: Resource(kind.event_resource) for kind in KINDS if kind.events}
+_RESOURCES = {kind.struct: EventResource(kind.event_resource) for kind in KINDS if kind.events}
 
 
 class EventHandlers:

@@ -110,7 +110,7 @@ class Failures:
                 # What it waits for is its own affair.
                 queued.pod_class = None
             fits_nowhere = isinstance(status.error, FitError)
-            parts.queue.add_unschedulable_if_not_present(queued, for_all_alike=fits_nowhere)
+            parts.queue.add_unschedulable_if_not_present(queued, for_class=fits_nowhere)
         else:
             parts.queue.done(pod.uid)
         parts.nominator.add(pod, nominating)
@@ -118,9 +118,9 @@ class Failures:
             # Every Bind plugin skipped the pod: there is nothing that it could be told.
             return
         message = status.message
-        if status is not queued.told or not self._deps.repeat_conditions_after_s:
+        if status is not queued.reported_status or not self._deps.repeat_conditions_after_s:
             # A refusal that still holds is told again only where that costs nothing, as in a simulation.
-            queued.told = status
+            queued.reported_status = status
             self._deps.writer.record_event(failed_scheduling(pod, message, profile))
         if known is not None:
             # A pod that is gone has no status to write to.

@@ -61,9 +61,9 @@ class PodConditions:
     def rejected(self, queued: QueuedPodInfo, condition: PodCondition) -> None:
         """A pod was told this. It holds for the pods that it was tried for, if there are any."""
         pod_class, queue = queued.pod_class, self._queue
-        if pod_class is None or pod_class not in queue.spoken_for:
+        if pod_class is None or pod_class not in queue.rejected_classes:
             return
-        queue.spoken_for.discard(pod_class)
+        queue.rejected_classes.discard(pod_class)
         self._news[pod_class] = condition
         if not self._repeat_after_s:
             self._tell_class(pod_class)
@@ -82,7 +82,7 @@ class PodConditions:
 
     def _tell_class(self, pod_class: int) -> None:
         condition = self._news.pop(pod_class)
-        waiting = self._queue.waiting_alike(pod_class)
+        waiting = self._queue.unschedulable_of_class(pod_class)
         for queued in waiting:
             self._next[queued.key] = condition
         if waiting:

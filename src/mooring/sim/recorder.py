@@ -19,7 +19,7 @@ from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolumeClaim
 from mooring.plugins.default_preemption import PreemptionDetail
-from mooring.plugins.default_preemption.node_choice import why_that_node
+from mooring.plugins.default_preemption.node_choice import reason_for_node
 from mooring.scheduler import journal
 from mooring.scheduler.decision import Decision, NoProfileError
 from mooring.scheduler.engine import Engine
@@ -140,7 +140,7 @@ class Recorder:
         detail = decision.post_filter.detail
         if isinstance(detail, PreemptionDetail) and detail.nominated_node:
             now = datetime.fromtimestamp(self.clock.now(), UTC)
-            self._why_there[pod.uid] = why_that_node(detail, now)
+            self._why_there[pod.uid] = reason_for_node(detail, now)
 
     def _preempted(self, event: Event) -> None:
         victim, preemptor, by, why = event.regarding, event.related, event.note, ""

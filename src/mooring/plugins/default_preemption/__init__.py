@@ -1,8 +1,8 @@
-"""DefaultPreemption: a pod that fits nowhere takes the place of pods that matter less.
+"""DefaultPreemption: a pod that fits nowhere may evict pods of lower priority.
 
-`plugin` tells the story. The steps, in its order: `candidates` tries the nodes one at a time and is the
-form to read; `many_nodes` tries many at once and says the same; `budgets` counts what disruption budgets
-allow; `agreement` asks the extenders; `choice` picks the node; `eviction` sends the victims away.
+`plugin` has the steps in order. `candidates` tries one node at a time: the form to read.
+`many_nodes` tries many at once, with the same results. `budgets` counts what disruption budgets
+allow, `agreement` asks the extenders, `choice` picks the node, `eviction` evicts the victims.
 """
 
 from mooring.plugins.default_preemption.candidates import Candidate as Candidate

@@ -1,4 +1,4 @@
-"""What extenders make of the candidates: they may strike nodes out, and choose other victims there."""
+"""Extenders may remove candidates, and choose other victims."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def agreed(
     candidates: Mapping[str, Candidate],
     snapshot: Snapshot,
 ) -> Mapping[str, Candidate]:
-    """Ask one after the other, each about what the last one left. Raises ExtenderError.
+    """Call the extenders in turn, each with what the last one left. Raises ExtenderError.
 
-    How many victims violate a budget, and in which order they stand, is then what the extender says.
+    The victims, their order and the number of violations are then those of the extender.
     """
     asked = [extender for extender in extenders if extender.has_say_in_preemption_for(pod)]
     if not asked:
@@ -45,7 +45,7 @@ def agreed(
 
 
 def _with_victims(answer: Mapping[str, Victims], *, ignorable: bool) -> dict[str, Victims]:
-    """Without the nodes where nobody is to leave, which only an ignorable extender may name."""
+    """Drop nodes without victims, which only an ignorable extender may return."""
     for name, victims in answer.items():
         if not victims.pods and not ignorable:
             raise ExtenderError(NO_VICTIM_NEEDED.format(name))

@@ -1,4 +1,4 @@
-"""Disruption budgets: which victims a budget would not let go."""
+"""Disruption budgets: which evictions violate a budget."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from mooring.objects.pod import Pod
 from mooring.objects.selectors import Selector, compile_selector
 
 
-class BudgetBook:
-    """The budgets of a cluster, compiled once and again when a listed object changed."""
+class BudgetCache:
+    """The budgets of a cluster, compiled again when a listed object changed."""
 
     def __init__(self, listers: Listers) -> None:
         self._listers = listers
@@ -30,12 +30,12 @@ class BudgetBook:
 class _Budget:
     selector: Selector
     allowed: int
-    #: Pods the API server has counted already, though they are not gone yet.
+    #: Pods that the API server has counted already, though they still exist.
     disrupted: frozenset[str]
 
 
 class Budgets:
-    """What every budget allows at one moment; each node is counted by itself."""
+    """What every budget allows at one moment. Each node is counted separately."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
         self._by_namespace: dict[str, list[_Budget]] = {}
@@ -47,7 +47,8 @@ class Budgets:
     def split(self, pods: Sequence[Pod]) -> tuple[Sequence[Pod], Sequence[Pod]]:
         """The pods whose eviction violates a budget, and the others, each in the order given.
 
-        Every pod takes one from each budget that covers it, so the order decides who is too many.
+        Every pod takes one disruption from each budget that covers it, so the order decides which
+        pods violate a budget.
         """
         if not self._by_namespace:
             return (), pods
@@ -63,7 +64,7 @@ class Budgets:
         return violating, others
 
     def _covering(self, pod: Pod) -> Iterable[_Budget]:
-        # A selector may well accept a pod without labels; the reference does not ask it.
+        # As in the reference, a pod without labels matches no budget.
         if not pod.labels:
             return ()
         return (
@@ -74,7 +75,7 @@ class Budgets:
 
 
 def _compile(budget: PodDisruptionBudget) -> _Budget | None:
-    """None if it covers no pod: without a selector, with an empty one, or with a malformed one."""
+    """None if the budget covers no pod: its selector is missing, empty or malformed."""
     try:
         selector = compile_selector(budget.spec.selector)
     except ValueError:

@@ -1,8 +1,8 @@
-"""Trying preemption out: which pods would have to leave a node for another to fit there.
+"""The dry run of preemption: which pods must leave a node so that another pod fits there.
 
-On each node all pods of lower priority are taken away. If the pod fits then, they are put back one by one
-as long as it still does, those that a disruption budget protects first, and the most important
-first among equals. Those that cannot be put back are the victims. All this happens on a copy.
+On a copy of each node, all pods of lower priority are removed. If the pod then fits, they are put
+back one by one as long as it still fits: first those that a disruption budget protects, and within
+that the most important first. Pods that cannot be put back are the victims.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from mooring.plugins.default_preemption.budgets import Budgets
 from mooring.runtime.framework import Framework
 from mooring.runtime.plugin_calls import PluginFailure
 
-#: Users meet this text in Events and in `kubectl describe`, so it is the reference's, verbatim.
+#: Users read this text in Events and in `kubectl describe`. It is the reference's, verbatim.
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 NO_VICTIM_NEEDED = 'expected at least one victim pod on node "{}"'
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A node where the pod would fit without some of the pods there."""
+    """A node where the pod would fit without some of its pods."""
 
     node_name: str
-    #: Who would have to leave, from most to least important; at least one.
+    #: The pods to evict, from most to least important; at least one.
     victims: tuple[Pod, ...]
-    #: How many of them a disruption budget does not let go.
+    #: How many of these evictions violate a disruption budget.
     violations: int
 
 
-#: What a trial comes to: victims that would help, or why none would.
+#: The result of a trial: victims, or why preemption does not help.
 Outcome = Candidate | Status
 
 
 @dataclass(slots=True)
 class Found:
-    """What the search over the nodes came to."""
+    """The result of the search over the nodes."""
 
     candidates: list[Candidate] = field(default_factory=list)
     #: Node name → why preemption does not help there.
@@ -51,22 +51,23 @@ class Found:
 
     @property
     def error(self) -> str:
-        """What went wrong on nodes where something did; "" if nothing did."""
+        """The errors on nodes; "" if there are none."""
         failed = (s.message for s in self.rejected.values() if s.code == Code.ERROR)
         messages = list(dict.fromkeys(failed))
         return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]" if messages else ""
 
 
 def candidates_wanted(nodes: int, args: DefaultPreemptionArgs) -> int:
-    """How many candidates are enough, where so many nodes could be tried."""
+    """How many candidates are enough, for this number of nodes."""
     share = nodes * args.min_candidate_nodes_percentage // 100
     return min(nodes, max(share, args.min_candidate_nodes_absolute))
 
 
 def search(outcomes: Iterable[tuple[str, Outcome]], wanted: int) -> Found:
-    """Take outcomes, by node name, until enough candidates are found, one of them without violation.
+    """Read outcomes until enough candidates are found, one of them without violations.
 
-    As long as all of them violate a budget the search goes on, but remembers no more of them.
+    While all of them violate a budget, the search continues, but keeps no more candidates with
+    violations.
     """
     found = Found()
     clean: list[Candidate] = []
@@ -86,15 +87,15 @@ def search(outcomes: Iterable[tuple[str, Outcome]], wanted: int) -> Found:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """One pod's preemption tried out, one node at a time."""
+    """The dry run of one pod's preemption, one node at a time."""
 
     framework: Framework
-    #: A clone: filters may write into it.
+    #: A clone, because filters may write to it.
     state: CycleState
     pod: Pod
     snapshot: Snapshot
     budgets: Budgets
-    #: Whether a pod of lower priority on a node may be evicted; None if any may.
+    #: Whether a pod of lower priority may be evicted from a node; None if all may.
     is_eligible: Callable[[NodeInfo, Pod], bool] | None
     #: Sorts pods from most to least important.
     by_importance: Callable[[Iterable[Pod]], list[Pod]]
@@ -118,13 +119,13 @@ class DryRun:
         return lower if is_eligible is None else [pod for pod in lower if is_eligible(node, pod)]
 
     def _state_for_one_node(self) -> CycleState:
-        """Only plugins that hear of pods coming and going keep what is true of one node alone."""
+        """A clone, if a plugin updates its state when pods are added to or removed from a node."""
         return self.state.clone() if self.framework.hears_of_pods(self.state) else self.state
 
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """A copy of a node, and of the state that goes with it, to take pods from and put them back."""
+    """A copy of a node and of its state, from which pods are removed and put back."""
 
     run: DryRun
     node: NodeInfo
@@ -148,7 +149,7 @@ class _Trial:
         )
 
     def _reprieve(self, pod: Pod) -> bool:
-        """Whether the pod can stay."""
+        """Put the pod back, unless the preemptor then does not fit. Return whether it stays."""
         self.node.add_pod(pod)
         self.run.framework.run_add_pod(self.state, self.run.pod, pod, self.node)
         fits = self._filter().ok
@@ -161,7 +162,7 @@ class _Trial:
         self.run.framework.run_remove_pod(self.state, self.run.pod, pod, self.node)
 
     def _filter(self) -> Status:
-        """A filter that fails refuses the node, like any other that does not pass it."""
+        """A filter that returns an error refuses the node, like any other status."""
         run = self.run
         try:
             return run.framework.filter_node(self.state, run.pod, self.node, run.snapshot)
@@ -170,7 +171,7 @@ class _Trial:
 
 
 def outcome(node_name: str, victims: Sequence[Pod], violations: int) -> Outcome:
-    """If everybody can stay, the pod should have fitted in the first place."""
+    """If all pods can stay, the pod should have fitted without preemption: an error."""
     if not victims:
         return failure(MooringError(NO_VICTIM_NEEDED.format(node_name)))
     return Candidate(node_name, tuple(victims), violations)

@@ -1,4 +1,4 @@
-"""Which of the nodes where preemption would help to take."""
+"""The choice among the nodes where preemption helps."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import NamedTuple
 from mooring.objects.pod import Pod
 from mooring.plugins.default_preemption.candidates import Candidate
 
-#: Added to every priority, so that more victims never cost less than fewer.
+#: Added to every priority, so that more victims never cost less.
 _PRIORITY_OFFSET = 2**31
 
 
 def best(candidates: Iterable[Candidate], now: datetime) -> list[Candidate]:
-    """The candidates that are equally good and better than all others, by name of their node."""
+    """The best candidates, which are equally good, by node name."""
     costs = [(cost_of(candidate, now), candidate) for candidate in candidates]
     if not costs:
         return []
@@ -25,15 +25,15 @@ def best(candidates: Iterable[Candidate], now: datetime) -> list[Candidate]:
 
 
 class Cost(NamedTuple):
-    """What is compared, in this order; less is better."""
+    """The criteria, in this order; less is better."""
 
-    #: How many victims a disruption budget would not let go.
+    #: How many evictions violate a disruption budget.
     violations: int
     highest_priority: int
-    #: Each raised so that it is never below 0.
+    #: Each priority is raised so that it is never negative.
     sum_of_priorities: int
     victims: int
-    #: Of two nodes, the one whose most important victims have run for the shorter time.
+    #: Prefer the node whose most important victims started last.
     minus_earliest_start_s: float
 
 
@@ -49,6 +49,6 @@ def cost_of(candidate: Candidate, now: datetime) -> Cost:
 
 
 def _earliest_start(victims: Iterable[Pod], now: datetime) -> datetime:
-    """Of the victims of the highest priority; one that has not started would start now."""
+    """The earliest start of the victims with the highest priority; `now` if not started."""
     highest = max(victim.priority for victim in victims)
     return min(victim.status.start_time or now for victim in victims if victim.priority == highest)

@@ -1,7 +1,8 @@
-"""Sending victims away, beside the scheduling cycle, while their preemptor waits.
+"""Evict the victims, beside the scheduling cycle, while the preemptor waits.
 
-A victim that is not bound yet is stopped in memory: one that waits on Permit, or is in PreBind, returns
-to the queue. Any other is marked with a condition that says why, and deleted through the API.
+A victim that is not bound yet is stopped in memory: a pod that waits on Permit, or is in PreBind,
+returns to the queue. Any other victim gets a condition with the reason, and is deleted through the
+API.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _LOG = logging.getLogger(__name__)
 DISRUPTION_TARGET = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
 
-#: Users meet these texts in Events and in `kubectl describe`, so they are the reference's, verbatim.
+#: Users read these texts in Events and in `kubectl describe`. They are the reference's, verbatim.
 _CONDITION_MESSAGE = "{}: preempting to accommodate a higher priority pod"
 _NOTE = "Preempted by pod {} on node {}"
 _IN_MEMORY = " (in kube-scheduler memory)."
@@ -47,23 +48,23 @@ class _Eviction:
     node_name: str
     #: From most to least important; at least one.
     victims: list[Pod]
-    #: The last of them, from when it is its turn.
+    #: The last victim, set when its eviction starts.
     last: Pod | None = None
     work: Coroutine[Any, Any, None] | None = None
 
 
 class Evictions:
-    """The evictions under way, by UID of the preemptor."""
+    """The evictions in progress, by UID of the preemptor."""
 
     def __init__(self, handle: PluginHandle, plugin: str) -> None:
         self._handle = handle
         self._plugin = plugin
         self._under_way: dict[str, _Eviction] = {}
-        #: UID of a victim → whether it could be evicted, once that is known.
+        #: UID of a victim → the result of its eviction.
         self._victims: dict[str, asyncio.Future[bool]] = {}
 
     def start(self, preemptor: Pod, node_name: str, victims: Sequence[Pod]) -> None:
-        """Return at once; nothing is done about victims that are on their way out already."""
+        """Start the evictions and return. Terminating victims are skipped."""
         staying = [victim for victim in victims if not victim.terminating]
         if not staying:
             return
@@ -74,10 +75,10 @@ class Evictions:
         self._handle.spawn(eviction.work)
 
     def holds_back(self, preemptor: Pod) -> bool:
-        """Whether the preemptor has to wait for its victims to be on their way.
+        """Whether the preemptor must wait for the eviction of its victims.
 
-        The last victim's departure may be heard of before the call that asked for it returns; the
-        preemptor must not miss it, so it is not held back once that victim is seen leaving.
+        The watch may show that the last victim leaves before the delete call returns. The preemptor
+        must not miss that event, so it is no longer held back from then on.
         """
         eviction = self._under_way.get(preemptor.uid)
         if eviction is None or _dropped(eviction):
@@ -100,11 +101,11 @@ class Evictions:
                 del self._under_way[preemptor.uid]
         metrics.evicted("success" if succeeded else "error", metrics.timer() - started)
         if not succeeded:
-            # No event may come that would have the pod tried again.
+            # Perhaps no event follows that makes the queue try the pod again.
             self._handle.activate({preemptor.key: preemptor})
 
     async def _carry_out(self, eviction: _Eviction) -> bool:
-        """Whether all went well. All victims but the last leave side by side."""
+        """Evict all but the last in parallel, then the last. Return whether all succeeded."""
         cleared = await self._clear_nominations(eviction)
         *others, last = eviction.victims
         evicted = await asyncio.gather(*(self._evict(eviction, victim) for victim in others))
@@ -114,7 +115,7 @@ class Evictions:
         return await self._evict(eviction, last) and cleared
 
     async def _clear_nominations(self, eviction: _Eviction) -> bool:
-        """Pods of lower priority that counted on the node should look for another soon."""
+        """Pods of lower priority that were nominated to the node should find another soon."""
         cleared = True
         for pod in self._handle.nominator.nominated_pods_for_node(eviction.node_name):
             if pod.priority < eviction.preemptor.priority and pod.nominated_node_name:
@@ -128,7 +129,7 @@ class Evictions:
         return cleared
 
     async def _evict(self, eviction: _Eviction, victim: Pod) -> bool:
-        """A pod that two preemptors need gone is evicted once."""
+        """Evict a victim. If two preemptors need it gone, it is evicted once."""
         if self._is_gone(victim):
             return True
         by_another = self._victims.get(victim.uid)
@@ -194,7 +195,7 @@ class Evictions:
 
 
 def _dropped(eviction: _Eviction) -> bool:
-    """A driver may close work instead of running it, as a replay does that evicts by itself."""
+    """Whether the driver closed the coroutine instead of running it, as some replays do."""
     work = eviction.work
     return work is not None and inspect.getcoroutinestate(work) == inspect.CORO_CLOSED
 

@@ -1,4 +1,4 @@
-"""What the pods below a priority hold on every node: all that preemption could free there."""
+"""What pods below a priority hold on every node: the most that preemption can free."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.objects.quantity import wrap_int64
 
-#: Of a row that was never counted; generations start at 0.
+#: The generation of a row that was never counted; real generations start at 0.
 _NEVER = -1
-#: How many priorities are remembered; few clusters use as many.
+#: How many priorities are remembered; few clusters use more.
 _MOST_KEPT = 8
 
 
 class LowerPriority:
-    """Row by row, the sums over the pods of lower priority; counted again where a row changed."""
+    """For each row, the sums over pods of lower priority; recounted when the row changed."""
 
     def __init__(self, priority: int, columns: Columns) -> None:
         self.priority = priority
         resources, capacity = columns.requested.shape
         #: int64[resource, row]: what those pods request, by the columns' resources.
         self.requested: Ints = np.zeros((resources, capacity), np.int64)
-        #: int64[row]: how many they are.
+        #: int64[row]: the number of those pods.
         self.pod_count: Ints = np.zeros(capacity, np.int64)
         #: bool[row]: whether any of them holds a host port.
         self.holds_ports: Mask = np.zeros(capacity, np.bool_)
-        #: int64[row]: the generation of the row that was counted.
+        #: int64[row]: the generation for which the row was counted.
         self._generations: Ints = np.full(capacity, _NEVER, np.int64)
 
     def fits(self, columns: Columns) -> bool:
@@ -40,7 +40,7 @@ class LowerPriority:
         return bool(np.count_nonzero(self.pod_count[snapshot.rows]))
 
     def refresh(self, snapshot: Snapshot, rows: NDArray[np.intp]) -> None:
-        """Count those of the rows that changed since they were counted."""
+        """Recount the rows that changed."""
         columns = snapshot.columns
         for row in rows[self._generations[rows] != columns.generations[rows]].tolist():
             self._count(snapshot.at(row), columns)
@@ -52,7 +52,7 @@ class LowerPriority:
         self.pod_count[row] = len(pods)
         self.holds_ports[row] = any(pod.host_ports for pod in pods)
         if len(pods) == len(node.pods):
-            # Everybody: then it is what the row says, and nothing need be added up.
+            # All pods are of lower priority: copy the sums of the row.
             self.requested[:, row] = columns.requested[:, row]
             return
         totals = dict.fromkeys(columns.resources, 0)
@@ -64,7 +64,7 @@ class LowerPriority:
 
 
 class LowerPriorities:
-    """These sums for the priorities asked about last, kept from one pod to the next."""
+    """The sums for recent priorities, kept from one pod to the next."""
 
     def __init__(self) -> None:
         self._kept: dict[int, LowerPriority] = {}
@@ -73,7 +73,7 @@ class LowerPriorities:
         known = self._kept.pop(priority, None)
         if known is None or not known.fits(columns):
             known = LowerPriority(priority, columns)
-        # Back in at the end, so that the first is the one not asked about for longest.
+        # Reinsert at the end, so that the first is the least recently used.
         self._kept[priority] = known
         if len(self._kept) > _MOST_KEPT:
             del self._kept[next(iter(self._kept))]

@@ -1,14 +1,14 @@
-"""Preemption tried out on many nodes at once: pods are taken from columns instead of from nodes.
+"""The dry run of preemption on many nodes at once: pods are removed from columns, not from nodes.
 
-A filter that sees the pods of a node only through its columns cannot tell a node from a row in which
-they were changed. So the first of the filters judge all nodes without their pods of lower priority in one
-pass; where all filters are of this kind, pods are also put back on all nodes at once, the most
-important of each node first. Pods nominated to a node are then added to its row: a filter of this kind
-that accepts a node with them accepts it without them. What columns cannot show is tried node by node: host
-ports that come and go, and whatever other filters say.
+Some filters read the pods of a node only through columns, so changed columns can replace a changed
+node. The leading filters of this kind judge all nodes without their pods of lower priority in one
+pass. If all filters are of this kind, pods are also put back on all nodes at once, the most
+important of each node first. Pods nominated to a node are then added to its row: a filter of this
+kind that accepts a node with them also accepts it without them. The rest is tried node by node:
+host ports that change, and other filters.
 
-Measured beside the other form (`benchmarks/preemption.py`; 5,000 nodes, 20,000 pods): a third of the
-time where every node has room, a ninth where none has, and no loss where the filters need nodes.
+Measured against the other form (`benchmarks/preemption.py`; 5,000 nodes, 20,000 pods): a third of
+the time if every node has room, a ninth if none has, and no loss if the filters need nodes.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ _LOG = logging.getLogger(__name__)
 
 RowIndex = NDArray[np.intp]
 
-#: Fewer nodes than this at a time are not worth the arrays.
+#: Below this number of nodes, arrays are not worth their cost.
 SMALLEST_PART = 64
 
 
 @dataclass(slots=True)
 class ManyNodes:
-    """One pod's preemption tried out, part by part of the nodes."""
+    """The dry run of one pod's preemption, many nodes at a time."""
 
     run: DryRun
     lower: LowerPriority
-    #: How many nodes to try at a time: the search may end after any of them.
+    #: How many nodes to try at a time; the search may end after each part.
     part_size: int
     _filters: _Filters = field(init=False)
-    #: The columns, less the pods that are taken away.
+    #: The columns without the removed pods.
     _without: Columns = field(init=False)
 
     def __post_init__(self) -> None:
@@ -63,13 +63,13 @@ class ManyNodes:
         self._without = changeable(self.run.snapshot.columns)
 
     def on_nodes(self, nodes: Sequence[NodeInfo]) -> Iterator[tuple[str, Outcome]]:
-        """As `DryRun.on_nodes`, with the same answers."""
+        """As `DryRun.on_nodes`, with the same results."""
         for start in range(0, len(nodes), self.part_size):
             part = nodes[start : start + self.part_size]
             try:
                 outcomes = self._try(part)
             except Exception:
-                # Node by node, it becomes clear where a filter fails and what follows from it.
+                # The search node by node shows on which node a filter fails.
                 _LOG.exception("trying preemption on many nodes at once")
                 yield from self.run.on_nodes(part)
             else:
@@ -100,7 +100,7 @@ class ManyNodes:
             outcomes[row] = run.on_node(run.snapshot.at(row))
 
     def _to_be_tried_alone(self, rows: RowIndex) -> Mask:
-        """bool[row asked for]: nodes whose nominated pods or host ports have to be looked at."""
+        """bool[row asked for]: whether the node has nominated pods or host ports to consider."""
         if self.run.pod.host_ports:
             alone: Mask = self.lower.holds_ports[rows] | np.isin(rows, list(self._nominated()))
         elif self._counts_nominated():
@@ -114,7 +114,7 @@ class ManyNodes:
         return self._filters.complete and not self.run.framework.hears_of_pods(self.run.state)
 
     def _nominated(self) -> dict[int, list[Pod]]:
-        """Row → the pods nominated to it that count for this pod."""
+        """Row → the nominated pods that count for this pod."""
         run = self.run
         return run.framework.nominated_rows(run.pod, run.snapshot)
 
@@ -128,7 +128,7 @@ class ManyNodes:
         add_pods(without, {row: pods for row, pods in self._nominated().items() if row in part})
 
     def _put_back(self, rows: RowIndex, outcomes: dict[int, Outcome]) -> None:
-        """One pod on every node, then the next, as long as any node has one left."""
+        """Put back one pod on every node, then the next, until no node has one left."""
         queues = {row: self._in_order(row) for row in rows.tolist()}
         for turn, pods in enumerate(zip_longest(*(queue.pods for queue in queues.values()))):
             returning = [
@@ -147,7 +147,7 @@ class ManyNodes:
         return _Queue([*violating, *others], len(violating))
 
     def _unfit(self, returning: Sequence[tuple[int, Pod]]) -> Iterable[tuple[int, Pod]]:
-        """Put a pod back on each of these rows, where it leaves room enough; those it does not."""
+        """Put a pod back on each row if there is room. Return the pods that do not fit."""
         without = self._without
         rows = np.fromiter((row for row, _ in returning), np.intp, len(returning))
         requested = np.zeros((len(without.requested), len(rows)), np.int64)
@@ -165,10 +165,10 @@ class ManyNodes:
 class _Queue:
     """The pods to put back on a node."""
 
-    #: In the order of their turns: first those that a budget protects.
+    #: In order: first those that a budget protects.
     pods: list[Pod]
     protected: int
-    #: Those for whom there was no room, and how many of them a budget protects.
+    #: The pods that did not fit, and how many of them a budget protects.
     victims: list[Pod] = field(default_factory=list)
     violations: int = 0
 
@@ -180,13 +180,13 @@ class _Queue:
 
 @dataclass(frozen=True, slots=True)
 class _Filters:
-    """The first of the filters that are asked about this pod: as many as can be shown columns."""
+    """The leading filters for this pod that can read columns."""
 
     run: DryRun
     calls: tuple[Calls, ...]
-    #: Those of them that look at a node's pods at all.
+    #: The filters among them that read a node's pods.
     about_pods: tuple[Calls, ...]
-    #: Whether these are all the filters that are asked.
+    #: Whether these are all filters for this pod.
     complete: bool
 
     @classmethod
@@ -207,7 +207,7 @@ class _Filters:
         return Question(self.run.state, self.run.pod, self.run.snapshot)
 
     def refuse(self, columns: Columns, rows: RowIndex, outcomes: dict[int, Outcome]) -> RowIndex:
-        """Note why rows are refused, and return the others."""
+        """Record why rows are refused, and return the others."""
         for call in self.calls:
             verdicts = ask_columns(call, self.question, columns, rows)
             refused = verdicts.codes != 0
@@ -221,13 +221,13 @@ class _Filters:
         return rows
 
     def run_of_the_rest(self) -> DryRun:
-        """For nodes that were not refused: what does not depend on pods is not asked again."""
+        """The dry run for nodes that were not refused, without filters that ignore pods."""
         state = self.run.state.clone()
         state.skip_filter |= {call.name for call in self.calls if call not in self.about_pods}
         return replace(self.run, state=state)
 
     def accept(self, columns: Columns, rows: RowIndex) -> Mask:
-        """bool[row asked for]: of rows that were not refused, where pods were put back since."""
+        """bool[row asked for]: whether the row still passes with the pods that were put back."""
         accepted = np.ones(len(rows), np.bool_)
         for call in self.about_pods:
             verdicts = ask_columns(call, self.question, columns, rows)

@@ -1,7 +1,7 @@
-"""Why preemption took one node and no other, in words.
+"""Why preemption chose a node, in words.
 
-The plugin compares its candidates by one thing after another until one is left; the first thing that set the
-chosen node apart from the last of the others is the answer.
+The plugin compares candidates by one criterion after another until one is left. The criterion that
+decides against the last other candidate is the reason.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from datetime import datetime
 from mooring.plugins.default_preemption.choice import Cost, cost_of
 from mooring.plugins.default_preemption.plugin import PreemptionDetail
 
-#: What it means to be the best by each part of the plugin's cost.
+#: Criterion → why the best candidate is better.
 _REASONS = {
     "violations": "fewest violations of disruption budgets",
     "highest_priority": "least important victims",
@@ -21,7 +21,7 @@ _REASONS = {
 }
 
 
-def why_that_node(detail: PreemptionDetail, now: datetime) -> str:
+def reason_for_node(detail: PreemptionDetail, now: datetime) -> str:
     costs = {name: cost_of(each, now) for name, each in detail.candidates.items()}
     taken = costs.pop(detail.nominated_node)
     others = list(costs.values())

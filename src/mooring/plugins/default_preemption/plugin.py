@@ -1,4 +1,4 @@
-"""The plugin: who may preempt, where it would help, which node it is, and off with the victims."""
+"""The plugin: who may preempt, which nodes are candidates, which node is best."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mooring.cluster.snapshot import Snapshot
 from mooring.config.args import DefaultPreemptionArgs
 from mooring.errors import MooringError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.interface import (
     CLEAR_NOMINATION,
     Depends,
@@ -25,7 +25,7 @@ from mooring.framework.status import SUCCESS, Code, Status, unresolvable, unsche
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.plugins.default_preemption.agreement import agreed
-from mooring.plugins.default_preemption.budgets import BudgetBook
+from mooring.plugins.default_preemption.budgets import BudgetCache
 from mooring.plugins.default_preemption.candidates import (
     NO_VICTIMS,
     Candidate,
@@ -41,7 +41,7 @@ from mooring.plugins.default_preemption.lower_priority import LowerPriorities
 from mooring.plugins.default_preemption.many_nodes import SMALLEST_PART, ManyNodes
 from mooring.runtime.handle import PluginHandle
 
-#: Users meet these texts in Events and in `kubectl describe`, so they are the reference's, verbatim.
+#: Users read these texts in Events and in `kubectl describe`. They are the reference's, verbatim.
 PREFIX = "preemption: {}"
 NEVER = unschedulable("not eligible due to preemptionPolicy=Never.")
 VICTIMS_TERMINATING = unschedulable("not eligible due to a terminating pod on the nominated node.")
@@ -53,17 +53,17 @@ WAITING = unresolvable("waiting for the preemption for this pod to be finished")
 
 @dataclass(frozen=True, slots=True)
 class PreemptionDetail:
-    """How preemption was decided on, for explanations."""
+    """Details of a preemption, for explanations."""
 
-    #: Node name → what it would take there, for the nodes where it would help.
+    #: Node name → the candidate, for nodes where preemption helps.
     candidates: Mapping[str, Candidate]
-    #: Node name → why it would not help there, for the other nodes that were tried.
+    #: Node name → why preemption does not help, for other nodes that were tried.
     rejected: Mapping[str, Status]
-    #: The equally good nodes by name, the one taken first.
+    #: The names of the equally good nodes; the first is chosen.
     tied: tuple[str, ...] = ()
-    #: Who has to leave, from most to least important.
+    #: The pods to evict, from most to least important.
     victims: tuple[Pod, ...] = ()
-    #: "" if preemption does not help anywhere.
+    #: "" if preemption does not help on any node.
     nominated_node: str = ""
 
 
@@ -73,7 +73,7 @@ class DefaultPreemption:
     def __init__(self, args: DefaultPreemptionArgs | None, handle: PluginHandle) -> None:
         self._args = args or DefaultPreemptionArgs()
         self._handle = handle
-        self._budgets = BudgetBook(handle.cluster.listers)
+        self._budgets = BudgetCache(handle.cluster.listers)
         self._lower_priorities = LowerPriorities()
         self._evictions = Evictions(handle, self.name)
 
@@ -84,22 +84,22 @@ class DefaultPreemption:
         return True
 
     def more_important_pod(self, a: Pod, b: Pod) -> bool:
-        """Whether the first pod is to be spared rather than the second."""
+        """Whether `a` is more important than `b`, so that `b` is evicted first."""
         now = self._now()
         return _importance(a, now) < _importance(b, now)
 
     def narrow_candidates(
         self, pod: Pod, candidates: Mapping[str, Candidate]
     ) -> Mapping[str, Candidate]:
-        """The candidates that others agree to, by node name; here extenders have their say.
+        """The candidates, by node name, that the extenders agree to.
 
-        They may leave nodes out and change the victims. Raises MooringError to fail the attempt.
+        Extenders may remove nodes and change victims. Raises MooringError to fail the attempt.
         """
         handle = self._handle
         return agreed(handle.extenders, pod, candidates, handle.cluster.snapshot())
 
     def offset(self, nodes: int) -> int:
-        """Where among so many nodes the search begins: the reference begins anywhere."""
+        """The index of the first node to try; the reference chooses it at random."""
         return 0
 
     # Extension points
@@ -116,14 +116,14 @@ class DefaultPreemption:
     def decide(
         self, state: CycleState, pod: Pod, statuses: NodeStatuses
     ) -> tuple[PostFilterResult | None, Status]:
-        """What `post_filter` does, without doing it."""
+        """What `post_filter` would do; nothing is evicted."""
         result, status = self._preempt(state, pod, statuses)
         if status.message:
             status = Status(status.code, (PREFIX.format(status.message),))
         return result, status
 
     def post_filter_repeats(self, pod: Pod) -> bool:
-        """Where no pod is less important, nothing can be preempted, and each node says so."""
+        """True if the pod may not preempt, or no pod has a lower priority."""
         if pod.spec.preemption_policy == "Never":
             return True
         snapshot = self._handle.cluster.snapshot()
@@ -136,10 +136,11 @@ class DefaultPreemption:
         return Depends.CLUSTER
 
     def events_to_register(self) -> Sequence[EventWithHint]:
-        """The filters that refused the pod know better when to try it again; here it is only said
-        that a pod which is held back may be let in.
+        """This event only lets PreEnqueue run again for a pod that waits for its victims.
+
+        The filters that refused the pod register the events that help it.
         """
-        return (EventWithHint(ClusterEvent(Resource.POD, Action.DELETE), _never_helps),)
+        return (EventWithHint(ClusterEvent(EventResource.POD, Action.DELETE), _never_helps),)
 
     # The steps
 
@@ -220,13 +221,13 @@ class DefaultPreemption:
         self, dry_run: DryRun, nodes: Sequence[NodeInfo], wanted: int
     ) -> Iterator[tuple[str, Outcome]]:
         if dry_run.is_eligible is not None:
-            # What pods of lower priority hold is not what can be freed.
+            # If not all pods of lower priority may be evicted, their sums say nothing.
             return dry_run.on_nodes(nodes)
         lower = self._lower_priorities.than(dry_run.pod.priority, dry_run.snapshot.columns)
         return ManyNodes(dry_run, lower, max(wanted, SMALLEST_PART)).on_nodes(nodes)
 
     def _by_importance(self) -> Callable[[Iterable[Pod]], list[Pod]]:
-        """How to sort pods from most to least important; those that are equally so stay in order."""
+        """A stable sort of pods, from most to least important."""
         if self._is_overridden("more_important_pod"):
             return partial(sorted, key=cmp_to_key(self._compare))
         now = self._now()
@@ -259,8 +260,8 @@ def _no_help(found: Found, nodes: int) -> tuple[PostFilterResult | None, Status]
 
 
 def _fit_error(rejected: Mapping[str, Status], nodes: int) -> str:
-    """Why not even preemption helps, with how many nodes give each reason."""
-    # Thousands of nodes share a few statuses, and a status takes long to hash.
+    """The message if preemption helps nowhere, with the number of nodes for each reason."""
+    # Thousands of nodes share a few statuses, and statuses are slow to hash.
     statuses = {id(status): status for status in rejected.values()}
     reasons: Counter[str] = Counter()
     for number, count in Counter(map(id, rejected.values())).items():

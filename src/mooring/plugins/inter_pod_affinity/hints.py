@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.objects.affinity import AffinityTerm
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
@@ -75,6 +75,6 @@ _POD_CHANGES = Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
 _NODE_CHANGES = Action.ADD | Action.UPDATE_NODE_LABEL
 
 EVENTS = (
-    EventWithHint(ClusterEvent(Resource.POD, _POD_CHANGES), after_pod_change),
-    EventWithHint(ClusterEvent(Resource.NODE, _NODE_CHANGES), after_node_change),
+    EventWithHint(ClusterEvent(EventResource.POD, _POD_CHANGES), after_pod_change),
+    EventWithHint(ClusterEvent(EventResource.NODE, _NODE_CHANGES), after_node_change),
 )

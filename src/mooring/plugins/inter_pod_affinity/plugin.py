@@ -1,4 +1,4 @@
-"""The plugin: terms compiled, pods counted by domain, nodes judged and scored."""
+"""The plugin: compile terms, count pods by domain, judge and score nodes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class InterPodAffinity:
         if terms.problem:
             return unresolvable(f"parsing pod: {problems(pod)}")
         namespace_labels = self._listers.namespace_labels(pod.namespace)
-        held_terms = snapshot.held_terms.speaking_of(pod, namespace_labels)
+        held_terms = snapshot.held_terms.matching(pod, namespace_labels)
         if not held_terms and not terms.any:
             return SKIP
         existing_anti = count_existing_anti(held_terms, snapshot)
@@ -89,7 +89,7 @@ class InterPodAffinity:
         if terms.problem:
             return failure(ValueError(f"failed to parse pod: {problems(pod)}"))
         namespace_labels = self._listers.namespace_labels(pod.namespace)
-        held_terms = snapshot.held_terms.speaking_of(pod, namespace_labels)
+        held_terms = snapshot.held_terms.matching(pod, namespace_labels)
         if not held_terms and not terms.any:
             return SKIP
         preferred = self._compiler.queries(terms).preferred if terms.any else ()

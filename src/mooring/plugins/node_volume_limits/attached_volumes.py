@@ -1,8 +1,8 @@
-"""How many volumes of each driver every node holds, row by row, counted again where something changed.
+"""How many volumes of each driver every node holds, by row.
 
-To count a node's volumes its pods' claims, their volumes and the node's attachments have to be looked up.
-That is kept until one of those objects changes, or the node's pods do; then the rows concerned, and
-no others, are counted when they are next asked about.
+To count the volumes of a node, its pods' claims, their volumes and the node's attachments are
+looked up. The counts are kept until one of these objects or the node's pods change. Then only the
+affected rows are recounted, when they are next read.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ from mooring.objects.storage import (
     VolumeAttachment,
 )
 
-#: Of a row that was never counted; generations start at 0.
+#: The generation of a row that was never counted; real generations start at 0.
 _NEVER = -1
-#: Where a driver does not say how many it takes.
+#: The limit of a driver that does not report one.
 _NO_LIMIT = np.iinfo(np.int64).max // 2
 
 
 class Attachable(NamedTuple):
-    """A volume as its driver knows it."""
+    """A volume as its driver identifies it."""
 
     driver: str
     handle: str
-    #: In place of a handle that is not given out yet: the claim that the volume will be for.
+    #: The claim of the volume, if the volume has no handle yet.
     claim_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeVolumes:
-    """What a node holds, and what that was found out from."""
+    """What a node holds, and the objects that this depends on."""
 
-    #: Volumes that pods there use, and those that are attached beside them.
+    #: Volumes that pods on the node use, and volumes that are attached.
     used: frozenset[Attachable]
     attached: frozenset[Attachable]
-    #: Driver → how many volumes of it the node takes.
+    #: Driver → the limit of the node.
     limits: Mapping[str, int]
-    #: The claims and volumes that were looked up, whether or not they were there.
+    #: The claims and volumes that were looked up, whether or not they exist.
     claims: frozenset[str]
     volumes: frozenset[str]
 
@@ -66,7 +66,7 @@ class _Driver:
 
 
 class AttachedVolumes:
-    """By row. The nodes' own objects are asked for only to count them."""
+    """The counts by row. Objects are looked up only to recount a row."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class AttachedVolumes:
         self._listers = listers
         self._infos = infos
         self._count = count
-        #: VolumeAttachment → the node that it is for.
+        #: VolumeAttachment → its node.
         self._node_of: dict[str, str] = {}
         self._forget_all(0)
         listers.follow(PersistentVolumeClaim, self._claim_changed)
@@ -89,10 +89,10 @@ class AttachedVolumes:
             self._attachment_changed(attachment.key)
 
     def too_many(self, wanted: Sequence[Attachable], columns: Columns, rows: Rows) -> Mask:
-        """bool[row asked for]: where a driver would have to attach more than it can.
+        """bool[row asked for]: whether a driver would have to attach more than it can.
 
-        A volume that pods of a node use already is not attached once more. Raises whatever counting a
-        node raises.
+        A volume that pods of the node already use does not count again. Raises what counting a node
+        raises.
         """
         self._refresh(columns, rows)
         refused: Mask = np.zeros(row_count(rows), np.bool_)
@@ -149,7 +149,7 @@ class AttachedVolumes:
             driver = self._drivers[name] = _Driver(self._capacity)
         return driver
 
-    # What makes counts wrong
+    # Invalidation
 
     def _claim_changed(self, key: str) -> None:
         self._forget(self._rows_by_claim.get(key, ()))
@@ -178,7 +178,7 @@ class AttachedVolumes:
 
     def _forget_all(self, capacity: int) -> None:
         self._capacity = capacity
-        #: int64[row]: the generation of the node that was counted.
+        #: int64[row]: the generation for which the row was counted.
         self._generations: Ints = np.full(capacity, _NEVER, np.int64)
         self._found: dict[int, NodeVolumes] = {}
         self._drivers: dict[str, _Driver] = {}

@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: a node is given no more volumes of a driver than the driver can attach there."""
+"""NodeVolumeLimits: a node gets no more volumes of a driver than the driver can attach."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.errors import MooringError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.interface import Depends, Handle
 from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
 from mooring.framework.verdicts import RowVerdicts, by_mask
@@ -48,7 +48,7 @@ from mooring.plugins.node_volume_limits.attached_volumes import (
     NodeVolumes,
 )
 
-#: Removing pods would help.
+#: Preemption may help.
 TOO_MANY = unschedulable("node(s) exceed max volume count")
 DRIVER_MISSING = "{} CSI driver is not installed on the node"
 NAMELESS_CLAIM = "PersistentVolumeClaim had no name"
@@ -57,16 +57,16 @@ _PRE_FILTER = "PreFilterNodeVolumeLimits"
 
 
 class _NoClaim(MooringError):
-    """A pod's claim is not there."""
+    """A pod's claim does not exist."""
 
 
 class _BadVolume(MooringError):
-    """A pod whose volumes make no sense: the attempt fails."""
+    """A pod's volume cannot be read: the attempt fails."""
 
 
 @dataclass(slots=True)
 class _NewVolumes:
-    """What a pod would attach, found once for nodes with a CSINode and once for those without."""
+    """What a pod would attach: computed once for nodes with a CSINode and once for the others."""
 
     by_migration: dict[bool, tuple[Attachable, ...]] = field(default_factory=dict)
 
@@ -103,26 +103,29 @@ class NodeVolumeLimits:
     def filter_rows(
         self, state: CycleState, pod: Pod, columns: Columns, rows: Rows
     ) -> RowVerdicts | None:
-        """The same for every row, by what is kept of each; only nodes with a CSINode have limits."""
+        """The same rule for many rows, from kept counts. Only nodes with a CSINode have limits."""
         if self._scaling:
             return None
         try:
             wanted = self._wanted(state, pod, migrated=True)
             return by_mask(~self._attached_volumes.too_many(wanted, columns, rows), TOO_MANY)
         except MooringError:
-            # Node by node, it becomes clear where it goes wrong and what follows from it.
+            # `filter` shows on which node the error is.
             return None
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (
-            EventWithHint(ClusterEvent(Resource.CSI_NODE, Action.ADD)),
-            EventWithHint(ClusterEvent(Resource.CSI_NODE, Action.UPDATE), _after_csi_node_update),
-            EventWithHint(ClusterEvent(Resource.POD, Action.DELETE), _after_pod_is_gone),
+            EventWithHint(ClusterEvent(EventResource.CSI_NODE, Action.ADD)),
             EventWithHint(
-                ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD), _after_claim_is_added
+                ClusterEvent(EventResource.CSI_NODE, Action.UPDATE), _after_csi_node_update
+            ),
+            EventWithHint(ClusterEvent(EventResource.POD, Action.DELETE), _after_pod_is_gone),
+            EventWithHint(
+                ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD),
+                _after_claim_is_added,
             ),
             EventWithHint(
-                ClusterEvent(Resource.VOLUME_ATTACHMENT, Action.DELETE), _after_detachment
+                ClusterEvent(EventResource.VOLUME_ATTACHMENT, Action.DELETE), _after_detachment
             ),
         )
 
@@ -133,7 +136,7 @@ class NodeVolumeLimits:
         return sign_volumes(pod)
 
     def _wanted(self, state: CycleState, pod: Pod, *, migrated: bool) -> tuple[Attachable, ...]:
-        """The same for all nodes, but that only a CSINode lets in-tree volumes count."""
+        """The volumes to attach; in-tree volumes count only on nodes with a CSINode."""
         known = state.read(_PRE_FILTER, _NewVolumes) or _NewVolumes()
         wanted = known.by_migration.get(migrated)
         if wanted is None:
@@ -178,9 +181,9 @@ class NodeVolumeLimits:
                     yield Attachable(attacher, volume.spec.csi.volume_handle)
 
     def _attachables(self, pod: Pod, *, migrated: bool, strict: bool) -> Iterator[Attachable]:
-        """What a pod attaches to a node; without `strict`, claims that are not there do not count.
+        """What a pod attaches to a node. Without `strict`, missing claims do not count.
 
-        Raises _NoClaim, or _BadVolume for what cannot be counted at all.
+        Raises _NoClaim, or _BadVolume if a volume cannot be read.
         """
         for volume in pod.spec.volumes:
             name = claim_name(pod, volume)
@@ -202,7 +205,7 @@ class NodeVolumeLimits:
                 yield attachable
 
     def _behind(self, claim: PersistentVolumeClaim, *, migrated: bool) -> Attachable | None:
-        """The volume of a claim; of a claim without one, what its class will provide."""
+        """The volume of a claim, or the volume that the claim's class will provision."""
         name = claim.spec.volume_name
         volume = self._listers.get(PersistentVolume, name) if name else None
         if volume is None:
@@ -233,7 +236,7 @@ class NodeVolumeLimits:
         return Attachable(driver, "", claim.key) if driver else None
 
     def _missing_driver(self, wanted: Iterable[Attachable], csi_node: CSINode | None) -> str | None:
-        """A driver that asks not to be relied on where it is not installed, and is not here."""
+        """A driver that is not installed on the node and has preventPodSchedulingIfMissing."""
         installed = {driver.name for driver in csi_node.spec.drivers} if csi_node else set()
         for name in (attachable.driver for attachable in wanted):
             driver = self._listers.get(CSIDriver, name)
@@ -244,8 +247,8 @@ class NodeVolumeLimits:
 
 
 def _judge(wanted: Iterable[Attachable], there: NodeVolumes) -> Status:
-    # A volume that is attached but not used by any pod here counts as attached; if the incoming pod
-    # wants that very one, it counts once more, as in the reference.
+    # An attached volume counts even if no pod on the node uses it. As in the reference, it counts
+    # again if the incoming pod uses it.
     counts = Counter(attachable.driver for attachable in there.used | there.attached)
     new_counts = Counter(each.driver for each in wanted if each not in there.used)
     for driver, count in new_counts.items():
@@ -259,7 +262,7 @@ def _may_count(pod: Pod, volume: Volume) -> bool:
 
 
 def _limits(csi_node: CSINode | None) -> dict[str, int]:
-    """How many volumes of each driver the node takes; a driver that does not say is not here."""
+    """Driver → the limit of the node, without drivers that report no limit."""
     if csi_node is None:
         return {}
     return {
@@ -274,7 +277,7 @@ def _volume_name(attachment: VolumeAttachment) -> str | None:
 
 
 def _inline(volume: Volume) -> Attachable | None:
-    """An in-tree volume of the pod itself; a CSI volume of its own is never counted."""
+    """An in-tree volume in the pod's spec. Inline CSI volumes are never counted."""
     plugin = plugin_of(volume)
     if plugin is None or not plugin.migrated:
         return None
@@ -290,8 +293,9 @@ def _translated(volume: Volume) -> str:
 
 
 def _after_csi_node_update(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    """A limit that rose. A driver without one counts as limited to none, so that a limit which is
-    lifted altogether is no rise, as in the reference.
+    """Queue the pod if a limit rose.
+
+    As in the reference, a missing limit counts as 0, so removing a limit does not queue the pod.
     """
     assert isinstance(old, CSINode)
     assert isinstance(new, CSINode)
@@ -314,10 +318,10 @@ def _after_claim_is_added(pod: Pod, old: KubeObject | None, new: KubeObject | No
 
 
 def _after_detachment(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    """A volume of a driver that the pod may need; claims are not looked up, so any may.
+    """Queue the pod if it may use a volume of the driver.
 
-    Ephemeral volumes are left out, as in the reference. Raises where it cannot tell, which the queue
-    takes for a reason to try.
+    Claims are not looked up, so any claim may. As in the reference, ephemeral volumes are left out.
+    If the hint cannot tell, it raises, and the queue tries the pod.
     """
     assert isinstance(old, VolumeAttachment)
     for volume in pod.spec.volumes:

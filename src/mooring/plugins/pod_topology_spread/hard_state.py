@@ -39,7 +39,8 @@ class Spread:
 
     constraint: Constraint
     counts: DomainCounts
-    #: bool[domain + 1]: whether the domain has a node that counts; the last place is not a domain.
+    #: bool[domain + 1]: whether the domain has a node that counts; the last element is not a
+    #: domain.
     exists: Mask
     #: 1 if the constraint would count the incoming pod too, otherwise 0.
     own: int

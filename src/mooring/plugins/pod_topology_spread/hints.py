@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
@@ -21,8 +21,8 @@ class Hints:
 
     def events(self) -> Sequence[EventWithHint]:
         return (
-            EventWithHint(ClusterEvent(Resource.POD, _POD_CHANGES), self.after_pod_change),
-            EventWithHint(ClusterEvent(Resource.NODE, _NODE_CHANGES), self.after_node_change),
+            EventWithHint(ClusterEvent(EventResource.POD, _POD_CHANGES), self.after_pod_change),
+            EventWithHint(ClusterEvent(EventResource.NODE, _NODE_CHANGES), self.after_node_change),
         )
 
     def after_pod_change(self, pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:

@@ -1,4 +1,4 @@
-"""The plugin: constraints found, pods counted by domain, nodes judged and scored."""
+"""The plugin: find constraints, count pods by domain, judge and score nodes."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class _HostSpread(_SoftSpread):
 class _DomainSpread(_SoftSpread):
     """Nodes with the same value of the label are one domain."""
 
-    #: int64[domain + 1]: the pods in each domain; the last place is not a domain. They may be the
+    #: int64[domain + 1]: the pods in each domain; the last element is not a domain. They may be the
     #: totals of a `DomainSums`, so they must not be changed.
     totals: Ints
 

@@ -1,13 +1,13 @@
-"""VolumeBinding: a pod goes where its volumes can be had, and unbound claims get theirs there.
+"""VolumeBinding: a pod goes to a node that can use its volumes, and unbound claims are bound there.
 
 - `plugin`: the plugin itself, point by point
-- `search`: what becomes of a pod's claims on one node (PreFilter, Filter)
-- `matching`: which volume a claim would be bound to
-- `provisioning`: whether a volume could be made for it
+- `search`: bindings for a pod's claims on one node (PreFilter, Filter)
+- `matching`: which existing volume fits a claim
+- `provisioning`: whether a volume can be provisioned for a claim
 - `capacity_score`: how full the storage would be (Score)
-- `reservation`: the decisions assumed, before they are written (Reserve, Unreserve)
-- `binding`: the decisions written, and waited for (PreBind)
-- `hints`: what may make a pod schedulable that was refused
+- `reservation`: assume the decisions before they are written (Reserve, Unreserve)
+- `binding`: write the decisions and wait for the result (PreBind)
+- `hints`: which events may make a refused pod schedulable
 """
 
 from mooring.plugins.volume_binding.plugin import VolumeBinding as VolumeBinding

@@ -1,7 +1,7 @@
-"""The decisions on a pod's volumes, written to the API server, and the wait for what follows.
+"""Write the decisions on a pod's volumes to the API server, and wait until all claims are bound.
 
-The scheduler only says which volume is for which claim, or for which node one is to be made. The PV
-controller and the provisioners do the rest, and are watched until they are done, or give up:
+The scheduler only says which volume is for which claim, or for which node to provision one. The PV
+controller and the provisioners do the rest:
 
     volume.claimRef, claim's selected-node ──▶ claim.volumeName, claim's bind-completed
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 from mooring.errors import MooringError
 from mooring.framework.clock import sleep
 from mooring.framework.interface import Handle
-from mooring.objects.claims import SELECTED_NODE, fully_bound, reaches
+from mooring.objects.claims import SELECTED_NODE, fully_bound, is_accessible_from
 from mooring.objects.csi_translation import TranslationError, seen_from
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
@@ -20,21 +20,21 @@ from mooring.objects.storage import CSINode, PersistentVolume, PersistentVolumeC
 from mooring.plugins.volume_binding import reservation
 from mooring.plugins.volume_binding.search import Binding, PodVolumes
 
-#: How often to look; the timeout is a whole number of these.
+#: How often to check; the timeout is a multiple of this.
 _POLL_S = 1.0
 
 
 class BindingFailed(MooringError):
-    """The pod's volumes will not be what was decided: another attempt has to decide again."""
+    """The pod's volumes cannot be bound as decided: another attempt must decide again."""
 
 
 async def bind_pod_volumes(
     pod: Pod, volumes: PodVolumes, handle: Handle, *, timeout_s: int
 ) -> None:
-    """Write what was assumed, and return when all claims are bound.
+    """Write the assumed objects, and return when all claims are bound.
 
-    Raises ApiError if a write fails, and BindingFailed. Nothing that was written is undone: the next
-    attempt starts from there.
+    Raises ApiError if a write fails, and BindingFailed. Writes are not undone: the next attempt
+    starts from them.
     """
     if not volumes.assumed:
         raise BindingFailed(f'failed to get cached bindings for pod "{pod.key}"')
@@ -50,11 +50,10 @@ async def bind_pod_volumes(
 
 
 async def _write(volumes: PodVolumes, handle: Handle) -> list[PersistentVolumeClaim]:
-    """Volumes first, each even if nothing has changed. The claims, as they were stored.
+    """Write the volumes, changed or not, then the claims. Return the claims as stored.
 
-    A volume takes the place of the assumed one as it was stored, so that nothing later takes the
-    assumption back; a claim does not, and its assumption ends with the reservation, as in the
-    reference.
+    A stored volume replaces the assumed one, so that the assumption stays. As in the reference, the
+    assumption of a claim ends with the reservation.
     """
     unsent = PodVolumes(list(volumes.static), list(volumes.provisions))
     written: list[PersistentVolumeClaim] = []
@@ -73,7 +72,7 @@ async def _write(volumes: PodVolumes, handle: Handle) -> list[PersistentVolumeCl
 def _all_bound(
     pod: Pod, static: list[Binding], provisions: list[PersistentVolumeClaim], handle: Handle
 ) -> bool:
-    """Whether everything is done, by what was observed. Raises MooringError if it never will be."""
+    """Whether all claims are bound, by what was observed. Raises MooringError if they cannot be."""
     info = handle.cluster.infos.get(pod.node_name)
     if info is None or info.node is None:
         name = pod.node_name
@@ -87,7 +86,7 @@ def _all_bound(
 
 
 class _Check:
-    """One look at claims and volumes, for a pod on one node."""
+    """One check of claims and volumes, for a pod on one node."""
 
     def __init__(self, node: Node, handle: Handle) -> None:
         self._node = node
@@ -123,7 +122,7 @@ class _Check:
         if not claim.metadata.annotations:
             raise BindingFailed(f'selectedNode annotation reset for PVC "{claim.name}"')
         if claim.metadata.annotations.get(SELECTED_NODE) != self._node.name:
-            # A provisioner that wants another node says so by taking the annotation away.
+            # A provisioner asks for another node by removing the annotation.
             raise BindingFailed(f'provisioning failed for PVC "{claim.name}"')
         if claim.spec.volume_name:
             volume = self._volumes.observed(claim.spec.volume_name)
@@ -134,7 +133,7 @@ class _Check:
 
     def _check_affinity(self, volume: PersistentVolume) -> None:
         """The node's labels, or the volume's terms, may have changed since Filter."""
-        if not reaches(seen_from(volume, self._csi_node), self._node.labels):
+        if not is_accessible_from(seen_from(volume, self._csi_node), self._node.labels):
             raise BindingFailed(
                 f'pv "{volume.name}" node affinity doesn\'t match node "{self._node.name}":'
                 " no matching NodeSelectorTerms"
@@ -142,7 +141,7 @@ class _Check:
 
 
 def _is_older(observed: KubeObject, written: KubeObject) -> bool:
-    """The watch is yet to show what was written. Versions count up, as etcd's do."""
+    """Whether the watch has not shown the written version yet. Versions increase, as in etcd."""
     return int(observed.metadata.resource_version or 0) < int(
         written.metadata.resource_version or 0
     )

@@ -1,4 +1,4 @@
-"""How full a node's storage would be, as a score (only with the gate StorageCapacityScoring)."""
+"""Scores for how full a node's storage would be (with the gate StorageCapacityScoring)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from mooring.plugins.volume_binding.search import PodVolumes
 def capacity_score(volumes: PodVolumes, curve: Ints) -> int:
     """The mean, over the classes of the pod's volumes, of what the curve gives for each.
 
-    ``curve[requested * 100 / capacity]``, or the curve's end where there is no capacity or less than
-    is requested; the mean is rounded half up. Volumes to be made count only where none is bound, and
-    only if it is known what they would be taken from.
+    ``curve[requested * 100 / capacity]``, or the end of the curve if the capacity is 0 or less than
+    requested; the mean is rounded half up. Volumes to provision count only if none is bound, and
+    only if their storage pool is known.
 
     curve
         ``int64[101]``: a score for every utilization in percent.
@@ -29,7 +29,7 @@ def capacity_score(volumes: PodVolumes, curve: Ints) -> int:
     if not volumes.static:
         for class_name, request, capacity in _provisioned(volumes):
             requested[class_name] = requested.get(class_name, 0) + request
-            # Not a sum: all volumes of the class are taken from one pool.
+            # Not a sum: all volumes of the class come from one pool.
             capacities[class_name] = capacity
     if not requested:
         return 0

@@ -1,8 +1,8 @@
-"""What may make a pod schedulable that VolumeBinding refused."""
+"""Which events may make a pod schedulable that VolumeBinding refused."""
 
 from __future__ import annotations
 
-from mooring.framework.events import Action, ClusterEvent, EventWithHint, Hint, Resource
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.objects.claims import uses_claim
 from mooring.objects.csi_translation import MIGRATED_PLUGINS
 from mooring.objects.meta import KubeObject
@@ -18,7 +18,7 @@ from mooring.plugins.volume_binding.provisioning import volume_limit
 
 
 def after_class_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    """Of an existing class only the topologies can change, of what matters here."""
+    """Queue the pod if the class is new, or its allowed topologies changed."""
     assert isinstance(old, StorageClass | None)
     assert isinstance(new, StorageClass)
     if old is not None and old.allowed_topologies == new.allowed_topologies:
@@ -32,7 +32,7 @@ def after_claim_change(pod: Pod, old: KubeObject | None, new: KubeObject | None)
 
 
 def after_csi_node_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    """What a node hands over to CSI decides which form of a volume its labels are compared with."""
+    """Queue the pod if the migrated plugins of the node changed."""
     assert isinstance(old, CSINode | None)
     assert isinstance(new, CSINode)
     if old is not None and _migrated_plugins(old) == _migrated_plugins(new):
@@ -41,10 +41,10 @@ def after_csi_node_change(pod: Pod, old: KubeObject | None, new: KubeObject | No
 
 
 def after_driver_update(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    """A driver that no longer keeps track of its storage.
+    """Queue the pod if the driver no longer tracks its storage capacity.
 
-    The reference looks for the driver among the pod's own volumes, which it never refuses for lack
-    of storage; pods with claims of that driver are not woken.
+    The reference looks for the driver among the inline volumes of the pod, which are never refused
+    for lack of storage. Pods with claims of the driver are not queued.
     """
     assert isinstance(old, CSIDriver)
     assert isinstance(new, CSIDriver)
@@ -57,7 +57,7 @@ def after_driver_update(pod: Pod, old: KubeObject | None, new: KubeObject | None
 
 
 def after_capacity_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    """Room for larger volumes, in whichever class."""
+    """Queue the pod if there is room for larger volumes, in any class."""
     assert isinstance(old, CSIStorageCapacity | None)
     assert isinstance(new, CSIStorageCapacity)
     if old is None:
@@ -74,15 +74,15 @@ def _migrated_plugins(csi_node: CSINode) -> str:
 _ADD_OR_UPDATE = Action.ADD | Action.UPDATE
 
 EVENTS = (
-    EventWithHint(ClusterEvent(Resource.STORAGE_CLASS, _ADD_OR_UPDATE), after_class_change),
+    EventWithHint(ClusterEvent(EventResource.STORAGE_CLASS, _ADD_OR_UPDATE), after_class_change),
     EventWithHint(
-        ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, _ADD_OR_UPDATE), after_claim_change
+        ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, _ADD_OR_UPDATE), after_claim_change
     ),
-    EventWithHint(ClusterEvent(Resource.PERSISTENT_VOLUME, _ADD_OR_UPDATE)),
-    EventWithHint(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)),
-    EventWithHint(ClusterEvent(Resource.CSI_NODE, _ADD_OR_UPDATE), after_csi_node_change),
-    EventWithHint(ClusterEvent(Resource.CSI_DRIVER, Action.UPDATE), after_driver_update),
+    EventWithHint(ClusterEvent(EventResource.PERSISTENT_VOLUME, _ADD_OR_UPDATE)),
+    EventWithHint(ClusterEvent(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)),
+    EventWithHint(ClusterEvent(EventResource.CSI_NODE, _ADD_OR_UPDATE), after_csi_node_change),
+    EventWithHint(ClusterEvent(EventResource.CSI_DRIVER, Action.UPDATE), after_driver_update),
     EventWithHint(
-        ClusterEvent(Resource.CSI_STORAGE_CAPACITY, _ADD_OR_UPDATE), after_capacity_change
+        ClusterEvent(EventResource.CSI_STORAGE_CAPACITY, _ADD_OR_UPDATE), after_capacity_change
     ),
 )

@@ -1,4 +1,4 @@
-"""Which volume a claim would be bound to on a node: its own, or the smallest that will do."""
+"""Which volume a claim is bound to on a node: one reserved for it, or the smallest that fits."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Set as AbstractSet
 from functools import cmp_to_key
 from typing import Any
 
-from mooring.cluster.node_reach import NodeReach, Ways
+from mooring.cluster.topology_index import Terms, TopologyIndex
 from mooring.errors import MooringError
 from mooring.objects.claims import (
     bound_to,
+    is_accessible_from,
     offers_modes,
-    reaches,
     requested_storage,
     same_attributes_class,
     same_volume_mode,
@@ -22,39 +22,39 @@ from mooring.objects.quantity import Quantity
 from mooring.objects.selectors import compile_selector
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
 
-#: Quantities in order, exactly.
+#: A sort key for exact quantities.
 by_quantity: Callable[[Quantity], Any] = cmp_to_key(lambda a, b: a.exceeds(b) - b.exceeds(a))
 
 
 class Candidates:
-    """The volumes that one claim could be bound to, on whichever node."""
+    """The volumes that one claim can be bound to, on any node."""
 
     def __init__(self, claim: PersistentVolumeClaim, volumes: Sequence[PersistentVolume]) -> None:
-        """Of all volumes of the claim's class, in order of their names.
+        """`volumes` are all volumes of the claim's class, in order of their names.
 
-        Raises MooringError if the claim's selector cannot be read.
+        Raises MooringError if the claim's selector is malformed.
         """
         usable = [volume for volume in volumes if _is_usable(volume, claim)]
         selects = _selector(claim)
         free = [volume for volume in usable if _is_free(volume, claim) and selects(volume)]
-        # The sort keeps volumes of one size in the order of their names.
+        # The sort is stable: volumes of one size stay in order of their names.
         free.sort(key=lambda volume: by_quantity(storage_capacity(volume)))
-        #: Volumes that somebody has set aside for this claim.
+        #: Volumes that are reserved for this claim (claimRef).
         self._own = [volume for volume in usable if bound_to(volume, claim)]
-        #: All others, the smallest first.
-        self._free = NodeReach((volume, _ways(volume)) for volume in free)
+        #: The other volumes, the smallest first.
+        self._free = TopologyIndex((volume, _terms(volume)) for volume in free)
 
     def best(
         self, node_labels: Mapping[str, str], chosen: AbstractSet[str]
     ) -> PersistentVolume | None:
-        """For a node with these labels, leaving alone the volumes that are `chosen` already.
+        """The best volume for a node with these labels, except those that are `chosen` already.
 
-        If a volume was set aside for the claim no other will do, and where that one cannot be had,
-        none.
+        If a volume is reserved for the claim, no other is considered: None if the node cannot use
+        that one.
         """
         for volume in self._own:
             if volume.name not in chosen:
-                return volume if reaches(volume, node_labels) else None
+                return volume if is_accessible_from(volume, node_labels) else None
         found = self._free.from_node(node_labels)
         return next((volume for volume in found if volume.name not in chosen), None)
 
@@ -88,6 +88,6 @@ def _selector(claim: PersistentVolumeClaim) -> Callable[[PersistentVolume], bool
     return lambda volume: selector.matches(volume.labels)
 
 
-def _ways(volume: PersistentVolume) -> Ways:
+def _terms(volume: PersistentVolume) -> Terms:
     terms = volume.node_terms
     return None if terms is None else [term.requirements for term in terms]

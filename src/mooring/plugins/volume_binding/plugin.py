@@ -1,4 +1,4 @@
-"""The plugin: claims looked up, nodes judged, volumes chosen, reserved and bound."""
+"""The plugin: look up claims, judge nodes, choose, reserve and bind volumes."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ _NO_CLAIMS = PodClaims()
 
 @dataclass(slots=True)
 class _PodState:
-    """Of one attempt. It has no clone: what dry runs find on a node holds outside of them too."""
+    """The state of one attempt. It is not cloned: what dry runs find on a node holds in general."""
 
     claims: PodClaims = _NO_CLAIMS
-    #: What is to be done on each node that passed.
+    #: Node name → what to do there, for nodes that passed Filter.
     by_node: dict[str, PodVolumes] = field(default_factory=dict)
-    #: Whether there is nothing left to do on the node that was chosen; known after Reserve.
+    #: Whether all claims are bound on the chosen node; known after Reserve.
     all_bound: bool = False
 
 
@@ -63,7 +63,7 @@ class VolumeBinding:
         self._listers = handle.cluster.listers
         self._cache = handle.cluster.volumes
         self._bind_timeout_s = args.bind_timeout_seconds
-        #: None unless the gate StorageCapacityScoring is on: only then does a shape get here.
+        #: None unless the gate StorageCapacityScoring is on: only then is there a shape.
         self._curve: Ints | None = curve_of(args.shape) if args.shape else None
 
     def pre_filter(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> Status:
@@ -99,7 +99,7 @@ class VolumeBinding:
     def filter_rows(
         self, state: CycleState, pod: Pod, columns: Columns, rows: Rows
     ) -> RowVerdicts | None:
-        """All nodes at once, if all volumes are bound and can be had from everywhere."""
+        """All nodes at once, if all claims are bound and every node can use their volumes."""
         claims = _read(state).claims
         if self._curve is not None or claims.delayed:
             return None
@@ -155,13 +155,13 @@ class VolumeBinding:
         return sign_volumes(pod)
 
     def pod_volumes(self, state: CycleState, node_name: str) -> PodVolumes | None:
-        """What is to be done for the pod's claims there, for explanations; None if nothing is known."""
+        """What to do for the pod's claims on a node, for explanations; None if unknown."""
         pod_state = state.read(_STATE, _PodState)
         return None if pod_state is None else pod_state.by_node.get(node_name)
 
 
 def _problem(pod: Pod, volume: Volume, claim: PersistentVolumeClaim) -> str | None:
-    """Why a claim that exists is of no use."""
+    """Why an existing claim cannot be used."""
     if claim.status.phase == "Lost":
         return LOST.format(claim.name, claim.spec.volume_name)
     if claim.terminating:

@@ -1,4 +1,4 @@
-"""The decisions on a pod's volumes, assumed: other pods see them before the API server does."""
+"""Assume the decisions on a pod's volumes, so that other pods see them before they are written."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mooring.plugins.volume_binding.search import PodVolumes
 
 
 def assume(volumes: PodVolumes, node_name: str, cache: VolumeCache) -> PodVolumes:
-    """The same volumes and claims, as they are to be written.
+    """Assume the volumes and claims, and return them as they will be written.
 
-    Raises AssumeError, with nothing assumed, if one of them has changed or gone.
+    Raises AssumeError, with nothing assumed, if one of them has changed or is gone.
     """
     assumed = PodVolumes(assumed=True)
     try:
@@ -34,7 +34,7 @@ def assume(volumes: PodVolumes, node_name: str, cache: VolumeCache) -> PodVolume
 
 
 def restore(volumes: PodVolumes, cache: VolumeCache) -> None:
-    """Take back what was assumed of these; what was written stays written."""
+    """Drop the assumptions; what was written stays written."""
     for _, volume in volumes.static:
         cache.volumes.restore(volume)
     for claim in volumes.provisions:
@@ -42,7 +42,7 @@ def restore(volumes: PodVolumes, cache: VolumeCache) -> None:
 
 
 def _bound(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
-    """The volume set aside for the claim, in the very form that the PV controller gives it."""
+    """The volume reserved for the claim, in the form that the PV controller uses."""
     metadata, spec = volume.metadata, volume.spec
     ref = spec.claim_ref
     if ref is None or (ref.namespace, ref.name, ref.uid) != (

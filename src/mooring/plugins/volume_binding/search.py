@@ -1,4 +1,4 @@
-"""What becomes of a pod's claims on a node: bound ones must reach it, the others find a volume there."""
+"""The claims of a pod on a node: bound volumes must be usable there, other claims need a volume."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from mooring.objects.claims import (
     SELECTED_NODE,
     class_of_claim,
     fully_bound,
+    is_accessible_from,
     no_binding_mode,
-    reaches,
     requested_storage,
     waits_for_consumer,
 )
@@ -37,7 +37,7 @@ from mooring.plugins.volume_binding.provisioning import (
 NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
 VOLUME_GONE = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 
-#: In the order in which they are given.
+#: The order of reasons in messages.
 _REASONS = (NODE_CONFLICT, BIND_CONFLICT, NOT_ENOUGH_SPACE, VOLUME_GONE)
 
 Binding = tuple[PersistentVolumeClaim, PersistentVolume]
@@ -45,24 +45,24 @@ Binding = tuple[PersistentVolumeClaim, PersistentVolume]
 
 @dataclass(slots=True)
 class PodVolumes:
-    """What is to be done for a pod's unbound claims on one node."""
+    """What to do for a pod's unbound claims on one node."""
 
-    #: Claims, each with the volume that it is to be bound to.
+    #: Claims, each with the volume to bind.
     static: list[Binding] = field(default_factory=list)
-    #: Claims for which a volume is to be made.
+    #: Claims for which to provision a volume.
     provisions: list[PersistentVolumeClaim] = field(default_factory=list)
-    #: The storage that volumes to be made would be taken from, by claim; for scoring only.
+    #: Claim → the pool that its volume would come from; for scoring only.
     pools: dict[str, CSIStorageCapacity] = field(default_factory=dict)
-    #: Whether the objects are those to be written, assumed by Reserve.
+    #: Whether Reserve has assumed the objects, so that they are ready to write.
     assumed: bool = False
 
 
-#: For pods whose claims are all bound; shared, so not to be changed.
+#: For pods whose claims are all bound. It is shared: do not change it.
 NOTHING_TO_DO = PodVolumes()
 
 
 class BoundVolume:
-    """The volume that a claim is bound to, which may not be there."""
+    """The volume that a claim is bound to, which may not exist."""
 
     def __init__(self, volume: PersistentVolume | None) -> None:
         self.volume = volume
@@ -71,7 +71,7 @@ class BoundVolume:
 
     @property
     def is_everywhere(self) -> bool:
-        """Whether no node is refused, whatever its labels."""
+        """Whether every node can use the volume."""
         return self.volume is not None and self.plugin is None and self.volume.node_terms is None
 
     def refusal(self, node_labels: Mapping[str, str], csi_node: CSINode | None) -> str | None:
@@ -80,10 +80,10 @@ class BoundVolume:
             return VOLUME_GONE
         migrated = self.plugin is not None and migrated_on(self.plugin, csi_node)
         volume = self._translated(csi_node) if migrated else self.volume
-        return None if reaches(volume, node_labels) else NODE_CONFLICT
+        return None if is_accessible_from(volume, node_labels) else NODE_CONFLICT
 
     def _translated(self, csi_node: CSINode | None) -> PersistentVolume:
-        """The same for every node that asks for it."""
+        """The CSI form of the volume, translated once."""
         if self._in_csi is None:
             assert self.volume is not None
             self._in_csi = seen_from(self.volume, csi_node)
@@ -91,7 +91,7 @@ class BoundVolume:
 
 
 class DelayedClaim:
-    """A claim that waits for its pod: what is found for it depends on the node."""
+    """A claim that waits for its first consumer: its volume depends on the node."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class DelayedClaim:
         listers: Listers,
     ) -> None:
         self.claim = claim
-        #: The node for which a volume is being made already.
+        #: The node for which a volume is being provisioned.
         self.selected_node = claim.metadata.annotations.get(SELECTED_NODE)
         self._class = storage_class
         self._cache = cache
@@ -109,7 +109,7 @@ class DelayedClaim:
 
     @cached_property
     def candidates(self) -> Candidates:
-        """Raises MooringError if the claim's selector cannot be read."""
+        """Raises MooringError if the claim's selector is malformed."""
         return Candidates(self.claim, self._cache.volumes_of_class(class_of_claim(self.claim)))
 
     @cached_property
@@ -128,10 +128,10 @@ class PodClaims:
 def classify(
     claims: Sequence[PersistentVolumeClaim], cache: VolumeCache, listers: Listers
 ) -> PodClaims | None:
-    """None if a claim is unbound that does not wait for its pod: the controller has to bind it first.
+    """None if an unbound claim has immediate binding: the PV controller must bind it first.
 
-    So it is with a claim that names a volume without being bound to it, and with one whose class does
-    not exist. Raises MooringError if a class does not say when to bind.
+    The same holds for a claim that names a volume but is not bound to it, and for a claim whose
+    class does not exist. Raises MooringError if a class has no binding mode.
     """
     bound: list[BoundVolume] = []
     delayed: list[DelayedClaim] = []
@@ -161,9 +161,9 @@ def _delaying_class(claim: PersistentVolumeClaim, listers: Listers) -> StorageCl
 def find_pod_volumes(
     claims: PodClaims, node: NodeInfo, listers: Listers
 ) -> PodVolumes | tuple[str, ...]:
-    """What to do for the claims on this node, or why nothing can be done.
+    """What to do for the claims on this node, or why the node is refused.
 
-    Raises MooringError if an object cannot be read.
+    Raises MooringError if an object is malformed.
     """
     refusal = _check_bound(claims.bound, node, listers)
     if not claims.delayed:
@@ -174,7 +174,7 @@ def find_pod_volumes(
 
 
 def _check_bound(bound: Sequence[BoundVolume], node: NodeInfo, listers: Listers) -> str | None:
-    """The first volume that is in the way."""
+    """Why the first unusable volume refuses the node; None if all volumes are usable."""
     labels = node.labels
     for volume in bound:
         csi_node = listers.get(CSINode, node.name) if volume.plugin is not None else None
@@ -186,15 +186,15 @@ def _check_bound(bound: Sequence[BoundVolume], node: NodeInfo, listers: Listers)
 def _find_unbound(
     delayed: Sequence[DelayedClaim], node: NodeInfo, volumes: PodVolumes
 ) -> str | None:
-    """Volumes for claims go into `volumes`, unless there is one that nothing can be done for.
+    """Add volumes for the claims to `volumes`, or say why one claim can have none.
 
-    That no volume fits a claim is no refusal yet: one may be made.
+    If no existing volume fits a claim, one may be provisioned.
     """
     to_provision = [claim for claim in delayed if claim.selected_node is not None]
     if any(claim.selected_node != node.name for claim in to_provision):
         return BIND_CONFLICT
     to_match = [claim for claim in delayed if claim.selected_node is None]
-    # The smallest claim first, so that it leaves the larger volumes to the others.
+    # The smallest claim first, so that larger volumes are left for the others.
     to_match.sort(key=lambda each: by_quantity(requested_storage(each.claim)))
     chosen: set[str] = set()
     for delayed_claim in to_match:

@@ -1,4 +1,4 @@
-"""PreEnqueue: the plugins that may keep a pod from being tried at all."""
+"""PreEnqueue: the plugins that may keep a pod out of the active queue."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from mooring.queue.queued_pod import QueuedPodInfo
 
 PreEnqueue = Callable[[Pod], Status | None]
 
-#: Scheduler name → (plugin, its `pre_enqueue`) in the order in which they are asked.
+#: Scheduler name → (plugin, its `pre_enqueue`), in the order of the calls.
 PreEnqueueByProfile = Mapping[str, Sequence[tuple[str, PreEnqueue]]]
 
 
-class Gates:
-    """The PreEnqueue plugins of all profiles."""
+class PreEnqueuePlugins:
+    """The PreEnqueue plugins of all profiles, and which of them gates a pod."""
 
     def __init__(
         self,
@@ -33,9 +33,9 @@ class Gates:
         self._report = report
 
     def run(self, queued: QueuedPodInfo) -> None:
-        """Ask whether the pod may be tried; `queued.gated` says what came of it.
+        """Ask whether the pod may be tried; `queued.gated` holds the answer.
 
-        The plugin that refused the last time is asked first, since it most likely still does.
+        The plugin that refused last time is asked first, because it most likely still refuses.
         """
         started = self._metrics.timer()
         refusal = self.ask(queued.pod, first=queued.gating_plugin)

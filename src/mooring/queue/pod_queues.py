@@ -1,8 +1,8 @@
-"""The three places where a pod waits, and the ways into them.
+"""The three queues in which a pod waits, and the moves between them.
 
-A pod waits in one of them: in the active queue to be tried, in the backoff queue for its penalty to
-pass, or among the unschedulable pods for something to happen. PreEnqueue guards the first two; a
-pod that it refuses is among the unschedulable ones, gated. A pod is known here by `namespace/name`.
+A pod waits in one of them: in the active queue to be tried, in the backoff queue until its backoff
+ends, or among the unschedulable pods for an event. PreEnqueue guards the first two; a pod that it
+refuses is unschedulable and gated. Pods are identified by `namespace/name`.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from collections.abc import Iterator
 
 from mooring.errors import InvariantError
 from mooring.framework.clock import Clock
-from mooring.framework.events import FORCE_ACTIVATE, Action, ClusterEvent, Resource
+from mooring.framework.events import FORCE_ACTIVATE, Action, ClusterEvent, EventResource
 from mooring.objects.pod import Pod
 from mooring.queue.backoff import BackoffQueue
-from mooring.queue.gates import Gates
 from mooring.queue.heap import KeyedHeap
 from mooring.queue.hints import Strategy
 from mooring.queue.metrics import ACTIVE, BACKOFF, POP_FROM_BACKOFF_Q, UNSCHEDULABLE, QueueMetrics
+from mooring.queue.pre_enqueue import PreEnqueuePlugins
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.queue.unschedulable_pods import UnschedulablePods
 from mooring.runtime.nominator import Nominator
 
-#: Why a pod comes into the queue that was not there; labels of `queue_incoming_pods_total`.
-POD_ADDED = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.ADD).label
-POD_UPDATED = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.UPDATE).label
+#: Why a pod enters the queue for the first time; labels of `queue_incoming_pods_total`.
+POD_ADDED = ClusterEvent(EventResource.UNSCHEDULABLE_POD, Action.ADD).label
+POD_UPDATED = ClusterEvent(EventResource.UNSCHEDULABLE_POD, Action.UPDATE).label
 
 
-class Places:
-    """Every waiting pod, in one place each."""
+class PodQueues:
+    """Every waiting pod, each in one queue."""
 
     def __init__(
         self,
@@ -36,19 +36,19 @@ class Places:
         clock: Clock,
         active: KeyedHeap[QueuedPodInfo],
         backoff: BackoffQueue,
-        gates: Gates,
+        pre_enqueue: PreEnqueuePlugins,
         nominator: Nominator,
         metrics: QueueMetrics,
         pop_from_backoff: bool,
     ) -> None:
-        """With `pop_from_backoff`, a pod in backoff can be popped, and so is guarded there too."""
+        """With `pop_from_backoff`, pods can be popped from backoff: PreEnqueue guards it too."""
         self.active = active
         self.backoff = backoff
         self.unschedulable = UnschedulablePods()
-        #: Whether a pod came into the active or backoff queue since somebody last looked here.
+        #: Whether a pod entered the active or backoff queue since this was last reset.
         self.has_news = False
         self._clock = clock
-        self._gates = gates
+        self._pre_enqueue = pre_enqueue
         self._nominator = nominator
         self._metrics = metrics
         self._pop_from_backoff = pop_from_backoff
@@ -63,14 +63,14 @@ class Places:
 
     @property
     def ready(self) -> bool:
-        """Whether `pop` has something to return."""
+        """Whether `pop` returns a pod."""
         return len(self.active) > 0 or (self._pop_from_backoff and self.backoff.has_rejected)
 
     def get(self, key: str) -> QueuedPodInfo | None:
         return self.active.get(key) or self.unschedulable.get(key) or self.backoff.get(key)
 
     def pop(self) -> QueuedPodInfo | None:
-        """The first active pod; if there is none, the first in backoff that rules put there."""
+        """The first active pod; if there is none, the first in backoff that plugins rejected."""
         queued = self.active.pop()
         if queued is None and self._pop_from_backoff:
             queued = self.backoff.pop_rejected()
@@ -87,7 +87,7 @@ class Places:
             self.to_active(queued, label)
 
     def activate(self, pod: Pod) -> bool:
-        """Make a pod active that waits elsewhere; False if it does not, or is gated."""
+        """Make active a pod that waits in another queue; False if there is none, or it is gated."""
         queued = self.unschedulable.get(pod.key)
         if queued is not None:
             return self.to_active(queued, FORCE_ACTIVATE.label)
@@ -97,20 +97,20 @@ class Places:
         return False
 
     def from_backoff_to_active(self, queued: QueuedPodInfo, label: str) -> bool:
-        """As `to_active`, for a pod just taken out of backoff: it has passed PreEnqueue already."""
+        """As `to_active`, for a pod from backoff, which has passed PreEnqueue already."""
         if not self._pop_from_backoff:
             return self.to_active(queued, label)
         self._enter_active(queued, label)
         return True
 
     def to_active(self, queued: QueuedPodInfo, label: str) -> bool:
-        """Make the pod active, wherever it was; False if PreEnqueue refuses it."""
-        self._gates.run(queued)
+        """Make the pod active; False if PreEnqueue refuses it."""
+        self._pre_enqueue.run(queued)
         if not queued.gated:
             self._enter_active(queued, label)
             return True
-        # A gated pod that was re-created is lost here if its predecessor is still to be tried: so
-        # it is in the reference, which counts on hearing of the predecessor's end first.
+        # If a gated pod was re-created while its predecessor waits here, it is lost. The reference
+        # does the same: it relies on the deletion of the predecessor coming first.
         if queued.key not in self.active and queued.key not in self.backoff:
             self._hold_back(queued, label)
         return False
@@ -128,7 +128,7 @@ class Places:
 
     def _to_backoff(self, queued: QueuedPodInfo, label: str) -> None:
         if self._pop_from_backoff:
-            self._gates.run(queued)
+            self._pre_enqueue.run(queued)
             if queued.gated:
                 self._hold_back(queued, label)
                 return
@@ -138,7 +138,7 @@ class Places:
         self._metrics.queue_incoming_pods(BACKOFF, label)
 
     def _hold_back(self, queued: QueuedPodInfo, label: str) -> None:
-        """If a flush moved it, that came to nothing: the next move will have another reason."""
+        """Forget that a flush moved the pod: its next move has another reason."""
         queued.was_flushed = False
         self._to_unschedulable(queued, label)
 
@@ -147,16 +147,16 @@ class Places:
             self._metrics.queue_incoming_pods(UNSCHEDULABLE, label)
 
     def validate(self) -> None:
-        """Raise InvariantError unless each pod waits in one place, and may be there."""
+        """Raise InvariantError unless each pod waits in one queue, and may be there."""
         for part in (self.active, self.backoff, self.unschedulable):
             part.validate()
         seen: set[str] = set()
         for queued in self:
             if queued.key in seen:
-                raise InvariantError(f"{queued.key} waits in two places")
+                raise InvariantError(f"{queued.key} waits in two queues")
             seen.add(queued.key)
             if queued.gated and queued.key not in self.unschedulable:
-                raise InvariantError(f"{queued.key} is gated and yet to be tried")
+                raise InvariantError(f"{queued.key} is gated and in the active or backoff queue")
         for queued in self.active:
             if queued.initial_attempt_timestamp is None:
                 raise InvariantError(f"{queued.key} is active and has no time of first attempt")

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.cluster.node_reach import NodeReach
+from mooring.cluster.topology_index import TopologyIndex
 from mooring.objects.selectors import Requirement
 
 KEYS = st.sampled_from(("zone", "host", "disk"))
@@ -22,14 +22,16 @@ def test_things_come_in_the_order_they_were_given_in():
         Requirement("zone", "In", frozenset("a")),
         Requirement("zone", "In", frozenset("b")),
     )
-    reach = NodeReach([("far", [[in_b]]), ("near", [[in_a]]), ("anywhere", None), ("both", [[]])])
+    reach = TopologyIndex(
+        [("far", [[in_b]]), ("near", [[in_a]]), ("anywhere", None), ("both", [[]])]
+    )
 
     assert list(reach.from_node({"zone": "a"})) == ["near", "anywhere", "both"]
     assert list(reach.from_node({})) == ["anywhere", "both"]
 
 
 def test_a_thing_with_no_way_to_it_is_never_reached():
-    assert list(NodeReach([("lost", [])]).from_node({"zone": "a"})) == []
+    assert list(TopologyIndex([("lost", [])]).from_node({"zone": "a"})) == []
 
 
 def test_a_thing_found_in_two_ways_is_one_thing():
@@ -38,7 +40,7 @@ def test_a_thing_found_in_two_ways_is_one_thing():
         Requirement("host", "In", frozenset("b")),
     )
 
-    reach = NodeReach([("it", [[in_a], [on_b]])])
+    reach = TopologyIndex([("it", [[in_a], [on_b]])])
 
     assert list(reach.from_node({"zone": "a", "host": "b"})) == ["it"]
 
@@ -51,4 +53,4 @@ def test_the_index_finds_what_asking_everything_finds(things, node):
         if given_ways is None or any(all(each.matches(node) for each in way) for way in given_ways)
     ]
 
-    assert list(NodeReach(enumerate(things)).from_node(node)) == expected
+    assert list(TopologyIndex(enumerate(things)).from_node(node)) == expected
