@@ -19,9 +19,7 @@ def test_the_table_ends_with_the_answer():
     result = mooring("replay", DATA / "trace")
 
     assert result.exit_code == 1
-    assert result.stdout.splitlines()[-1].startswith(
-        "7 of 8 pods placed, 1 left without a node, waited "
-    )
+    assert result.stdout.splitlines()[-1].startswith("7 of 8 pods placed, 1 never placed, waited ")
 
 
 def test_json_has_samples_over_virtual_time():

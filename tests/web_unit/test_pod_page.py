@@ -110,7 +110,7 @@ def test_a_pod_of_a_trace_is_explained_at_the_moment_of_its_placing():
     run.close()
 
     assert data["state"] == "placed"
-    assert data["asOf"] == "as the cluster was when it was decided"
+    assert data["asOf"] == "as the cluster was at the decision"
     assert [each["what"] for each in data["timeline"]] == ["queued", "failed", "bound", "deleted"]
 
 

@@ -1,10 +1,10 @@
-"""Why a pod is where it is, or nowhere: the decision, on the cluster as it was when it was taken.
+"""Why a pod is on its node or pending: the decision, on the cluster of its moment.
 
-Which cluster that is, depends on what became of the pod:
+The pod decides which moment that is:
 
-- placed during the simulation: the matrix is copied at that very moment, from the running engine;
-- not placed: as things stand at the end, which is what the pod is waiting for to change;
-- on a node from the start: as things stand at the end, as if it had to be placed anew.
+- The simulation placed the pod: the matrix is copied at the moment of the decision.
+- The pod is pending: the cluster at the end of the simulation.
+- The pod had a node from the start: the cluster at the end, as if the pod were scheduled again.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from mooring.sim.simulation import SimOptions, Simulation
 from mooring.sim.summary import PlacedPod
 
 _MOST_SUGGESTIONS = 5
-#: Below this likeness, a name is no suggestion.
+#: Names that are less similar than this are not suggested.
 _ALIKE = 0.6
-#: Comparing by likeness takes time; of more names than this, only those that contain the text are tried,
+#: Measuring similarity takes time. With more names than this, only names that contain the text are compared;
 _MOST_COMPARED = 20_000
-#: or, without any, those that begin with as many of its letters.
+#: if there are none, names that start with this many of its letters.
 _TELLING = 4
 
-#: What a placed pod passes after its node is chosen.
+#: The extension points that a placed pod passes after its node is chosen.
 _AFTER_CHOICE = (
     (Point.RESERVE, "Reserve"),
     (Point.PERMIT, "Permit"),
@@ -47,7 +47,7 @@ _AFTER_CHOICE = (
 
 
 class CannotAnswer(MooringError):
-    """The question is about something that is not there."""
+    """The question is about an object that does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +58,18 @@ class Explanation:
     pod: str
     #: placed, unschedulable, gated, ignored, waiting (for its binding), schedulable (it would fit).
     state: str
-    #: Where it is, or where it would go; "" if nowhere.
+    #: The node where it is or would go; "" if none.
     node: str
     #: Which cluster the matrix is about.
     as_of: str
-    #: Why it fits nowhere, in one line; "" if it fits.
+    #: Why it fits on no node, in one line; "" if it fits.
     message: str
     story: tuple[Step, ...]
-    #: None if no profile looks after the pod.
+    #: None if no profile has the pod's scheduler name.
     matrix: Matrix | None
-    #: By how many points the best node leads the next one that is not as good.
+    #: The difference between the best score and the next lower score.
     margin: int | None = None
-    #: The equally good nodes.
+    #: The nodes that share the best score.
     tied: tuple[str, ...] = ()
 
     @property
@@ -113,10 +113,10 @@ class Explanation:
 
 @dataclass(slots=True)
 class Inquiry:
-    """A cluster to ask about, and what was seen on the way there; the end of a `with` closes it."""
+    """Explains the pods of a simulated cluster; the end of a `with` closes the simulation."""
 
     world: World
-    #: The decision that placed the pod that was watched for; None if it was not placed.
+    #: The decision that placed the watched pod; None if no decision did.
     seen: Look | None = None
     as_read: bool = False
 
@@ -127,16 +127,16 @@ class Inquiry:
         self.world.close()
 
     def explain(self, key: str) -> Explanation:
-        """Raises CannotAnswer, and whatever a plugin or an extender fails with."""
+        """Raises CannotAnswer, PluginFailure and ExtenderError."""
         world = self.world
         pod = pod_of(world, key)
         if world.framework(pod) is None:
-            return _not_looked_at(pod, "ignored", no_profile(pod))
+            return _ignored(pod, "ignored", no_profile(pod))
         placed = world.simulation.summary.placements.get(pod.uid)
         if placed is not None and self.seen is not None:
             return _placed(self.seen, placed)
         if pod.node_name:
-            return _as_if_anew(world.look_without(pod), pod)
+            return _if_scheduled_again(world.look_without(pod), pod)
         if world.cluster.is_assumed(pod) and self.seen is not None:
             return _assumed(self.seen, world, pod)
         return _not_placed(world, pod, as_read=self.as_read)
@@ -150,7 +150,7 @@ def inquire(
     until_s: float | None = None,
     as_read: bool = False,
 ) -> Inquiry:
-    """Simulate, keeping the decision that places the pod `watched`; or only read, and place nothing.
+    """Simulate and keep the decision that places the pod `watched`. With `as_read`, place no pod.
 
     Raises InputError and ConfigError.
     """
@@ -180,20 +180,20 @@ def inquire(
 
 
 def pod_of(world: World, key: str) -> Pod:
-    """The pod as it is, or as it was on its node. Raises CannotAnswer if it never had one and is gone."""
+    """The pod as it is at the end, or as it was on its node. Raises CannotAnswer if there is neither."""
     bound = (each.bound for each in world.simulation.summary.placements.values())
     pod = world.pod(key) or next((each.assumed for each in bound if each.pod == key), None)
     if pod is None:
-        raise CannotAnswer(f"pod {key} is not there at the end of the simulation")
+        raise CannotAnswer(f"pod {key} does not exist at the end of the simulation")
     return pod
 
 
 def find_pod(objects: Sequence[KubeObject], name: str) -> str:
-    """The `namespace/name` that is meant. Raises CannotAnswer with what is like it."""
+    """The `namespace/name` of the pod. Raises CannotAnswer with similar names."""
     if not any(isinstance(obj, Node) for obj in objects):
         raise CannotAnswer(
-            "there is no node in this cluster, so there is nothing to explain;"
-            " add what `kubectl get nodes -o yaml` prints"
+            "the cluster has no nodes, so there is nothing to explain;"
+            " add the output of `kubectl get nodes -o yaml`"
         )
     pods = {obj.key: obj for obj in objects if isinstance(obj, Pod)}
     found = [name] if name in pods else [key for key, pod in pods.items() if pod.name == name]
@@ -201,10 +201,10 @@ def find_pod(objects: Sequence[KubeObject], name: str) -> str:
         raise CannotAnswer(_unknown("pod", name, list(pods)))
     if len(found) > 1:
         raise CannotAnswer(
-            f"{len(found)} pods are called {name!r}: {', '.join(sorted(found)[:10])}"
+            f"{len(found)} pods are called {name!r}; name one of {', '.join(sorted(found)[:10])}"
         )
     if pods[found[0]].finished:
-        raise CannotAnswer(f"pod {found[0]} has run to its end, so no node is looked for")
+        raise CannotAnswer(f"pod {found[0]} has finished, so it needs no node")
     return found[0]
 
 
@@ -214,12 +214,12 @@ def _unknown(what: str, name: str, known: Sequence[str]) -> str:
     if alike:
         return f"{text}; did you mean {' or '.join(alike)}?"
     return (
-        f"{text} among {len(known):,} {what}s" if known else f"{text}: there are no {what}s at all"
+        f"{text} among {len(known):,} {what}s" if known else f"{text}: the cluster has no {what}s"
     )
 
 
 def _alike(name: str, known: Sequence[str]) -> list[str]:
-    """The likest names, with or without their namespace; first of all those of a controller's pods."""
+    """The most similar names, with or without namespace. Pods whose controller has the name come first."""
     made = [
         each
         for each in known
@@ -246,10 +246,10 @@ def _alike(name: str, known: Sequence[str]) -> list[str]:
     return [key for each in close for key in by_name[each]][:_MOST_SUGGESTIONS]
 
 
-# What became of the pod
+# The states of a pod
 
 
-def _not_looked_at(pod: Pod, state: str, why: str) -> Explanation:
+def _ignored(pod: Pod, state: str, why: str) -> Explanation:
     step = Step("queue", "refused", why)
     return Explanation(pod.key, state, "", "nothing was evaluated", why, (step,), None)
 
@@ -260,22 +260,22 @@ def _placed(look: Look, placed: PlacedPod) -> Explanation:
     if placed.ended_s is not None:
         end += f"; {placed.ended} {_at(placed.ended_s)}"
     story = (gate_step(None, ""), *steps_of(look), *_binding(look, end))
-    return _of_look(look, "placed", "as the cluster was when it was decided", story, node)
+    return _of_look(look, "placed", "as the cluster was at the decision", story, node)
 
 
 def _assumed(look: Look, world: World, pod: Pod) -> Explanation:
     assert look.chosen is not None
     held = f"waiting {waits_for(world.scheduler, pod)} to be bound to {look.chosen}"
     story = (gate_step(None, ""), *steps_of(look), Step("Permit", "refused", held))
-    return _of_look(look, "waiting", "as the cluster was when it was decided", story, look.chosen)
+    return _of_look(look, "waiting", "as the cluster was at the decision", story, look.chosen)
 
 
-def _as_if_anew(look: Look, pod: Pod) -> Explanation:
-    there = Step("queue", "reached", f"it came with its node {pod.node_name}; nothing was decided")
+def _if_scheduled_again(look: Look, pod: Pod) -> Explanation:
+    there = Step("queue", "reached", f"it had node {pod.node_name} from the start; no decision")
     steps: tuple[Step, ...] = (there, *steps_of(look))
     if look.chosen != pod.node_name:
-        anew = look.chosen or "nowhere"
-        steps += (Step("today", "reached", f"placed anew, it would go to {anew}"),)
+        now = look.chosen or "no node"
+        steps += (Step("today", "reached", f"if it were scheduled again, it would go to {now}"),)
     as_of = "as the cluster is at the end, without this pod"
     return replace(_of_look(look, "placed", as_of, steps, pod.node_name), message="")
 

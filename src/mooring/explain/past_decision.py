@@ -1,9 +1,8 @@
-"""A decision of a run, made again on the cluster of its moment, and checked against what the journal says.
+"""Make a decision of a run again, on the cluster of its moment, and check it against the journal.
 
-The sure way is to run again up to the decision. Where nothing but pods coming to nodes has happened until
-then, the cluster of that moment is put together instead. That takes as long as reading it, because no earlier
-pod has to be decided on again. The decision shows whether it is the same cluster: if it comes out otherwise,
-the run is repeated.
+The safe way is to repeat the run up to the decision. If the run has only placed pods until then, mooring
+builds the cluster of that moment directly. That is faster, because no earlier pod has to be decided again. If
+the decision on that cluster differs from the journal, mooring repeats the run.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ from mooring.sim.simulation import SimOptions, Simulation
 
 OnDecision = Callable[[Decision], None]
 
-#: Plugins from elsewhere may remember things of their own.
+#: Other plugins may keep state of their own.
 _BUILT_IN = "mooring.plugins."
 
 
 class DecidedOtherwise(MooringError):
-    """A run that was repeated did not come to a decision that was recorded."""
+    """A repeated run did not repeat a recorded decision."""
 
     def __init__(self, recorded: Decided, again: Decided | None) -> None:
         super().__init__(
             f"attempt {recorded.number} at pod {recorded.pod} chose {_choice(recorded)}, but"
-            f" {_choice(again)} when the run was repeated; a plugin or an extender does not answer"
-            " the same each time"
+            f" {_choice(again)} when the run was repeated; a plugin or an extender does not always"
+            " give the same answer"
         )
 
 
@@ -54,7 +53,7 @@ class RunInput:
     config: KubeSchedulerConfiguration | None = None
     seed: int | None = None
     until_s: float | None = None
-    #: The facts that the journal keeps. It takes decisions to show them again.
+    #: The facts that the journal keeps. Decisions can be shown again only if it keeps them.
     keeps: AbstractSet[FactKind] = DECISIONS
 
     def options(self, on_decision: OnDecision | None = None) -> SimOptions:
@@ -75,15 +74,15 @@ class RunInput:
 
 @dataclass(frozen=True, slots=True)
 class PastDecision:
-    """A decision as the journal tells of it."""
+    """A decision in the journal."""
 
     decided: Decided
-    #: Who was given which node before; None if more than that had happened.
+    #: Pod → the node that it got before; None if the run had done more than placing pods.
     before: dict[str, str] | None
 
 
 def placed_by(simulation: Simulation, uid: str) -> PastDecision | None:
-    """The last decision that gave the pod a node; None if none did, or its node did not take it."""
+    """The last decision that gave the pod a node; None if none did, or if the pod was not bound."""
     cluster = simulation.scheduler.cluster
     known = cluster.pods.get(uid)
     if uid not in simulation.summary.placements and not (known and cluster.is_assumed(known)):
@@ -93,7 +92,7 @@ def placed_by(simulation: Simulation, uid: str) -> PastDecision | None:
 
 
 def past_decision(simulation: Simulation, decided: Decided) -> PastDecision:
-    """Any decision that the simulation's journal has."""
+    """A decision in the simulation's journal."""
     if not only_placing(simulation):
         return PastDecision(decided, None)
     earlier = takewhile(lambda each: each is not decided, simulation.journal.decisions)
@@ -101,7 +100,7 @@ def past_decision(simulation: Simulation, decided: Decided) -> PastDecision:
 
 
 def only_placing(simulation: Simulation) -> bool:
-    """Whether the cluster of any moment follows from the nodes that pods had been given until then."""
+    """Whether the placements alone determine the cluster of every moment."""
     summary, scheduler = simulation.summary, simulation.scheduler
     return (
         summary.only_placing
@@ -116,17 +115,17 @@ def only_placing(simulation: Simulation) -> bool:
 
 
 def decide_again(source: RunInput, past: PastDecision) -> Look:
-    """The decision in full. Raises DecidedOtherwise if it does not come out as it was recorded."""
+    """The decision in full. Raises DecidedOtherwise if it differs from the recorded one."""
     with seldom_collecting():
         if past.before is not None:
-            look = _put_together(source, past.decided, past.before)
+            look = _from_placements(source, past.decided, past.before)
             if look is not None:
                 return look
         return run_again(source, (past.decided,))[past.decided]
 
 
-def _put_together(source: RunInput, decided: Decided, before: dict[str, str]) -> Look | None:
-    """None if it does not lead to the same decision."""
+def _from_placements(source: RunInput, decided: Decided, before: dict[str, str]) -> Look | None:
+    """The decision on a cluster built from the placements; None if it differs from the recorded one."""
     pods = (obj for obj in source.objects if isinstance(obj, Pod))
     pod = next((each for each in pods if each.uid == decided.uid), None)
     if pod is None:
@@ -143,7 +142,7 @@ def _put_together(source: RunInput, decided: Decided, before: dict[str, str]) ->
 
 
 def _then(obj: KubeObject, before: dict[str, str]) -> KubeObject | None:
-    """Pods that waited are left out: they have no part in what becomes of another."""
+    """The object as it was then. Waiting pods are left out: they do not affect the decision."""
     if not isinstance(obj, Pod) or obj.node_name:
         return obj
     return obj.placed_on(before[obj.key]) if obj.key in before else None

@@ -1,4 +1,4 @@
-"""A pod's way through the extension points, a line for each."""
+"""The story of a decision: one step for each extension point."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mooring.explain.post_filter import PostFiltering
 from mooring.explain.world import Look
 from mooring.framework.status import Status
 
-#: How many names a sentence can bear.
+#: The most names in a sentence.
 _MOST_NAMES = 4
 
 
@@ -21,14 +21,14 @@ class Step:
     """What happened at one extension point."""
 
     point: str
-    #: passed, refused, helped or reached; nothing else happens to a pod.
+    #: passed, refused, helped or reached.
     outcome: str
     text: str
 
 
 def gate_step(gate: Status | None, said: str) -> Step:
     if gate is None:
-        return Step("PreEnqueue", "passed", "nothing keeps it from being tried")
+        return Step("PreEnqueue", "passed", "no plugin holds the pod back")
     return Step("PreEnqueue", "refused", said or f"{gate.plugin}: {gate.message}")
 
 
@@ -59,7 +59,7 @@ def _pre_filter(look: Look) -> Step:
         text = f"{by}: {look.pre_filter.message}" if by else look.pre_filter.message
         return Step("PreFilter", "refused", text)
     if look.left_by_pre_filter is None:
-        return Step("PreFilter", "passed", f"all {len(look.matrix):,} nodes are looked at")
+        return Step("PreFilter", "passed", f"all {len(look.matrix):,} nodes are considered")
     left = f"{look.left_by_pre_filter:,} of {len(look.matrix):,} nodes"
     return Step("PreFilter", "passed", f"{', '.join(look.narrowed_by)} leaves {left}")
 
@@ -87,7 +87,7 @@ def _post_filter(look: Look) -> Iterator[Step]:
     elif told.message:
         yield Step("PostFilter", "refused", told.message)
     if told.unasked:
-        text = f"{', '.join(told.unasked)}: not asked here, since asking may act"
+        text = f"{', '.join(told.unasked)}: not asked, because asking could change the cluster"
         yield Step("PostFilter", "refused", text)
 
 
@@ -102,7 +102,7 @@ def _scoring(look: Look) -> Iterator[Step]:
         return
     text = ", ".join(f"{column.plugin} ×{column.weight}" for column in scored)
     if look.skipped_scores:
-        text += f"; nothing to score for {', '.join(sorted(look.skipped_scores))}"
+        text += f"; skipped: {', '.join(sorted(look.skipped_scores))}"
     yield Step("Score", "passed", f"{len(look.matrix.scored):,} nodes, by {text}")
 
 
@@ -113,9 +113,11 @@ def _choice(look: Look) -> Step:
     chosen = look.matrix.node(look.chosen)
     text = f"{look.chosen} with {chosen.total} points"
     if look.chosen not in look.tied:
-        return Step("choice", "passed", f"{text}: it was held for the pod, so it was tried first")
+        return Step(
+            "choice", "passed", f"{text}: it was nominated for the pod, so it was tried first"
+        )
     if len(look.tied) > 1:
-        text += f", as many as {len(look.tied) - 1:,} others (the tie-break took this one)"
+        text += f", tied with {len(look.tied) - 1:,} other nodes (the tie-break decided)"
     if look.margin is not None:
-        text += f", {look.margin} more than the next"
+        text += f", {look.margin} more than the next score"
     return Step("choice", "passed", text)
