@@ -85,7 +85,7 @@ def test_a_higher_class_preempts_a_lower_one(tmp_path):
     ("arguments", "said"),
     [
         pytest.param(["/no/such"], "cannot be read", id="no trace"),
-        pytest.param([DATA], "has no file of pods", id="no trace in the folder"),
+        pytest.param([DATA], "has no file with pods", id="no trace in the folder"),
         pytest.param([DATA / "trace", "--nodes", "/no"], "/no: cannot be read", id="no nodes"),
         pytest.param([DATA / "openb", "--priority", "LS"], "'LS' is not QOS=N", id="no priority"),
         pytest.param([DATA / "trace", "--config", "/no"], "/no: cannot be read", id="no config"),

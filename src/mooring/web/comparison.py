@@ -1,4 +1,4 @@
-"""Two runs side by side: what `mooring compare` says of them."""
+"""Compare two runs, as `mooring compare` does."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from mooring.explain.compare import Comparison, Variant, compare, values_of
 from mooring.scheduler.journal import DECISIONS
 from mooring.web.premise import Premise
 
-#: How many decisions that come out otherwise are explained.
+#: The number of differing decisions to explain.
 _EXPLAINED = 5
 
-#: Told how many attempts both have made together.
+#: Called with the number of attempts of both runs together.
 OnProgress = Callable[[int], None]
 
 
@@ -32,7 +32,7 @@ def _compared(
 ) -> Comparison:
     first, second = premises
     if first.objects == second.objects:
-        # They came here apart; that decisions were taken on one and the same cluster is worth telling.
+        # Equal objects were read separately. Share them, so that the comparison sees the same cluster.
         premises = first, replace(second, objects=first.objects)
     over_time = any(each.times is not None or each.until_s is not None for each in premises)
     attempts = 0

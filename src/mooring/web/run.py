@@ -19,23 +19,23 @@ from mooring.sim.simulation import Simulation
 from mooring.web.places import Places
 from mooring.web.premise import Premise
 
-#: Told how many attempts were made.
+#: Called with the number of attempts so far.
 OnProgress = Callable[[int], None]
 
 
 @dataclass(slots=True)
 class Run:
-    """Questions leave no trace in it."""
+    """A run that has ended, with its simulation. Questions do not change it."""
 
     premise: Premise
-    #: By pod index, each as it was stored last: what is derived from it has been worked out.
+    #: By pod index: the last stored version of each pod, whose derived values are already computed.
     pods: list[Pod]
     simulation: Simulation
     places: Places
     report: SimulationReport
     shapes: Shapes
     measures: Measures
-    #: On the wall clock.
+    #: Wall-clock time.
     took_s: float
 
     @classmethod
@@ -45,7 +45,7 @@ class Run:
         on_progress: OnProgress,
         stopwatch: Callable[[], float] = time.perf_counter,
     ) -> Run:
-        """Raises InputError, ConfigError and what else a simulation can fail with."""
+        """Raises InputError, ConfigError and other errors of a simulation."""
         started = stopwatch()
 
         def count(decision: Decision) -> None:
@@ -85,18 +85,18 @@ class Run:
         }
 
     def placed_by(self, key: str) -> PastDecision | None:
-        """The decision that placed the pod; None if none did. Raises CannotAnswer without such a pod."""
+        """The decision that placed the pod; None if none did. Raises CannotAnswer if there is no such pod."""
         if key not in self.places.pod_index:
             raise CannotAnswer(f"there is no pod {key!r} in this run")
         if not self.places.node_index:
-            raise CannotAnswer("there is no node in this cluster, so there is nothing to explain")
+            raise CannotAnswer("the cluster has no nodes, so there is nothing to explain")
         return placed_by(self.simulation, self.pods[self.places.pod_index[key]].uid)
 
     def explain(self, key: str, seen: Look | None) -> Explanation:
-        """`seen` is the decision that `placed_by` tells of. Raises CannotAnswer."""
+        """`seen` is the decision that `placed_by` returned, in full. Raises CannotAnswer."""
         pod = self.pods[self.places.pod_index[key]]
         if pod.finished and seen is None:
-            raise CannotAnswer(f"pod {key} has run to its end, so no node is looked for")
+            raise CannotAnswer(f"pod {key} has finished, so it needs no node")
         return Inquiry(self._world, seen=seen).explain(key)
 
     def counterfactuals(

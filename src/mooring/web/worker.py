@@ -2,8 +2,8 @@
 
     server ── Question, Cancel ──▶ stdin    worker    stdout ── Progress…, Answer or Refusal ──▶ server
 
-One question at a time, in order. Everything that takes long happens here, so that the server always answers
-at once; and whatever is to be broken off is broken off by ending the process.
+It answers one question at a time, in order. All long work happens here, so that the server always answers at
+once. Ending the process cancels its work.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ from mooring.web.what_if import (
 _PROGRESS_EVERY_S = 0.1
 #: How many premises are kept for questions about what is in them.
 _MOST_PREMISES = 2
-#: A pod that was placed is explained by a second run: here if the first was quicker, else elsewhere.
+#: Explaining a placed pod repeats the run: in this process if the run took less time, else in another.
 _QUICK_S = 1.5
 
 
 class Worker:
-    """What it knows, and how it answers; `ANSWERS` lists the questions."""
+    """Answers questions; `ANSWERS` lists them."""
 
     def __init__(self, out: IO[bytes]) -> None:
         self._out = out
@@ -73,7 +73,7 @@ class Worker:
         self._next_progress_s = 0.0
 
     def listen(self, pipe: IO[bytes]) -> None:
-        """In a thread of its own. Without its server, a worker has nothing to live for."""
+        """Read messages, in a thread of its own. The process exits when the server closes the pipe."""
         while (message := read_message(pipe)) is not None:
             if isinstance(message, Cancel):
                 self.cancelled.add(message.number)
@@ -94,14 +94,14 @@ class Worker:
             reply = self._refusal(str(error), [])
         except Exception as error:
             traceback.print_exc()
-            what = f"this is a bug in mooring: {type(error).__name__}: {error}"
+            what = f"internal error, please report it: {type(error).__name__}: {error}"
             reply = Refusal(question.number, what, bug=True)
         self._send(reply)
 
     def _refusal(self, message: str, problems: list[Problem]) -> Refusal:
         return Refusal(self._number, message, tuple(each.to_data() for each in problems))
 
-    # What there is before anything is run
+    # Before the run
 
     def config(self, *, premise: Path) -> bytes:
         return packed({"text": config_text(self._premise(premise))})
@@ -239,13 +239,13 @@ ANSWERS: dict[str, Callable[..., Any]] = {
 
 
 def _step_back() -> None:
-    """The browser, and whoever answers it, come first."""
+    """Lower the priority of this process: the browser and the server come first."""
     if hasattr(os, "nice"):
         os.nice(5)
 
 
 def main() -> None:
-    """With messages on the standard streams; what plugins print goes to standard error instead."""
+    """Messages use the standard streams; what plugins print goes to standard error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     collect_seldom()
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")

@@ -1,4 +1,4 @@
-"""Playing a scenario in virtual time, and telling where it came out otherwise than expected."""
+"""Run a scenario in virtual time, and report where it differs from its expectations."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from mooring.sim.scenarios.stage import Stage
 from mooring.sim.scenarios.steps import Step, check_time
 from mooring.sim.simulation import SimOptions
 
-#: Of a difference that concerns more pods than this, the others are counted.
+#: A difference lists at most this many pods, and counts the others.
 _MOST_PODS = 20
 AT_THE_END = "at the end"
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A difference, and when it was seen."""
+    """A difference, and when it was found."""
 
-    #: What had just been done, as `step 2 (drain a-1)`.
+    #: The step before it, such as `step 2 (drain a-1)`.
     after: str
     at_s: float
     #: `file:line` of the expectation.
@@ -45,28 +45,28 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A step that was taken."""
+    """A step that was run."""
 
     at_s: float
     title: str
-    #: How much of the timeline came before it.
+    #: The number of facts in the timeline before it.
     happened: int
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a scenario came out."""
+    """The result of a scenario."""
 
     name: str
     file: str
     line: int
     failures: tuple[Failure, ...]
-    #: How many expectations were looked at.
+    #: The number of checked expectations.
     checked: int
     #: Virtual time.
     elapsed_s: float
     steps: tuple[Begun, ...]
-    #: None unless it was asked for.
+    #: None unless it was requested.
     timeline: tuple[Fact, ...] | None = None
 
     @property
@@ -74,7 +74,7 @@ class Outcome:
         return not self.failures
 
     def report(self) -> str:
-        """The differences for people to read; nothing if it passed."""
+        """The differences as text; "" if the scenario passed."""
         return "\n\n".join("\n".join(_lines(failure)) for failure in self.failures)
 
     def to_data(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class Outcome:
 
 
 def play(scenario: Scenario, *, base: Sequence[KubeObject] = (), timeline: bool = False) -> Outcome:
-    """Play it, on top of the objects of `base`. Raises InputError if a step cannot be done."""
+    """Run the scenario, with the objects of `base` added. Raises InputError if a step is not possible."""
     with _at(scenario, ("config",)):
         keeps = TIMELINE if timeline else NOTHING
         options = SimOptions(config=_config(scenario), seed=scenario.seed, keeps=keeps)
@@ -134,7 +134,7 @@ class _Playing:
         self._look(self.scenario.expect, AT_THE_END)
 
     def _step(self, number: int, step: Step) -> bool:
-        """Whether to go on."""
+        """Run one step; False ends the scenario."""
         stage = self.stage
         after = f"step {number} ({step.title})"
         difference = None
@@ -190,7 +190,7 @@ def _config(scenario: Scenario) -> KubeSchedulerConfiguration | None:
 
 @contextmanager
 def _at(scenario: Scenario, path: fields.Path) -> Iterator[None]:
-    """Say in which field of which file something could not be done."""
+    """Add the file, line and field to an error."""
     try:
         yield
     except MooringError as error:
@@ -200,7 +200,7 @@ def _at(scenario: Scenario, path: fields.Path) -> Iterator[None]:
 
 
 def _with_place(where: str, scenario: Scenario, line: str) -> str:
-    """Lines about objects that are written in the scenario itself know their place already."""
+    """Problems of objects in the scenario itself already have their position."""
     return line if line.startswith(f"{scenario.source.name}:") else f"{where}: {line}"
 
 

@@ -1,7 +1,7 @@
-"""The steps of a scenario: each does one thing to the cluster, and then looks at it.
+"""The steps of a scenario: each changes the cluster, and then checks expectations.
 
-After each step the cluster comes to rest: pods are placed or refused, victims and evicted pods go. That takes
-as much virtual time as it takes, and no more: nobody waits for pods to run to their end.
+After each step the cluster settles: pods are placed or rejected, and preempted and evicted pods terminate.
+That takes as much virtual time as needed. It does not wait for pods to finish.
 """
 
 from __future__ import annotations
@@ -31,39 +31,39 @@ from mooring.sim.scenarios.selector_text import parse_selector
 from mooring.sim.scenarios.stage import Action, Stage, waited_for
 from mooring.sim.scenarios.view import Subject
 
-#: How long `waitUntil` waits if it is not told.
+#: The default timeout of `waitUntil`.
 DEFAULT_TIMEOUT_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that happens, and what must be true afterwards."""
+    """One action, and the expectations after it."""
 
     path: Path
-    #: What it does, in a few words.
+    #: What it does, in short.
     title: str
-    #: When, in virtual time since the scenario began; None is at once.
+    #: When, in virtual time since the start of the scenario; None means at once.
     at_s: float | None
     action: Action | None
     expect: tuple[Check, ...]
-    #: Whether the rest of the scenario means something if this step fails.
+    #: Whether the scenario ends if this step fails.
     needed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What a step does: how to say it, and how to do it."""
+    """The action of a step, and its title."""
 
     title: str
     action: Action
 
 
 def read_step(source: Source, path: Path, value: Any) -> Step | None:
-    """None if it cannot be told what it does; the source knows why."""
+    """None if the step is invalid; the source has the problems."""
     fields = Fields(source, path, value)
     found = [name for name in fields.given if name in _ACTS]
     if len(found) > 1:
-        fields.wrong(f"does several things ({', '.join(found)}); make a step of each")
+        fields.wrong(f"has several actions ({', '.join(found)}); write a step for each")
     fields.knows(*_ACTS)
     name = fields.read("name", text, "")
     at_s = fields.read("at", seconds, None)
@@ -71,15 +71,15 @@ def read_step(source: Source, path: Path, value: Any) -> Step | None:
     act = _ACTS[found[0]](fields) if len(found) == 1 else None
     fields.finish()
     if not found and not fields.given:
-        fields.wrong(f"is empty; it may {', '.join(_ACTS)} or expect")
+        fields.wrong(f"is empty; add one of {', '.join(_ACTS)} or expect")
     if not found and not expect and at_s is None:
         return None
-    title = name or (act.title if act is not None else "look")
+    title = name or (act.title if act is not None else "check")
     action = act.action if act is not None else None
     return Step(path, title, at_s, action, expect, needed="waitUntil" in found)
 
 
-# What a step may do
+# Actions
 
 
 def _apply(fields: Fields) -> Act | None:
@@ -95,7 +95,7 @@ def _applied(stage: Stage, paths: list[str], documents: list[Document]) -> None:
 
 
 def read_objects(fields: Fields, name: str) -> tuple[list[str], list[Document]]:
-    """Names of files and folders, and objects that are written right there."""
+    """The names of files and folders, and the objects in the scenario itself."""
     paths: list[str] = []
     documents: list[Document] = []
     for path, value in fields.items(name):
@@ -203,6 +203,6 @@ _ACTS: dict[str, Callable[[Fields], Act | None]] = {
 
 
 def check_time(stage: Stage, at_s: float) -> None:
-    """Raises InputError if that moment has passed."""
+    """Raises InputError if that time has passed."""
     if at_s < stage.now_s:
-        raise InputError([f"{length(at_s)} has passed: it is {length(stage.now_s)} by now"])
+        raise InputError([f"{length(at_s)} has passed: the time is already {length(stage.now_s)}"])
