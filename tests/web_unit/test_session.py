@@ -105,7 +105,7 @@ async def test_a_worker_that_dies_fails_its_job_and_nothing_else():
 
         job = await asker.over(1)
         assert job["state"] == "failed"
-        assert job["problems"][0]["text"] == "the process that worked on this has ended"
+        assert job["problems"][0]["text"] == "the worker process ended before it answered; try again"
         await asker.get("/api/runs/1/config")
 
 
@@ -155,7 +155,7 @@ def placed_by(key: str) -> PastDecision:
     return past
 
 
-async def test_a_moment_that_takes_long_to_reach_is_looked_at_elsewhere():
+async def test_a_moment_that_takes_long_to_reach_is_decided_again_in_another_process():
     async with asking(premise()) as asker:
         await asker.over(1)
         before = await asker.get(f"/api/runs/1/pod?key={WEB}")
@@ -163,7 +163,7 @@ async def test_a_moment_that_takes_long_to_reach_is_looked_at_elsewhere():
         # Runs repeat exactly, so another process knows the decision as well.
         past = await asyncio.to_thread(placed_by, WEB)
 
-        seen = await asker.session._looked_at(run, WEB, past)
+        seen = await asker.session._decided_again(run, WEB, past)
 
         assert seen == run.pages[WEB]
         assert before["state"] == "placed"
