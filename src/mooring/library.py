@@ -21,7 +21,13 @@ from mooring.explain.counterfactuals import (
     Counterfactuals,
     find_counterfactuals,
 )
-from mooring.explain.explanation import CannotAnswer, Explanation, Inquiry, find_pod, inquire
+from mooring.explain.explanation import (
+    CannotAnswer,
+    Explainer,
+    Explanation,
+    explainer_for,
+    find_pod,
+)
 from mooring.explain.frames import Frame, make_frame
 from mooring.explain.past_decision import RunInput, decide_again, placed_by
 from mooring.objects.manifests import read_manifests
@@ -85,8 +91,8 @@ class Cluster:
         """
         keeps = DECISIONS | TIMELINE if timeline else DECISIONS
         source = RunInput(self.objects, _config(config), seed, _seconds(until), keeps)
-        inquiry = inquire(self.objects, source.options(), until_s=source.until_s)
-        return SimulatedCluster(self, source, inquiry)
+        explainer = explainer_for(self.objects, source.options(), until_s=source.until_s)
+        return SimulatedCluster(self, source, explainer)
 
     def explain(
         self,
@@ -103,10 +109,10 @@ class Cluster:
         """
         key = find_pod(self.objects, pod)
         options = SimOptions(config=_config(config), seed=seed)
-        with inquire(
+        with explainer_for(
             self.objects, options, watched=key, until_s=_seconds(until), as_read=as_is
-        ) as inquiry:
-            return inquiry.explain(key)
+        ) as explainer:
+            return explainer.explain(key)
 
     def counterfactuals(
         self,
@@ -121,8 +127,10 @@ class Cluster:
         """The changes that would make a pending pod fit, smallest first. Raises CannotAnswer."""
         key = find_pod(self.objects, pod)
         options = SimOptions(config=_config(config), seed=seed)
-        with inquire(self.objects, options, until_s=_seconds(until), as_read=as_is) as inquiry:
-            return find_counterfactuals(inquiry.world, key, budget_s=budget_s)
+        with explainer_for(
+            self.objects, options, until_s=_seconds(until), as_read=as_is
+        ) as explainer:
+            return find_counterfactuals(explainer.what_if, key, budget_s=budget_s)
 
     def changed(self, pod: str, changes: Counterfactual | Sequence[Change]) -> Cluster:
         """This cluster after the changes for the pod."""
@@ -137,12 +145,12 @@ class SimulatedCluster:
     block, or garbage collection frees the engine.
     """
 
-    def __init__(self, cluster: Cluster, source: RunInput, inquiry: Inquiry) -> None:
+    def __init__(self, cluster: Cluster, source: RunInput, explainer: Explainer) -> None:
         self.cluster = cluster
-        self.report: SimulationReport = build_report(inquiry.world.simulation)
+        self.report: SimulationReport = build_report(explainer.what_if.simulation)
         self._source = source
-        self._inquiry = inquiry
-        self._closing = weakref.finalize(self, inquiry.world.close)
+        self._explainer = explainer
+        self._closing = weakref.finalize(self, explainer.what_if.close)
 
     @property
     def placements(self) -> tuple[Placement, ...]:
@@ -159,20 +167,20 @@ class SimulatedCluster:
     def explain(self, pod: str) -> Explanation:
         """As `Cluster.explain`. For a placed pod, mooring decides again on the cluster of that moment."""
         key = find_pod(self.cluster.objects, pod)
-        world = self._open().world
+        what_if = self._open().what_if
         uid = next(each.uid for each in self.cluster.pods if each.key == key)
-        past = placed_by(world.simulation, uid)
+        past = placed_by(what_if.simulation, uid)
         seen = None if past is None else decide_again(self._source, past)
-        return Inquiry(world, seen).explain(key)
+        return Explainer(what_if, seen).explain(key)
 
     def counterfactuals(self, pod: str, *, budget_s: float = DEFAULT_BUDGET_S) -> Counterfactuals:
         """As `Cluster.counterfactuals`, without another run."""
         key = find_pod(self.cluster.objects, pod)
-        return find_counterfactuals(self._open().world, key, budget_s=budget_s)
+        return find_counterfactuals(self._open().what_if, key, budget_s=budget_s)
 
     def final(self) -> Cluster:
         """The cluster at the end of the simulation, with every pod on its node."""
-        return Cluster.of(self._open().world.simulation.api.all(KubeObject))
+        return Cluster.of(self._open().what_if.simulation.api.all(KubeObject))
 
     def to_data(self) -> dict[str, Any]:
         return self.report.to_data()
@@ -203,10 +211,10 @@ class SimulatedCluster:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _open(self) -> Inquiry:
+    def _open(self) -> Explainer:
         if not self._closing.alive:
             raise CannotAnswer("this simulation is closed; simulate the cluster again")
-        return self._inquiry
+        return self._explainer
 
 
 def _config(config: Config) -> KubeSchedulerConfiguration | None:

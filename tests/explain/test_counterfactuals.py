@@ -26,7 +26,7 @@ from mooring.explain.changes import (
     with_request,
 )
 from mooring.explain.counterfactuals import Counterfactuals, find_counterfactuals
-from mooring.explain.explanation import CannotAnswer, inquire
+from mooring.explain.explanation import CannotAnswer, explainer_for
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import Status, wait
 from mooring.library import Cluster
@@ -257,7 +257,7 @@ def test_looking_for_answers_leaves_the_cluster_as_it_was():
     for row in ROWS.values():
         with Cluster.of(row.objects).simulate() as simulated:
             before = [answer.text for answer in simulated.counterfactuals("p")]
-            simulated._inquiry.world.cluster.validate()
+            simulated._explainer.what_if.cluster.validate()
             assert [answer.text for answer in simulated.counterfactuals("p")] == before
 
 
@@ -346,18 +346,18 @@ def held_back() -> SimOptions:
     ],
 )
 def test_changes_are_looked_for_only_if_the_pod_has_no_node(pod, options, answers, note):
-    with inquire([make_node("n"), pod], options, until_s=10.0) as inquiry:
-        found = find_counterfactuals(inquiry.world, POD)
+    with explainer_for([make_node("n"), pod], options, until_s=10.0) as explainer:
+        found = find_counterfactuals(explainer.what_if, POD)
 
     assert (bool(found.answers), found.note, found.complete) == (answers, note, True)
 
 
 def test_a_pod_that_is_not_there_has_no_answer():
     with (
-        inquire([make_node("n")]) as inquiry,
+        explainer_for([make_node("n")]) as explainer,
         pytest.raises(CannotAnswer, match="pod default/p does not exist"),
     ):
-        find_counterfactuals(inquiry.world, POD)
+        find_counterfactuals(explainer.what_if, POD)
 
 
 # What has no answer

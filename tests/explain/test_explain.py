@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.config import load_config
-from mooring.explain.explanation import CannotAnswer, Explanation, inquire
+from mooring.explain.explanation import CannotAnswer, Explanation, explainer_for
 from mooring.library import Cluster
 from mooring.objects.meta import KubeObject
 from mooring.sim.simulation import SimOptions
@@ -157,11 +157,13 @@ def test_a_post_filter_that_may_act_is_not_asked():
         }
     )
     options = SimOptions(config=config, registry=registry_with({"Acting": Acting}))
-    inquiry = inquire([make_node("n"), make_pod(cpu=9)], options, as_read=True)
+    explainer = explainer_for([make_node("n"), make_pod(cpu=9)], options, as_read=True)
     try:
-        steps = [step for step in inquiry.explain("default/p").story if step.point == "PostFilter"]
+        steps = [
+            step for step in explainer.explain("default/p").story if step.point == "PostFilter"
+        ]
     finally:
-        inquiry.world.close()
+        explainer.what_if.close()
 
     assert "Preemption is not helpful" in steps[0].text
     assert steps[1].text == "Acting: not asked, because asking could change the cluster"

@@ -15,13 +15,13 @@ import pytest
 
 from mooring.objects.meta import encode_hook
 from tests.cli.running import mooring
-from tests.web_unit.clusters import premise
+from tests.web_unit.clusters import run_spec
 
 
 @pytest.fixture
 def cluster(tmp_path):
     path = tmp_path / "cluster.json"
-    document = {"apiVersion": "v1", "kind": "List", "items": premise().objects}
+    document = {"apiVersion": "v1", "kind": "List", "items": run_spec().objects}
     path.write_bytes(msgspec.json.encode(document, enc_hook=encode_hook))
     return path
 

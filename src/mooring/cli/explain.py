@@ -19,7 +19,7 @@ from mooring.cli.options import (
     until_option,
 )
 from mooring.explain.counterfactuals import Counterfactuals, find_counterfactuals
-from mooring.explain.explanation import Explanation, find_pod, inquire
+from mooring.explain.explanation import Explanation, explainer_for, find_pod
 from mooring.sim.simulation import SimOptions
 
 
@@ -73,14 +73,16 @@ def explain(
     key = find_pod(manifests.objects, pod)
     options = SimOptions(config=read_config(config_path), seed=seed)
     with naming(config_path):
-        inquiry = inquire(manifests.objects, options, watched=key, until_s=until_s, as_read=as_is)
-    with inquiry:
-        explanation = inquiry.explain(key)
+        explainer = explainer_for(
+            manifests.objects, options, watched=key, until_s=until_s, as_read=as_is
+        )
+    with explainer:
+        explanation = explainer.explain(key)
         if node_name is not None:
             explanation.node_view(node_name)
         changes = None
         if not explanation.fits and node_name is None and budget_s > 0:
-            changes = find_counterfactuals(inquiry.world, key, budget_s=budget_s)
+            changes = find_counterfactuals(explainer.what_if, key, budget_s=budget_s)
     output.answer(
         form,
         yes=explanation.fits,

@@ -15,7 +15,7 @@ from mooring.sim.traces.reading import read_trace
 
 if TYPE_CHECKING:
     from mooring.web.origin import Origin
-    from mooring.web.premise import Premise
+    from mooring.web.run_spec import RunSpec
 
 
 def page_input(command: Command) -> Command:
@@ -36,7 +36,7 @@ def read_page_input(
     trace: Path | None,
     seed: int | None,
     until_s: float | None,
-) -> tuple[Origin, Premise]:
+) -> tuple[Origin, RunSpec]:
     """Raises InputError, ConfigError, ApiError and CredentialsError."""
     if trace is not None and (cluster.paths or cluster.kubeconfig is not None):
         raise click.UsageError("--trace brings its own cluster; give no PATH, -f or --kubeconfig")
@@ -44,13 +44,13 @@ def read_page_input(
     with naming(config_path):
         # Plugins check their own arguments. Report a mistake before anything that takes long.
         Simulation(SimOptions(config=config)).close()
-    origin, premise = _of_cluster(cluster) if trace is None else _of_trace(trace)
-    return origin, replace(premise, config=config, seed=seed, until_s=until_s)
+    origin, run_spec = _of_cluster(cluster) if trace is None else _of_trace(trace)
+    return origin, replace(run_spec, config=config, seed=seed, until_s=until_s)
 
 
-def _of_cluster(cluster: ClusterInput) -> tuple[Origin, Premise]:
+def _of_cluster(cluster: ClusterInput) -> tuple[Origin, RunSpec]:
     from mooring.web.origin import Origin
-    from mooring.web.premise import Premise
+    from mooring.web.run_spec import RunSpec
 
     manifests = read_cluster(cluster)
     live = [cluster.context or "a real cluster"] if cluster.kubeconfig is not None else []
@@ -60,12 +60,12 @@ def _of_cluster(cluster: ClusterInput) -> tuple[Origin, Premise]:
         warnings=tuple(manifests.warnings),
         skipped=manifests.skipped,
     )
-    return origin, Premise(tuple(manifests.objects))
+    return origin, RunSpec(tuple(manifests.objects))
 
 
-def _of_trace(path: Path) -> tuple[Origin, Premise]:
+def _of_trace(path: Path) -> tuple[Origin, RunSpec]:
     from mooring.web.origin import Origin
-    from mooring.web.premise import Premise
+    from mooring.web.run_spec import RunSpec
 
     trace = read_trace(path)
-    return Origin(str(path), "trace", trace.notes), Premise.of_trace(trace)
+    return Origin(str(path), "trace", trace.notes), RunSpec.of_trace(trace)

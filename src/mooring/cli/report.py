@@ -51,13 +51,13 @@ def report(
     """
     from mooring.web.report import write_report
 
-    origin, premise = read_page_input(
+    origin, run_spec = read_page_input(
         cluster, config_path=config_path, trace=trace, seed=seed, until_s=until_s
     )
     with Progress("writing the report") as progress:
         text = write_report(
             origin,
-            premise,
+            run_spec,
             budget_s=budget_s,
             on_progress=lambda _, done, total: progress.update(done, total),
         )

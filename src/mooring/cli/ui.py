@@ -24,7 +24,7 @@ from mooring.errors import InputError
 if TYPE_CHECKING:
     from mooring.web.access import Access
     from mooring.web.origin import Origin
-    from mooring.web.premise import Premise
+    from mooring.web.run_spec import RunSpec
     from mooring.web.service import Service
 
 #: Print the address when the first run ends, or after this time if it still runs.
@@ -90,7 +90,7 @@ def ui(
     """
     check_installed("web")
     access = _access(listen, token_file, names)
-    origin, folder = _put_down(
+    origin, folder = _saved(
         *read_page_input(cluster, config_path=config_path, trace=trace, seed=seed, until_s=until_s)
     )
     try:
@@ -102,11 +102,11 @@ def ui(
     sys.exit(0 if served else CANNOT_ANSWER)
 
 
-def _put_down(origin: Origin, premise: Premise) -> tuple[Origin, Path]:
+def _saved(origin: Origin, run_spec: RunSpec) -> tuple[Origin, Path]:
     """Save the run for the worker processes; keeping it here too would waste memory."""
-    from mooring.web.premise import put_down
+    from mooring.web.run_spec import save_run_spec
 
-    return origin, put_down(premise)
+    return origin, save_run_spec(run_spec)
 
 
 def _access(listen: str, token_file: Path | None, names: tuple[str, ...]) -> Access:

@@ -39,7 +39,7 @@ from mooring.explain.changes import (
 from mooring.explain.explanation import pod_of
 from mooring.explain.frames import Frame, make_frame
 from mooring.explain.matrix import UNASKED, Matrix
-from mooring.explain.world import World
+from mooring.explain.world import WhatIf
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import Code
 from mooring.objects.node import Node
@@ -175,7 +175,7 @@ class Deadline:
 
 
 def find_counterfactuals(
-    world: World,
+    what_if: WhatIf,
     key: str,
     *,
     budget_s: float = DEFAULT_BUDGET_S,
@@ -186,34 +186,34 @@ def find_counterfactuals(
     Raises CannotAnswer if there is no such pod; PluginFailure, ExtenderError and NoNodesError if mooring
     cannot decide on the pod as it is.
     """
-    pod = pod_of(world, key)
-    note = _why_nothing(world, pod)
+    pod = pod_of(what_if, key)
+    note = _why_nothing(what_if, pod)
     if note:
         return Counterfactuals(key, (), complete=True, note=note)
-    return _Search(world, pod, Deadline(budget_s, timer)).run()
+    return _Search(what_if, pod, Deadline(budget_s, timer)).run()
 
 
-def _why_nothing(world: World, pod: Pod) -> str:
+def _why_nothing(what_if: WhatIf, pod: Pod) -> str:
     """Why there is nothing to search for; "" if the pod is pending."""
-    if world.pod(pod.key) is None:
+    if what_if.pod(pod.key) is None:
         return "the pod no longer exists"
-    if world.framework(pod) is None:
+    if what_if.framework(pod) is None:
         return (
             f"no profile has the scheduler name {pod.scheduler_name!r}; change it or add a profile"
         )
     if pod.node_name:
         return f"the pod is already on node {pod.node_name}"
-    if world.cluster.is_assumed(pod):
+    if what_if.cluster.is_assumed(pod):
         return "the pod has a node and waits to be bound"
-    return "the pod fits without changes" if world.fits(pod) else ""
+    return "the pod fits without changes" if what_if.fits(pod) else ""
 
 
 class _Search:
-    def __init__(self, world: World, pod: Pod, deadline: Deadline) -> None:
-        self._world = world
+    def __init__(self, what_if: WhatIf, pod: Pod, deadline: Deadline) -> None:
+        self._what_if = what_if
         self._pod = pod
         self._deadline = deadline
-        self._matrix = world.look(pod).matrix
+        self._matrix = what_if.look(pod).matrix
         self._answers: list[Counterfactual] = []
         #: Whether the deadline ended the search early.
         self._cut_short = False
@@ -243,7 +243,7 @@ class _Search:
         if self._deadline.passed:
             self._cut_short = True
             return False
-        return self._world.fits(self._pod, changes)
+        return self._what_if.fits(self._pod, changes)
 
     def _least(self, dial: Dial, *others: Change) -> Change | None:
         """The smallest change that helps together with the others; None if the largest does not."""
@@ -266,7 +266,7 @@ class _Search:
         return change is not None and self._keep(change)
 
     def _keep(self, *changes: Change) -> bool:
-        node, fitting = self._world.destination(self._pod, changes)
+        node, fitting = self._what_if.destination(self._pod, changes)
         if node:
             self._answers.append(Counterfactual(changes, node, fitting))
         return bool(node)
@@ -283,7 +283,7 @@ class _Search:
         for count in range(1, _MOST_NODES + 1):
             offers: list[object] = []
             for name in names:
-                offer = self._world.cluster.infos[name].allocatable
+                offer = self._what_if.cluster.infos[name].allocatable
                 # One answer is enough for nodes with the same resources.
                 if offer not in offers and self._try(Dial.fixed(AddNodes(name, count))):
                     offers.append(offer)
@@ -332,7 +332,7 @@ class _Search:
     def _tolerations(self) -> Iterator[Dial]:
         """The sets of taints that the pod does not tolerate, the most frequent first."""
         sets: Counter[tuple[str, ...]] = Counter()
-        for info in self._world.snapshot():
+        for info in self._what_if.snapshot():
             refusing = [
                 taint
                 for taint in info.taints
@@ -344,7 +344,7 @@ class _Search:
             yield Dial.fixed(Tolerate(taints))
 
     def _spreads(self) -> Iterator[Dial]:
-        most = len(self._world.cluster.pods) + 1
+        most = len(self._what_if.cluster.pods) + 1
         for index, spread in enumerate(self._pod.spec.topology_spread_constraints):
             if spread.when_unsatisfiable == "DoNotSchedule":
                 yield _skew_dial(index, spread.topology_key, spread.max_skew, most)
@@ -355,7 +355,7 @@ class _Search:
     def _uncordonings(self) -> list[Change]:
         names = [
             info.name
-            for info in self._world.snapshot()
+            for info in self._what_if.snapshot()
             if info.node is not None and info.node.spec.unschedulable
         ]
         return [Uncordon(name) for name in sorted(names)[:_MOST_OF_A_KIND]]
@@ -364,7 +364,7 @@ class _Search:
         """For nodes that only NodeAffinity refuses; the fewest labels first."""
         changes: list[LabelNode] = []
         for name in _refused_only_by(self._matrix, "NodeAffinity"):
-            info = self._world.cluster.infos[name]
+            info = self._what_if.cluster.infos[name]
             assert info.node is not None
             needed = labels_needed(self._pod, info.node)
             if needed is not None:
@@ -377,7 +377,7 @@ class _Search:
     def _templates(self) -> list[str]:
         """One node of every shape: nodes that are large enough first, smaller ones before larger ones."""
         shapes: dict[object, NodeInfo] = {}
-        for info in self._world.snapshot():
+        for info in self._what_if.snapshot():
             shapes.setdefault(_shape(info), info)
         ordered = sorted(shapes.values(), key=lambda info: _suits(self._pod, info))
         return [info.name for info in ordered[:_MOST_OF_A_KIND]]
@@ -386,7 +386,7 @@ class _Search:
         """The node where eviction costs least, in preemption's order, ignoring the pod's priority."""
         candidates = list(self._room_candidates(self._deadline.share(0.5)))
         for candidate in best(candidates, self._now()):
-            lacking = _lacking(self._pod, self._world.cluster.infos[candidate.node_name])
+            lacking = _lacking(self._pod, self._what_if.cluster.infos[candidate.node_name])
             change = FreeRoom(
                 candidate.node_name,
                 tuple(victim.key for victim in candidate.victims),
@@ -398,8 +398,8 @@ class _Search:
                 return
 
     def _room_candidates(self, deadline: Deadline) -> Iterator[Candidate]:
-        world, pod = self._world, self._pod
-        framework, snapshot, state = world.framework(pod), world.snapshot(), CycleState()
+        what_if, pod = self._what_if, self._pod
+        framework, snapshot, state = what_if.framework(pod), what_if.snapshot(), CycleState()
         assert framework is not None
         try:
             if (
@@ -416,7 +416,7 @@ class _Search:
             state=state,
             pod=pod,
             snapshot=snapshot,
-            budgets=BudgetBook(world.cluster.listers).current(),
+            budgets=BudgetBook(what_if.cluster.listers).current(),
             is_eligible=None,
             by_importance=lambda pods: sorted(
                 pods, key=lambda each: (-each.priority, each.status.start_time or now)
@@ -435,11 +435,11 @@ class _Search:
         matrix = self._matrix
         resolvable = [s.code == Code.UNSCHEDULABLE for s in matrix.statuses]
         chosen = np.flatnonzero(np.array(resolvable)[matrix.verdicts]).tolist()
-        infos = [self._world.cluster.infos[matrix.nodes[i]] for i in chosen]
+        infos = [self._what_if.cluster.infos[matrix.nodes[i]] for i in chosen]
         return sorted(infos, key=lambda info: (_lacking_share(self._pod, info), info.name))
 
     def _now(self) -> datetime:
-        return datetime.fromtimestamp(self._world.simulation.clock.now(), UTC)
+        return datetime.fromtimestamp(self._what_if.simulation.clock.now(), UTC)
 
 
 class _AnyVictim(DryRun):

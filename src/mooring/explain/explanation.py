@@ -19,7 +19,7 @@ from mooring.errors import MooringError
 from mooring.explain.frames import Frame
 from mooring.explain.matrix import Matrix, NodeView
 from mooring.explain.story import Step, gate_step, steps_of
-from mooring.explain.world import Look, World
+from mooring.explain.world import DecisionView, WhatIf
 from mooring.garbage import seldom_collecting
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
@@ -112,44 +112,44 @@ class Explanation:
 
 
 @dataclass(slots=True)
-class Inquiry:
+class Explainer:
     """Explains the pods of a simulated cluster; the end of a `with` closes the simulation."""
 
-    world: World
+    what_if: WhatIf
     #: The decision that placed the watched pod; None if no decision did.
-    seen: Look | None = None
+    seen: DecisionView | None = None
     as_read: bool = False
 
-    def __enter__(self) -> Inquiry:
+    def __enter__(self) -> Explainer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.world.close()
+        self.what_if.close()
 
     def explain(self, key: str) -> Explanation:
         """Raises CannotAnswer, PluginFailure and ExtenderError."""
-        world = self.world
-        pod = pod_of(world, key)
-        if world.framework(pod) is None:
+        what_if = self.what_if
+        pod = pod_of(what_if, key)
+        if what_if.framework(pod) is None:
             return _ignored(pod, "ignored", no_profile(pod))
-        placed = world.simulation.summary.placements.get(pod.uid)
+        placed = what_if.simulation.summary.placements.get(pod.uid)
         if placed is not None and self.seen is not None:
             return _placed(self.seen, placed)
         if pod.node_name:
-            return _if_scheduled_again(world.look_without(pod), pod)
-        if world.cluster.is_assumed(pod) and self.seen is not None:
-            return _assumed(self.seen, world, pod)
-        return _not_placed(world, pod, as_read=self.as_read)
+            return _if_scheduled_again(what_if.look_without(pod), pod)
+        if what_if.cluster.is_assumed(pod) and self.seen is not None:
+            return _assumed(self.seen, what_if, pod)
+        return _not_placed(what_if, pod, as_read=self.as_read)
 
 
-def inquire(
+def explainer_for(
     objects: Iterable[KubeObject],
     options: SimOptions | None = None,
     *,
     watched: str = "",
     until_s: float | None = None,
     as_read: bool = False,
-) -> Inquiry:
+) -> Explainer:
     """Simulate and keep the decision that places the pod `watched`. With `as_read`, place no pod.
 
     Raises InputError and ConfigError.
@@ -157,18 +157,18 @@ def inquire(
     options = options or SimOptions()
     if as_read:
         with seldom_collecting():
-            return Inquiry(World.as_read(objects, options), as_read=True)
-    seen: list[Look] = []
+            return Explainer(WhatIf.as_read(objects, options), as_read=True)
+    seen: list[DecisionView] = []
     also = options.on_decision
 
     def watch(decision: Decision) -> None:
         if decision.pod.key == watched and decision.node_name is not None:
-            seen[:] = [world.look(decision.pod, decision)]
+            seen[:] = [what_if.look(decision.pod, decision)]
         if also is not None:
             also(decision)
 
     simulation = Simulation(replace(options, on_decision=watch))
-    world = World(simulation)
+    what_if = WhatIf(simulation)
     try:
         with seldom_collecting():
             simulation.load(objects)
@@ -176,13 +176,13 @@ def inquire(
     except BaseException:
         simulation.close()
         raise
-    return Inquiry(world, seen[0] if seen else None)
+    return Explainer(what_if, seen[0] if seen else None)
 
 
-def pod_of(world: World, key: str) -> Pod:
+def pod_of(what_if: WhatIf, key: str) -> Pod:
     """The pod as it is at the end, or as it was on its node. Raises CannotAnswer if there is neither."""
-    bound = (each.bound for each in world.simulation.summary.placements.values())
-    pod = world.pod(key) or next((each.assumed for each in bound if each.pod == key), None)
+    bound = (each.bound for each in what_if.simulation.summary.placements.values())
+    pod = what_if.pod(key) or next((each.assumed for each in bound if each.pod == key), None)
     if pod is None:
         raise CannotAnswer(f"pod {key} does not exist at the end of the simulation")
     return pod
@@ -254,65 +254,67 @@ def _ignored(pod: Pod, state: str, why: str) -> Explanation:
     return Explanation(pod.key, state, "", "nothing was evaluated", why, (step,), None)
 
 
-def _placed(look: Look, placed: PlacedPod) -> Explanation:
+def _placed(view: DecisionView, placed: PlacedPod) -> Explanation:
     node = placed.bound.node
     end = f"bound to {node} {_at(placed.bound.at_s)}"
     if placed.ended_s is not None:
         end += f"; {placed.ended} {_at(placed.ended_s)}"
-    story = (gate_step(None, ""), *steps_of(look), *_binding(look, end))
-    return _of_look(look, "placed", "as the cluster was at the decision", story, node)
+    story = (gate_step(None, ""), *steps_of(view), *_binding(view, end))
+    return _explanation(view, "placed", "as the cluster was at the decision", story, node)
 
 
-def _assumed(look: Look, world: World, pod: Pod) -> Explanation:
-    assert look.chosen is not None
-    held = f"waiting {waits_for(world.scheduler, pod)} to be bound to {look.chosen}"
-    story = (gate_step(None, ""), *steps_of(look), Step("Permit", "refused", held))
-    return _of_look(look, "waiting", "as the cluster was at the decision", story, look.chosen)
+def _assumed(view: DecisionView, what_if: WhatIf, pod: Pod) -> Explanation:
+    assert view.chosen is not None
+    held = f"waiting {waits_for(what_if.scheduler, pod)} to be bound to {view.chosen}"
+    story = (gate_step(None, ""), *steps_of(view), Step("Permit", "refused", held))
+    return _explanation(view, "waiting", "as the cluster was at the decision", story, view.chosen)
 
 
-def _if_scheduled_again(look: Look, pod: Pod) -> Explanation:
+def _if_scheduled_again(view: DecisionView, pod: Pod) -> Explanation:
     there = Step("queue", "reached", f"it had node {pod.node_name} from the start; no decision")
-    steps: tuple[Step, ...] = (there, *steps_of(look))
-    if look.chosen != pod.node_name:
-        now = look.chosen or "no node"
+    steps: tuple[Step, ...] = (there, *steps_of(view))
+    if view.chosen != pod.node_name:
+        now = view.chosen or "no node"
         steps += (Step("today", "reached", f"if it were scheduled again, it would go to {now}"),)
     as_of = "as the cluster is at the end, without this pod"
-    return replace(_of_look(look, "placed", as_of, steps, pod.node_name), message="")
+    return replace(_explanation(view, "placed", as_of, steps, pod.node_name), message="")
 
 
-def _not_placed(world: World, pod: Pod, *, as_read: bool) -> Explanation:
-    gate = world.gate(pod)
+def _not_placed(what_if: WhatIf, pod: Pod, *, as_read: bool) -> Explanation:
+    gate = what_if.gate(pod)
     said = gated_by(pod, gate.plugin) if gate is not None else ""
-    look = world.look_and_preempt(pod)
-    story = (gate_step(gate, said), *steps_of(look))
+    view = what_if.look_and_preempt(pod)
+    story = (gate_step(gate, said), *steps_of(view))
     as_of = "as the files say" if as_read else "as the cluster is at the end of the simulation"
     if gate is not None:
-        explanation = _of_look(look, "gated", as_of, story, "")
+        explanation = _explanation(view, "gated", as_of, story, "")
         return replace(explanation, message=said)
-    state = "unschedulable" if look.chosen is None else "schedulable"
-    return _of_look(look, state, as_of, story, look.chosen or "")
+    state = "unschedulable" if view.chosen is None else "schedulable"
+    return _explanation(view, state, as_of, story, view.chosen or "")
 
 
-def _of_look(look: Look, state: str, as_of: str, story: tuple[Step, ...], node: str) -> Explanation:
-    message = look.fit_error
-    if look.post_filtering is not None and look.post_filtering.message:
-        message = f"{message} {look.post_filtering.message}"
+def _explanation(
+    view: DecisionView, state: str, as_of: str, story: tuple[Step, ...], node: str
+) -> Explanation:
+    message = view.fit_error
+    if view.post_filtering is not None and view.post_filtering.message:
+        message = f"{message} {view.post_filtering.message}"
     return Explanation(
-        pod=look.pod.key,
+        pod=view.pod.key,
         state=state,
         node=node,
         as_of=as_of,
         message=message,
         story=story,
-        matrix=look.matrix,
-        margin=look.margin,
-        tied=look.tied,
+        matrix=view.matrix,
+        margin=view.margin,
+        tied=view.tied,
     )
 
 
-def _binding(look: Look, end: str) -> Iterator[Step]:
+def _binding(view: DecisionView, end: str) -> Iterator[Step]:
     for point, title in _AFTER_CHOICE:
-        plugins = look.plugins.get(point, ())
+        plugins = view.plugins.get(point, ())
         if plugins:
             text = end if title == "Bind" else "passed"
             yield Step(title, "passed", f"{', '.join(plugins)}: {text}")

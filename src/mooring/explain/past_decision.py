@@ -14,7 +14,7 @@ from itertools import takewhile
 
 from mooring.config.types import KubeSchedulerConfiguration
 from mooring.errors import MooringError
-from mooring.explain.world import Look, World
+from mooring.explain.world import DecisionView, WhatIf
 from mooring.garbage import seldom_collecting
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
@@ -114,31 +114,33 @@ def only_placing(simulation: Simulation) -> bool:
     )
 
 
-def decide_again(source: RunInput, past: PastDecision) -> Look:
+def decide_again(source: RunInput, past: PastDecision) -> DecisionView:
     """The decision in full. Raises DecidedOtherwise if it differs from the recorded one."""
     with seldom_collecting():
         if past.before is not None:
-            look = _from_placements(source, past.decided, past.before)
-            if look is not None:
-                return look
+            view = _from_placements(source, past.decided, past.before)
+            if view is not None:
+                return view
         return run_again(source, (past.decided,))[past.decided]
 
 
-def _from_placements(source: RunInput, decided: Decided, before: dict[str, str]) -> Look | None:
+def _from_placements(
+    source: RunInput, decided: Decided, before: dict[str, str]
+) -> DecisionView | None:
     """The decision on a cluster built from the placements; None if it differs from the recorded one."""
     pods = (obj for obj in source.objects if isinstance(obj, Pod))
     pod = next((each for each in pods if each.uid == decided.uid), None)
     if pod is None:
         return None
     there = (_then(obj, before) for obj in source.objects)
-    world = World.as_read((obj for obj in there if obj is not None), source.options())
+    what_if = WhatIf.as_read((obj for obj in there if obj is not None), source.options())
     try:
-        look = world.look(pod)
+        view = what_if.look(pod)
     finally:
-        world.close()
-    fitting = int((look.matrix.verdicts == 0).sum())
-    same = (look.chosen or "", fitting) == (decided.node, decided.feasible)
-    return look if same else None
+        what_if.close()
+    fitting = int((view.matrix.verdicts == 0).sum())
+    same = (view.chosen or "", fitting) == (decided.node, decided.feasible)
+    return view if same else None
 
 
 def _then(obj: KubeObject, before: dict[str, str]) -> KubeObject | None:
@@ -148,10 +150,10 @@ def _then(obj: KubeObject, before: dict[str, str]) -> KubeObject | None:
     return obj.placed_on(before[obj.key]) if obj.key in before else None
 
 
-def run_again(source: RunInput, wanted: Iterable[Decided]) -> dict[Decided, Look]:
+def run_again(source: RunInput, wanted: Iterable[Decided]) -> dict[Decided, DecisionView]:
     """Repeat the run up to the last of these decisions. Raises DecidedOtherwise."""
     left = {(each.uid, each.number): each for each in wanted}
-    looks: dict[Decided, Look] = {}
+    views: dict[Decided, DecisionView] = {}
     otherwise: list[DecidedOtherwise] = []
 
     def watch(decision: Decision) -> None:
@@ -161,7 +163,7 @@ def run_again(source: RunInput, wanted: Iterable[Decided]) -> dict[Decided, Look
         if recorded is None:
             return
         if again == recorded:
-            looks[recorded] = World(simulation).look(decision.pod, decision)
+            views[recorded] = WhatIf(simulation).look(decision.pod, decision)
         else:
             otherwise.append(DecidedOtherwise(recorded, again))
         if otherwise or not left:
@@ -176,4 +178,4 @@ def run_again(source: RunInput, wanted: Iterable[Decided]) -> dict[Decided, Look
         otherwise.append(DecidedOtherwise(recorded, None))
     if otherwise:
         raise otherwise[0]
-    return looks
+    return views

@@ -30,7 +30,7 @@ from mooring.sim.simulation import SimOptions, Simulation
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class DecisionView:
     """One decision in full, as data that no longer depends on the cluster."""
 
     pod: Pod
@@ -62,7 +62,7 @@ class Look:
         return int(totals[0] - behind[0]) if len(behind) else None
 
 
-class World:
+class WhatIf:
     """Ask what would become of a pod, as things stand."""
 
     def __init__(self, simulation: Simulation) -> None:
@@ -71,7 +71,7 @@ class World:
         self.cluster = simulation.scheduler.cluster
 
     @classmethod
-    def as_read(cls, objects: Iterable[KubeObject], options: SimOptions | None = None) -> World:
+    def as_read(cls, objects: Iterable[KubeObject], options: SimOptions | None = None) -> WhatIf:
         """What the objects say and nothing more: no pod is placed. Close its simulation when done."""
         simulation = Simulation(options)
         scheduler = simulation.scheduler
@@ -106,7 +106,7 @@ class World:
 
     # Questions
 
-    def look(self, pod: Pod, decision: Decision | None = None) -> Look:
+    def look(self, pod: Pod, decision: Decision | None = None) -> DecisionView:
         """Decide on the pod in full, or take a decision that was just taken.
 
         Raises PluginFailure, ExtenderError, and NoNodesError if there are no nodes.
@@ -118,7 +118,7 @@ class World:
             decision.node_name = taken or decision.node_name
         return _look(framework, decision)
 
-    def look_without(self, pod: Pod) -> Look:
+    def look_without(self, pod: Pod) -> DecisionView:
         """Decide on a pod that has a node, as if it had none."""
         # NodeName would refuse every other node.
         anew = pod.placed_on("")
@@ -131,7 +131,7 @@ class World:
         finally:
             self.cluster.add_pod(known)
 
-    def look_and_preempt(self, pod: Pod) -> Look:
+    def look_and_preempt(self, pod: Pod) -> DecisionView:
         """As `look`; if the pod fits nowhere, what preemption would do, without doing it."""
         framework = self._framework(pod)
         decision, state = self._decide(framework, pod)
@@ -262,12 +262,12 @@ def _unnominated(pod: Pod) -> Pod:
     return pod.with_status(nominated_node_name="") if pod.nominated_node_name else pod
 
 
-def _look(framework: Framework, decision: Decision) -> Look:
+def _look(framework: Framework, decision: Decision) -> DecisionView:
     matrix = matrix_of(decision)
     outcome, scores = decision.pre_filter, decision.scores
     names = decision.diagnosis.snapshot.columns.names
     asked = [column.plugin for column in matrix.filters]
-    return Look(
+    return DecisionView(
         pod=decision.pod,
         profile=framework.profile_name,
         matrix=matrix,

@@ -43,7 +43,7 @@ def map_data(run: Run) -> dict[str, Any]:
     strings.code("")
     label_sets: Codes[tuple[int, ...]] = Codes()
     resources = _resources(run)
-    nodes = run.premise.nodes
+    nodes = run.run_spec.nodes
     shapes: Codes[tuple[int, ...]] = Codes()
     data = {
         "resources": [{"name": name, "unit": unit_of(name)} for name in resources],
@@ -141,7 +141,7 @@ def _states(run: Run) -> dict[int, int]:
     states = {pod: STATES.index(how) for pod, how in run.places.ended.items()}
     for preemption in run.report.preemptions:
         states.update({index[each.pod]: STATES.index("preempted") for each in preemption.victims})
-    for pod in run.premise.pods:
+    for pod in run.run_spec.pods:
         if pod.finished:
             states[index[pod.key]] = STATES.index("finished")
     states.update({index[each.pod]: STATES.index(each.state) for each in run.report.pending})

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from mooring.objects.pod import Pod
 from mooring.scheduler.journal import TIMELINE, Fact, FactKind
-from mooring.web.premise import Premise
+from mooring.web.run_spec import RunSpec
 
 WAITING, ABSENT = -1, -2
 
@@ -37,10 +37,10 @@ class Places:
     ended: dict[int, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, facts: Iterable[Fact], premise: Premise) -> Places:
-        nodes = {node.name: i for i, node in enumerate(premise.nodes)}
-        pods = premise.pods
-        if premise.times is not None:
+    def of(cls, facts: Iterable[Fact], run_spec: RunSpec) -> Places:
+        nodes = {node.name: i for i, node in enumerate(run_spec.nodes)}
+        pods = run_spec.pods
+        if run_spec.times is not None:
             start = [ABSENT] * len(pods)
         else:
             start = [_place(pod, nodes) for pod in pods]

@@ -9,7 +9,7 @@ from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.explain.explanation import Explanation
 from mooring.explain.matrix import Matrix, status_data
 from mooring.explain.story import Step
-from mooring.explain.world import Look
+from mooring.explain.world import DecisionView
 from mooring.web.run import Run
 
 #: The extension points in the order of the Scheduling Framework.
@@ -34,7 +34,7 @@ _PASSED_AFTER = {"PostBind": "Bind"}
 _MOST_NAMES = 100
 
 
-def pod_data(run: Run, key: str, seen: Look | None) -> dict[str, Any]:
+def pod_data(run: Run, key: str, seen: DecisionView | None) -> dict[str, Any]:
     """`seen` is the decision that placed the pod, if there is one. Raises CannotAnswer."""
     explanation = run.explain(key, seen)
     index = run.places.pod_index[key]

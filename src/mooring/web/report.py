@@ -20,8 +20,8 @@ from mooring.web.assets import Assets, report_document
 from mooring.web.cluster_map import map_data
 from mooring.web.origin import Origin
 from mooring.web.pod_page import pod_data
-from mooring.web.premise import Premise
 from mooring.web.run import Run
+from mooring.web.run_spec import RunSpec
 from mooring.web.timeline import timeline_data
 from mooring.web.what_if import config_text
 
@@ -36,16 +36,16 @@ OnProgress = Callable[[str, int, int | None], None]
 
 
 def write_report(
-    origin: Origin, premise: Premise, *, budget_s: float, on_progress: OnProgress
+    origin: Origin, run_spec: RunSpec, *, budget_s: float, on_progress: OnProgress
 ) -> str:
     """Raises InputError, ConfigError and other errors of a simulation."""
-    run = Run.of(premise, lambda attempts: on_progress("placing pods", attempts, None))
+    run = Run.of(run_spec, lambda attempts: on_progress("placing pods", attempts, None))
     try:
         answers = {
             "api/session": _session(origin, run),
             "api/runs/1/map": {"run": 1, **map_data(run)},
             "api/runs/1/time": timeline_data(run),
-            "api/runs/1/config": {"text": config_text(premise)},
+            "api/runs/1/config": {"text": config_text(run_spec)},
             **dict(_pods(run, budget_s, on_progress)),
         }
     finally:
@@ -86,7 +86,7 @@ def _pods(run: Run, budget_s: float, on_progress: OnProgress) -> Iterator[tuple[
         address = quote(key, safe="!'()*")
         try:
             past = run.placed_by(key)
-            seen = None if past is None else decide_again(run.premise, past)
+            seen = None if past is None else decide_again(run.run_spec, past)
             page = pod_data(run, key, seen)
             yield f"api/runs/1/pod?key={address}", page
             if page["counterfactuals"] and budget_s > 0:

@@ -25,7 +25,7 @@ from mooring.web.session import (
     NotReady,
     Session,
 )
-from mooring.web.what_if import Named, NodesLike, WhatIf
+from mooring.web.what_if import Named, NodesLike, RequestedChanges
 from mooring.web.worker_process import Refused
 
 _LOG = logging.getLogger(__name__)
@@ -249,8 +249,8 @@ class Page:
     async def _what_if(self, request: web.Request) -> web.Response:
         body = await _body(request, WhatIfBody)
         answer = body.counterfactual
-        changes = WhatIf(body.config, body.objects, body.remove, body.add_nodes)
-        if changes == WhatIf() and answer is None:
+        changes = RequestedChanges(body.config, body.objects, body.remove, body.add_nodes)
+        if changes == RequestedChanges() and answer is None:
             raise web.HTTPBadRequest(
                 reason="the request changes nothing, so there is nothing to run"
             )

@@ -43,7 +43,7 @@ class Service:
 async def serving(
     origin: Origin, folder: Path, access: Access, *, listen: str, port: int
 ) -> AsyncIterator[Service]:
-    """Serve the page; the folder is one of `put_down`. Raises InputError if the port is not available."""
+    """Serve the page; the folder is one of `save_run_spec`. Raises InputError if the port is taken."""
     session = await Session.open(origin, folder)
     runner = web.AppRunner(
         Page(session, access, Assets.read()).application(),

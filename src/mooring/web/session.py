@@ -20,8 +20,8 @@ from mooring.errors import MooringError
 from mooring.explain.past_decision import PastDecision
 from mooring.web.messages import Progress
 from mooring.web.origin import Origin
-from mooring.web.premise import premise_path
-from mooring.web.what_if import Applied, Named, WhatIf
+from mooring.web.run_spec import run_spec_path
+from mooring.web.what_if import Applied, Named, RequestedChanges
 from mooring.web.worker_process import Gone, Refused, WorkerProcess
 
 #: A run of 50,000 pods takes half a gigabyte. With more runs than this, the least recently used worker ends;
@@ -88,7 +88,7 @@ class RunEntry:
 
     id: int
     name: str
-    premise: Path
+    run_spec: Path
     base: int | None = None
     changes: tuple[str, ...] = ()
     state: str = "running"
@@ -129,16 +129,16 @@ class Session:
         self._jobs: dict[int, Job] = {}
         self._made_runs = 0
         self._made_jobs = 0
-        self._made_premises = 0
+        self._made_run_specs = 0
         self._questions = 0
         self.version = 0
         self._change = asyncio.Event()
 
     @classmethod
     async def open(cls, origin: Origin, folder: Path) -> Session:
-        """The folder is one of `put_down`. The first run starts at once."""
+        """The folder is one of `save_run_spec`. The first run starts at once."""
         session = cls(origin, folder, await WorkerProcess.start())
-        session._start_run(RunEntry(session._next_run(), BASE_NAME, session._premise_path()))
+        session._start_run(RunEntry(session._next_run(), BASE_NAME, session._run_spec_path()))
         return session
 
     async def close(self) -> None:
@@ -193,18 +193,18 @@ class Session:
 
     async def config(self, number: int) -> bytes:
         run = self._run(number)
-        answer: bytes = await self._at_desk("config", premise=run.premise)
+        answer: bytes = await self._at_desk("config", run_spec=run.run_spec)
         return answer
 
     async def manifest(self, number: int, named: Named) -> bytes:
         run = self._run(number)
-        answer: bytes = await self._at_desk("manifest", premise=run.premise, named=named)
+        answer: bytes = await self._at_desk("manifest", run_spec=run.run_spec, named=named)
         return answer
 
     async def check(self, number: int, *, config: str, objects: str) -> bytes:
         run = self._run(number)
         answer: bytes = await self._at_desk(
-            "check", premise=run.premise, config=config, objects=objects
+            "check", run_spec=run.run_spec, config=config, objects=objects
         )
         return answer
 
@@ -221,16 +221,21 @@ class Session:
     # Work
 
     async def what_if(
-        self, base: int, what_if: WhatIf, *, name: str, counterfactual: tuple[int, int] | None
+        self,
+        base: int,
+        what_if: RequestedChanges,
+        *,
+        name: str,
+        counterfactual: tuple[int, int] | None,
     ) -> RunEntry:
         """Start another run."""
         if len(self._runs) >= MOST_RUNS:
             raise NotReady(f"there are already {MOST_RUNS} runs; delete one first")
-        origin, target = self._run(base), self._premise_path()
+        origin, target = self._run(base), self._run_spec_path()
         applied = None if counterfactual is None else self._answer(*counterfactual)
         changes: tuple[str, ...] = await self._at_desk(
             "derive",
-            premise=origin.premise,
+            run_spec=origin.run_spec,
             what_if=what_if,
             counterfactual=applied,
             target=target,
@@ -279,7 +284,7 @@ class Session:
         if run.worker is not None:
             await run.worker.end()
         del self._runs[number]
-        await asyncio.to_thread(run.premise.unlink, missing_ok=True)
+        await asyncio.to_thread(run.run_spec.unlink, missing_ok=True)
         self._changed()
 
     async def settled(self, job: Job) -> None:
@@ -301,7 +306,7 @@ class Session:
     async def _play(self, job: Job, run: RunEntry) -> None:
         worker = run.worker = await self._worker_for(job)
         async with _Outcome(self, job):
-            asked = worker.ask("run", premise=run.premise, on_progress=self._noting(job))
+            asked = worker.ask("run", run_spec=run.run_spec, on_progress=self._noting(job))
             run.summary = await asked.reply
             run.kept["map"] = await worker.ask("map", run=run.id).reply
             await self._end_least_used()
@@ -332,7 +337,7 @@ class Session:
                 "compare",
                 runs=(first.id, second.id),
                 names=(first.name, second.name),
-                premises=(first.premise, second.premise),
+                run_specs=(first.run_spec, second.run_spec),
                 on_progress=self._noting(job),
             )
             job.result = await asked.reply
@@ -375,7 +380,7 @@ class Session:
         async with run.waking:
             if run.worker is None or not run.worker.alive:
                 run.worker = await WorkerProcess.start()
-                await run.worker.ask("run", premise=run.premise).reply
+                await run.worker.ask("run", run_spec=run.run_spec).reply
                 await self._end_least_used()
             return run.worker
 
@@ -393,7 +398,7 @@ class Session:
         async with run.looking:
             looker = await WorkerProcess.start()
             try:
-                seen = await looker.ask("look", premise=run.premise, past=past).reply
+                seen = await looker.ask("past_decision", run_spec=run.run_spec, past=past).reply
             finally:
                 await looker.end()
         answer: bytes = await self._asked(run, "pod", key=key, seen=seen)
@@ -444,9 +449,9 @@ class Session:
         self._made_runs += 1
         return self._made_runs
 
-    def _premise_path(self) -> Path:
-        self._made_premises += 1
-        return premise_path(self._folder, self._made_premises)
+    def _run_spec_path(self) -> Path:
+        self._made_run_specs += 1
+        return run_spec_path(self._folder, self._made_run_specs)
 
 
 class _Outcome:

@@ -23,7 +23,7 @@ from mooring.objects.meta import KubeObject, encode_hook
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.sim.simulation import SimOptions, Simulation
-from mooring.web.premise import Premise
+from mooring.web.run_spec import RunSpec
 
 #: A typing error must not use up all memory.
 MOST_NODES = 10_000
@@ -44,7 +44,7 @@ class NodesLike(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     count: int = 1
 
 
-class WhatIf(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class RequestedChanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """The requested changes; empty parts change nothing."""
 
     config: str = ""
@@ -65,14 +65,14 @@ class Applied:
 class Outcome:
     """The new run, and its changes as sentences."""
 
-    premise: Premise
+    run_spec: RunSpec
     changes: tuple[str, ...]
 
 
-def apply(premise: Premise, what_if: WhatIf, counterfactual: Applied | None) -> Outcome:
+def apply(run_spec: RunSpec, what_if: RequestedChanges, counterfactual: Applied | None) -> Outcome:
     """Raises InputError and ConfigError; the first word of a problem names the part."""
     sentences: list[str] = []
-    objects: Sequence[KubeObject] = premise.objects
+    objects: Sequence[KubeObject] = run_spec.objects
     if counterfactual is not None:
         _check_still_there(objects, counterfactual)
         objects = apply_changes(objects, counterfactual.pod, counterfactual.answer.changes)
@@ -83,16 +83,16 @@ def apply(premise: Premise, what_if: WhatIf, counterfactual: Applied | None) -> 
     if what_if.objects.strip():
         found = read_beside(what_if.objects, objects)
         objects = list(_merged(objects, found))
-        sentences += found_sentences(found, premise.objects)
+        sentences += found_sentences(found, run_spec.objects)
     for wanted in what_if.add_nodes:
         added = _added(objects, wanted)
         sentences.append(AddNodes(wanted.like, wanted.count).text)
         objects = [*objects, *added]
-    config = premise.config
+    config = run_spec.config
     if what_if.config.strip():
         config = read_config(what_if.config)
         sentences.append("another configuration")
-    changed = replace(premise, objects=tuple(objects), config=config)
+    changed = replace(run_spec, objects=tuple(objects), config=config)
     return Outcome(changed, _some(sentences))
 
 
@@ -128,13 +128,13 @@ def found_sentences(found: Sequence[KubeObject], objects: Sequence[KubeObject]) 
     ]
 
 
-def config_text(premise: Premise) -> str:
-    return _yaml(write_config(premise.config or default_config()))
+def config_text(run_spec: RunSpec) -> str:
+    return _yaml(write_config(run_spec.config or default_config()))
 
 
-def object_text(premise: Premise, named: Named) -> str | None:
+def object_text(run_spec: RunSpec, named: Named) -> str | None:
     """The object as YAML; None if there is no such object."""
-    for obj in premise.objects:
+    for obj in run_spec.objects:
         if obj.kind == named.kind and obj.key == named.key:
             data = msgspec.to_builtins(obj, enc_hook=encode_hook, str_keys=True)
             first = {field: data[field] for field in _FIRST if field in data}

@@ -18,7 +18,7 @@ from mooring.sim.scenarios import fields
 from mooring.sim.scenarios.expectations import Check, Difference
 from mooring.sim.scenarios.pod_conditions import length
 from mooring.sim.scenarios.scenario import Scenario
-from mooring.sim.scenarios.stage import Stage
+from mooring.sim.scenarios.scenario_cluster import ScenarioCluster
 from mooring.sim.scenarios.steps import Step, check_time
 from mooring.sim.simulation import SimOptions
 
@@ -98,34 +98,34 @@ def play(scenario: Scenario, *, base: Sequence[KubeObject] = (), timeline: bool 
     with _at(scenario, ("config",)):
         keeps = TIMELINE if timeline else NOTHING
         options = SimOptions(config=_config(scenario), seed=scenario.seed, keeps=keeps)
-        stage = Stage(options, scenario.folder)
+        cluster = ScenarioCluster(options, scenario.folder)
     try:
-        playing = _Playing(scenario, stage)
+        playing = _Playing(scenario, cluster)
         playing.begin(base)
         playing.go_on()
         return playing.outcome()
     finally:
-        stage.close()
+        cluster.close()
 
 
 @dataclass(slots=True)
 class _Playing:
     scenario: Scenario
-    stage: Stage
+    cluster: ScenarioCluster
     failures: list[Failure] = field(default_factory=list)
     checked: int = 0
     begun: list[Begun] = field(default_factory=list)
 
     def begin(self, base: Sequence[KubeObject]) -> None:
-        scenario, stage = self.scenario, self.stage
+        scenario, cluster = self.scenario, self.cluster
         with _at(scenario, ("cluster",)):
             manifests = read_manifests(
                 [scenario.folder / path for path in scenario.cluster],
                 documents=scenario.objects,
                 among=base,
             )
-            stage.simulation.load((*base, *manifests.objects))
-        stage.settle()
+            cluster.simulation.load((*base, *manifests.objects))
+        cluster.settle()
 
     def go_on(self) -> None:
         for number, step in enumerate(self.scenario.steps, 1):
@@ -135,27 +135,27 @@ class _Playing:
 
     def _step(self, number: int, step: Step) -> bool:
         """Run one step; False ends the scenario."""
-        stage = self.stage
+        cluster = self.cluster
         after = f"step {number} ({step.title})"
         difference = None
         with _at(self.scenario, step.path):
             if step.at_s is not None:
-                check_time(stage, step.at_s)
-                stage.wait(step.at_s)
-            happened = len(stage.simulation.journal.facts)
-            self.begun.append(Begun(stage.now_s, step.title, happened))
+                check_time(cluster, step.at_s)
+                cluster.wait(step.at_s)
+            happened = len(cluster.simulation.journal.facts)
+            self.begun.append(Begun(cluster.now_s, step.title, happened))
             if step.action is not None:
-                difference = step.action(stage)
+                difference = step.action(cluster)
         self.checked += step.needed
         if difference is not None:
             self._failed(difference, after, step.path)
             return False
-        stage.settle()
+        cluster.settle()
         self._look(step.expect, after)
         return True
 
     def _look(self, checks: Sequence[Check], after: str) -> None:
-        view = self.stage.view
+        view = self.cluster.view
         for check in checks:
             self.checked += 1
             with _at(self.scenario, check.path):
@@ -165,7 +165,7 @@ class _Playing:
 
     def _failed(self, difference: Difference, after: str, path: fields.Path) -> None:
         where = self.scenario.source.where(path).split(": ")[0]
-        self.failures.append(Failure(after, self.stage.now_s, where, difference))
+        self.failures.append(Failure(after, self.cluster.now_s, where, difference))
 
     def outcome(self) -> Outcome:
         return Outcome(
@@ -174,9 +174,9 @@ class _Playing:
             line=self.scenario.line,
             failures=tuple(self.failures),
             checked=self.checked,
-            elapsed_s=self.stage.now_s,
+            elapsed_s=self.cluster.now_s,
             steps=tuple(self.begun),
-            timeline=self.stage.simulation.journal.timeline,
+            timeline=self.cluster.simulation.journal.timeline,
         )
 
 

@@ -27,8 +27,8 @@ from mooring.sim.scenarios.fields import (
 from mooring.sim.scenarios.node_choice import NodeChoice, parse_nodes
 from mooring.sim.scenarios.pod_conditions import length
 from mooring.sim.scenarios.references import Reference, parse_reference
+from mooring.sim.scenarios.scenario_cluster import Action, ScenarioCluster, waited_for
 from mooring.sim.scenarios.selector_text import parse_selector
-from mooring.sim.scenarios.stage import Action, Stage, waited_for
 from mooring.sim.scenarios.view import Subject
 
 #: The default timeout of `waitUntil`.
@@ -86,12 +86,12 @@ def _apply(fields: Fields) -> Act | None:
     paths, documents = read_objects(fields, "apply")
     kinds = [f"{document.kind} {_name(document)}" for document in documents]
     return Act(
-        f"apply {', '.join([*paths, *kinds])}", lambda stage: _applied(stage, paths, documents)
+        f"apply {', '.join([*paths, *kinds])}", lambda cluster: _applied(cluster, paths, documents)
     )
 
 
-def _applied(stage: Stage, paths: list[str], documents: list[Document]) -> None:
-    stage.apply(paths, documents)
+def _applied(cluster: ScenarioCluster, paths: list[str], documents: list[Document]) -> None:
+    cluster.apply(paths, documents)
 
 
 def read_objects(fields: Fields, name: str) -> tuple[list[str], list[Document]]:
@@ -133,11 +133,11 @@ def _delete(fields: Fields) -> Act | None:
         except FieldError as error:
             fields.source.wrong(path, str(error))
 
-    def act(stage: Stage) -> None:
+    def act(cluster: ScenarioCluster) -> None:
         for reference in references:
-            stage.delete(reference.among(stage.simulation.api))
+            cluster.delete(reference.among(cluster.simulation.api))
         for subject in subjects:
-            stage.delete_pods(subject)
+            cluster.delete_pods(subject)
 
     what = [*map(str, references), *("pods" for _ in subjects)]
     return Act(f"delete {', '.join(what)}", act)
@@ -155,32 +155,34 @@ def _scale(fields: Fields) -> Act | None:
         return None
     return Act(
         f"scale {reference} to {replicas}",
-        lambda stage: stage.workloads.scale(reference.among(stage.simulation.api), replicas),
+        lambda cluster: cluster.workloads.scale(reference.among(cluster.simulation.api), replicas),
     )
 
 
-def _on_nodes(name: str, do: Callable[[Stage, NodeChoice], None]) -> Callable[[Fields], Act | None]:
+def _on_nodes(
+    name: str, do: Callable[[ScenarioCluster, NodeChoice], None]
+) -> Callable[[Fields], Act | None]:
     def read(fields: Fields) -> Act | None:
         choice = fields.read(name, parse_nodes, None)
         if choice is None:
             return None
-        return Act(f"{name} {choice.text}", lambda stage: do(stage, choice))
+        return Act(f"{name} {choice.text}", lambda cluster: do(cluster, choice))
 
     return read
 
 
 def _wait(fields: Fields) -> Act | None:
     length_s = fields.read("wait", seconds, 0.0)
-    return Act(f"wait {length(length_s)}", lambda stage: stage.wait(stage.now_s + length_s))
+    return Act(f"wait {length(length_s)}", lambda cluster: cluster.wait(cluster.now_s + length_s))
 
 
 def _wait_until(fields: Fields) -> Act | None:
     timeout_s = fields.read("timeout", seconds, DEFAULT_TIMEOUT_S)
     expectations = [check.expectation for check in read_checks(fields, "waitUntil")]
 
-    def act(stage: Stage) -> Difference | None:
+    def act(cluster: ScenarioCluster) -> Difference | None:
         for expectation in expectations:
-            difference = stage.wait_until(expectation, timeout_s)
+            difference = cluster.wait_until(expectation, timeout_s)
             if difference is not None:
                 return waited_for(timeout_s, difference)
         return None
@@ -192,17 +194,19 @@ _ACTS: dict[str, Callable[[Fields], Act | None]] = {
     "apply": _apply,
     "delete": _delete,
     "scale": _scale,
-    "cordon": _on_nodes("cordon", Stage.cordon),
-    "uncordon": _on_nodes("uncordon", Stage.uncordon),
-    "drain": _on_nodes("drain", Stage.drain),
-    "fail": _on_nodes("fail", lambda stage, choice: stage.fail(stage.chosen(choice))),
-    "recover": _on_nodes("recover", Stage.recover),
+    "cordon": _on_nodes("cordon", ScenarioCluster.cordon),
+    "uncordon": _on_nodes("uncordon", ScenarioCluster.uncordon),
+    "drain": _on_nodes("drain", ScenarioCluster.drain),
+    "fail": _on_nodes("fail", lambda cluster, choice: cluster.fail(cluster.chosen(choice))),
+    "recover": _on_nodes("recover", ScenarioCluster.recover),
     "wait": _wait,
     "waitUntil": _wait_until,
 }
 
 
-def check_time(stage: Stage, at_s: float) -> None:
+def check_time(cluster: ScenarioCluster, at_s: float) -> None:
     """Raises InputError if that time has passed."""
-    if at_s < stage.now_s:
-        raise InputError([f"{length(at_s)} has passed: the time is already {length(stage.now_s)}"])
+    if at_s < cluster.now_s:
+        raise InputError(
+            [f"{length(at_s)} has passed: the time is already {length(cluster.now_s)}"]
+        )

@@ -21,7 +21,7 @@ from mooring.sim.scenarios.workloads import Workloads
 from mooring.sim.simulation import SimOptions, Simulation
 
 
-class Stage:
+class ScenarioCluster:
     """A simulation with controllers. Only the methods under "Time" let virtual time pass."""
 
     def __init__(self, options: SimOptions, folder: Path) -> None:
@@ -127,7 +127,7 @@ class Stage:
                 self.simulation.api.create(obj)
 
 
-Action = Callable[[Stage], Difference | None]
+Action = Callable[[ScenarioCluster], Difference | None]
 
 
 def waited_for(timeout_s: float, difference: Difference) -> Difference:
