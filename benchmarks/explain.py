@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
 from mooring.explain.counterfactuals import find_counterfactuals
-from mooring.explain.explanation import Inquiry, inquire
+from mooring.explain.explanation import Explainer, explainer_for
 from mooring.objects.manifests import decode_object
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
@@ -59,24 +59,24 @@ def main() -> None:
 
 
 def measure(nodes: int, repeats: int) -> Times:
-    with inquire(list(cluster(nodes)), as_read=True) as inquiry:
-        check(inquiry, nodes)
+    with explainer_for(list(cluster(nodes)), as_read=True) as explainer:
+        check(explainer, nodes)
         last = f"n-{nodes - 1:05}"
         return Times(
             nodes=nodes,
-            pending_s=timed(lambda: inquiry.explain(_PENDING), repeats),
-            fitting_s=timed(lambda: inquiry.explain(_FITTING), repeats),
-            one_node_s=timed(lambda: inquiry.explain(_PENDING).node_view(last), repeats),
-            json_s=timed(lambda: inquiry.explain(_PENDING).to_data(), repeats),
+            pending_s=timed(lambda: explainer.explain(_PENDING), repeats),
+            fitting_s=timed(lambda: explainer.explain(_FITTING), repeats),
+            one_node_s=timed(lambda: explainer.explain(_PENDING).node_view(last), repeats),
+            json_s=timed(lambda: explainer.explain(_PENDING).to_data(), repeats),
             counterfactuals_s=timed(
-                lambda: find_counterfactuals(inquiry.world, _PENDING, budget_s=60.0), repeats
+                lambda: find_counterfactuals(explainer.what_if, _PENDING, budget_s=60.0), repeats
             ),
         )
 
 
-def check(inquiry: Inquiry, nodes: int) -> None:
+def check(explainer: Explainer, nodes: int) -> None:
     """What is measured must be the answer."""
-    pending, fitting = inquiry.explain(_PENDING), inquiry.explain(_FITTING)
+    pending, fitting = explainer.explain(_PENDING), explainer.explain(_FITTING)
     assert not pending.fits
     assert pending.matrix is not None
     assert len(pending.to_data()["nodes"]) == nodes

@@ -1,6 +1,6 @@
-"""Mooring as a library: load a cluster, simulate it, ask about its pods. `docs/library.md` shows it.
+"""mooring as a library: load a cluster, simulate it, explain its pods. See `docs/library.md`.
 
-Everything that is returned is plain data (`to_data`) and, where pandas or polars is there, a DataFrame
+Results are available as plain data (`to_data`) and, if pandas or polars is installed, as a DataFrame
 (`to_frame`).
 """
 
@@ -21,7 +21,13 @@ from mooring.explain.counterfactuals import (
     Counterfactuals,
     find_counterfactuals,
 )
-from mooring.explain.explanation import CannotAnswer, Explanation, Inquiry, find_pod, inquire
+from mooring.explain.explanation import (
+    CannotAnswer,
+    Explainer,
+    Explanation,
+    explainer_for,
+    find_pod,
+)
 from mooring.explain.frames import Frame, make_frame
 from mooring.explain.past_decision import RunInput, decide_again, placed_by
 from mooring.objects.manifests import read_manifests
@@ -32,18 +38,18 @@ from mooring.scheduler.journal import DECISIONS, TIMELINE
 from mooring.sim.report import Pending, Placement, SimulationReport, build_report
 from mooring.sim.simulation import SimOptions
 
-#: A configuration: read already, as a mapping, or the path of a file; None is the default one.
+#: A configuration object, a mapping, or the path of a file; None is the default configuration.
 Config = KubeSchedulerConfiguration | Mapping[str, Any] | str | Path | None
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The objects of a cluster. It never changes: whatever would change it gives another one."""
+    """The objects of a cluster. It is immutable: methods that change it return another cluster."""
 
     objects: tuple[KubeObject, ...]
-    #: Lines about what can be used but is hardly meant.
+    #: Warnings about input that is valid but probably a mistake.
     warnings: tuple[str, ...] = ()
-    #: How many objects were left out, by kinds that mooring does not read.
+    #: Kind that mooring does not read → the number of skipped objects.
     skipped: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
@@ -53,13 +59,13 @@ class Cluster:
         for path in paths:
             named += [path] if isinstance(path, str | Path) else path
         if not named:
-            raise InputError(["nothing to read: name files or folders with Kubernetes YAML"])
+            raise InputError(["nothing to read: give files or folders with Kubernetes YAML"])
         manifests = read_manifests(named)
         return cls(tuple(manifests.objects), tuple(manifests.warnings), manifests.skipped)
 
     @classmethod
     def of(cls, objects: Iterable[KubeObject]) -> Cluster:
-        """From objects that are there already."""
+        """A cluster of these objects."""
         return cls(tuple(objects))
 
     @property
@@ -80,13 +86,13 @@ class Cluster:
     ) -> SimulatedCluster:
         """Run the cluster in virtual time. Raises InputError and ConfigError.
 
-        `until` is in seconds, or a length of time such as `1h30m`; without it the run ends when nothing
-        can change. With a `seed`, ties between equally good nodes are spread by it.
+        `until` is in seconds, or a duration such as `1h30m`; without it, the run ends when nothing more
+        can change. The `seed` chooses between nodes with equal scores.
         """
         keeps = DECISIONS | TIMELINE if timeline else DECISIONS
         source = RunInput(self.objects, _config(config), seed, _seconds(until), keeps)
-        inquiry = inquire(self.objects, source.options(), until_s=source.until_s)
-        return SimulatedCluster(self, source, inquiry)
+        explainer = explainer_for(self.objects, source.options(), until_s=source.until_s)
+        return SimulatedCluster(self, source, explainer)
 
     def explain(
         self,
@@ -97,16 +103,16 @@ class Cluster:
         until: float | str | None = None,
         as_is: bool = False,
     ) -> Explanation:
-        """Why the pod goes where it goes, or nowhere. Raises CannotAnswer if there is no such pod.
+        """Why the pod goes to its node or stays pending. Raises CannotAnswer if there is no such pod.
 
-        The cluster is simulated first; with `as_is`, nothing but what the files say is taken for true.
+        mooring simulates the cluster first; with `as_is`, it places no pods before it explains.
         """
         key = find_pod(self.objects, pod)
         options = SimOptions(config=_config(config), seed=seed)
-        with inquire(
+        with explainer_for(
             self.objects, options, watched=key, until_s=_seconds(until), as_read=as_is
-        ) as inquiry:
-            return inquiry.explain(key)
+        ) as explainer:
+            return explainer.explain(key)
 
     def counterfactuals(
         self,
@@ -118,31 +124,33 @@ class Cluster:
         as_is: bool = False,
         budget_s: float = DEFAULT_BUDGET_S,
     ) -> Counterfactuals:
-        """What would make a pending pod fit, smallest change first. Raises CannotAnswer."""
+        """The changes that would make a pending pod fit, smallest first. Raises CannotAnswer."""
         key = find_pod(self.objects, pod)
         options = SimOptions(config=_config(config), seed=seed)
-        with inquire(self.objects, options, until_s=_seconds(until), as_read=as_is) as inquiry:
-            return find_counterfactuals(inquiry.world, key, budget_s=budget_s)
+        with explainer_for(
+            self.objects, options, until_s=_seconds(until), as_read=as_is
+        ) as explainer:
+            return find_counterfactuals(explainer.what_if, key, budget_s=budget_s)
 
     def changed(self, pod: str, changes: Counterfactual | Sequence[Change]) -> Cluster:
-        """This cluster once the changes are made for the pod."""
+        """This cluster after the changes for the pod."""
         made = changes.changes if isinstance(changes, Counterfactual) else tuple(changes)
         return Cluster.of(apply_changes(self.objects, find_pod(self.objects, pod), made))
 
 
 class SimulatedCluster:
-    """A cluster that has been simulated: what came of it, and questions about it.
+    """A simulated cluster: the result, and questions about it.
 
-    It keeps the engine at hand, so questions about pending pods need no second run. `close` lets it go,
-    and so does the end of a `with`, or nobody holding this object any more.
+    It keeps the engine, so questions about pending pods need no second run. `close`, the end of a `with`
+    block, or garbage collection frees the engine.
     """
 
-    def __init__(self, cluster: Cluster, source: RunInput, inquiry: Inquiry) -> None:
+    def __init__(self, cluster: Cluster, source: RunInput, explainer: Explainer) -> None:
         self.cluster = cluster
-        self.report: SimulationReport = build_report(inquiry.world.simulation)
+        self.report: SimulationReport = build_report(explainer.what_if.simulation)
         self._source = source
-        self._inquiry = inquiry
-        self._closing = weakref.finalize(self, inquiry.world.close)
+        self._explainer = explainer
+        self._closing = weakref.finalize(self, explainer.what_if.close)
 
     @property
     def placements(self) -> tuple[Placement, ...]:
@@ -157,22 +165,22 @@ class SimulatedCluster:
         return self.report.all_placed
 
     def explain(self, pod: str) -> Explanation:
-        """As `Cluster.explain`. The decision that placed a pod is made again, as the cluster was then."""
+        """As `Cluster.explain`. For a placed pod, mooring decides again on the cluster of that moment."""
         key = find_pod(self.cluster.objects, pod)
-        world = self._open().world
+        what_if = self._open().what_if
         uid = next(each.uid for each in self.cluster.pods if each.key == key)
-        past = placed_by(world.simulation, uid)
+        past = placed_by(what_if.simulation, uid)
         seen = None if past is None else decide_again(self._source, past)
-        return Inquiry(world, seen).explain(key)
+        return Explainer(what_if, seen).explain(key)
 
     def counterfactuals(self, pod: str, *, budget_s: float = DEFAULT_BUDGET_S) -> Counterfactuals:
         """As `Cluster.counterfactuals`, without another run."""
         key = find_pod(self.cluster.objects, pod)
-        return find_counterfactuals(self._open().world, key, budget_s=budget_s)
+        return find_counterfactuals(self._open().what_if, key, budget_s=budget_s)
 
     def final(self) -> Cluster:
-        """The cluster as it is at the end, with every pod on its node."""
-        return Cluster.of(self._open().world.simulation.api.all(KubeObject))
+        """The cluster at the end of the simulation, with every pod on its node."""
+        return Cluster.of(self._open().what_if.simulation.api.all(KubeObject))
 
     def to_data(self) -> dict[str, Any]:
         return self.report.to_data()
@@ -203,10 +211,10 @@ class SimulatedCluster:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _open(self) -> Inquiry:
+    def _open(self) -> Explainer:
         if not self._closing.alive:
-            raise CannotAnswer("this simulation has been closed; simulate the cluster again")
-        return self._inquiry
+            raise CannotAnswer("this simulation is closed; simulate the cluster again")
+        return self._explainer
 
 
 def _config(config: Config) -> KubeSchedulerConfiguration | None:
@@ -222,6 +230,4 @@ def _seconds(until: float | str | None) -> float | None:
     try:
         return parse_duration(until).seconds
     except ValueError as error:
-        raise InputError(
-            [f"until: {until!r} is not a length of time; write 1h30m or 90s"]
-        ) from error
+        raise InputError([f"until: {until!r} is not a duration; write 1h30m or 90s"]) from error

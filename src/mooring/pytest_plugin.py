@@ -1,7 +1,7 @@
 """A pytest plugin: every scenario of a `*.scenario.yaml` is a test.
 
-It is there wherever mooring is installed, and looks only at files that speak of mooring, so other tools may
-use the same ending. What a test shows when it fails is the difference, not where in mooring it was found.
+pytest loads it wherever mooring is installed. It reads only files that mention mooring.dev, so other tools
+can use the same suffix. A failed test shows the difference, without mooring's traceback.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 class Differs(Exception):
-    """A scenario that came out otherwise than expected."""
+    """A scenario that does not meet its expectations."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.report())
 
 
 class ScenarioFile(pytest.File):
-    """A file of scenarios."""
+    """A file with scenarios."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        # NumPy and the engine are loaded only where there are scenarios.
+        # Load NumPy and the engine only if there are scenarios.
         from mooring.errors import InputError
         from mooring.sim.scenarios.scenario import read_scenarios
 

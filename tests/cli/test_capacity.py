@@ -61,7 +61,7 @@ def test_several_answers_come_in_one_table(files):
     assert lines[1].startswith("more of more")
     assert "2 Insufficient cpu" in lines[1]
     assert "nodes like n-1 to add  0" in lines[2]
-    assert "does not hold" in lines[3]
+    assert "not all pods fit" in lines[3]
 
 
 def test_how_many_more_of_a_pod_and_of_what_a_deployment_makes(files):
@@ -92,10 +92,10 @@ def test_nodes_are_added_from_a_file(files):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        pytest.param([], "nothing to answer", id="no question"),
+        pytest.param([], "no question: give --pod", id="no question"),
         pytest.param(["--drain", "nowhere"], "there is no node 'nowhere'", id="unknown node"),
         pytest.param(["--lose", "mars"], "no node is in zone 'mars'", id="unknown zone"),
-        pytest.param(["--add-node", "nowhere"], "there is no node and no file", id="no template"),
+        pytest.param(["--add-node", "nowhere"], "no node and no file is called", id="no template"),
         pytest.param(["--pod", "/no/such.yaml"], "/no/such.yaml", id="no pod file"),
         pytest.param(["--drain", "n-1", "--config", "/no"], "/no: cannot be read", id="no config"),
         pytest.param(["--drain", ","], "',' names no node", id="no node at all"),
@@ -113,7 +113,7 @@ def test_nonsense_is_refused(files, arguments, said):
 def test_a_file_without_a_pod_or_with_several_is_refused(files):
     (files / "several.yaml").write_text(pod("a") + pod("b"))
 
-    for name, said in (("node.yaml", "has no pod"), ("several.yaml", "has several pods")):
+    for name, said in (("node.yaml", "contains no pod"), ("several.yaml", "contains several pods")):
         result = mooring("capacity", files / "cluster.yaml", "--pod", files / name)
         assert result.exit_code == 2
         assert said in result.stderr
@@ -141,4 +141,4 @@ def test_thousands_of_pending_pods_are_answered(files):
 
     assert result.exit_code == 1
     assert "no number" in result.stdout
-    assert "2,000 pods would never fit such a node" in result.stdout
+    assert "2,000 pods cannot fit on such a node" in result.stdout

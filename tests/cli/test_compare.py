@@ -133,7 +133,7 @@ def test_clusters_are_compared(files):
             id="a limit in words",
         ),
         pytest.param(
-            [*["--config", "default"] * 2, *["--cluster", "x"] * 2], "one or the other", id="both"
+            [*["--config", "default"] * 2, *["--cluster", "x"] * 2], "not both", id="both"
         ),
     ],
 )
@@ -162,7 +162,7 @@ def test_an_empty_cluster_is_compared_all_the_same(tmp_path):
     result = mooring("compare", path, "--config", "default", "--config", "default")
 
     assert result.exit_code == 0, result.output
-    assert "0 pods elsewhere" in result.stdout
+    assert "0 pods on another node" in result.stdout
 
 
 def test_the_same_configuration_twice_has_two_names(tmp_path):

@@ -72,7 +72,9 @@ def test_it_shows_as_many_answers_as_it_is_asked_to(golden, cases):
     one, none = mooring("conformance", path, "--show", 1), mooring("conformance", path, "--show", 0)
 
     assert one.stdout.count("elsewhere") == 1
-    assert "… and 2 more answers that differ; --show 3 or --output json has all" in one.stdout
+    assert (
+        "… and 2 more answers that differ; use --show 3 or --output json to see all" in one.stdout
+    )
     assert none.stdout.count("elsewhere") == 0
 
 

@@ -35,7 +35,7 @@ def test_it_exits_0_for_a_placed_pod_and_shows_the_best_nodes_with_their_scores(
     assert any(line.split()[:3] == ["NodeResourcesFit", "72", "72"] for line in lines)
     assert "█" in result.stdout
     assert any(line.startswith("n-1 leads by ") for line in lines)
-    assert lines[-1] == "default/web is on n-1 (as the cluster was when it was decided)"
+    assert lines[-1] == "default/web is on n-1 (as the cluster was at the decision)"
 
 
 def test_it_exits_1_for_a_pending_pod_and_says_what_would_help(cluster):
@@ -71,7 +71,7 @@ def test_one_node_is_shown_in_full(cluster):
         "default/big does not fit on n-2: NodeResourcesFit: Insufficient cpu"
     )
     assert "SCORES of n-2" in taken.stdout
-    assert "which is number 2 with" in taken.stdout.splitlines()[-1]
+    assert "which ranks 2 with" in taken.stdout.splitlines()[-1]
 
 
 def test_json_has_every_node_with_every_plugin(cluster):
@@ -130,8 +130,8 @@ def test_a_configuration_is_used(cluster, tmp_path):
         (["wbe"], FITS, "there is no pod 'wbe'; did you mean default/web?"),
         (["zzzzzz"], FITS, "there is no pod 'zzzzzz' among 2 pods"),
         (["web", "--node", "n1"], FITS, "there is no node 'n1'; did you mean n-"),
-        (["web"], pod("web"), "there is no node in this cluster, so there is nothing to explain"),
-        (["web"], NODES, "there is no pod 'web': there are no pods at all"),
+        (["web"], pod("web"), "the cluster has no nodes, so there is nothing to explain"),
+        (["web"], NODES, "there is no pod 'web': the cluster has no pods"),
     ],
 )
 def test_it_exits_2_with_a_clear_line_if_it_cannot_answer(cluster, arguments, text, error):

@@ -19,9 +19,7 @@ def test_the_table_ends_with_the_answer():
     result = mooring("replay", DATA / "trace")
 
     assert result.exit_code == 1
-    assert result.stdout.splitlines()[-1].startswith(
-        "7 of 8 pods placed, 1 left without a node, waited "
-    )
+    assert result.stdout.splitlines()[-1].startswith("7 of 8 pods placed, 1 never placed, waited ")
 
 
 def test_json_has_samples_over_virtual_time():
@@ -87,7 +85,7 @@ def test_a_higher_class_preempts_a_lower_one(tmp_path):
     ("arguments", "said"),
     [
         pytest.param(["/no/such"], "cannot be read", id="no trace"),
-        pytest.param([DATA], "has no file of pods", id="no trace in the folder"),
+        pytest.param([DATA], "has no file with pods", id="no trace in the folder"),
         pytest.param([DATA / "trace", "--nodes", "/no"], "/no: cannot be read", id="no nodes"),
         pytest.param([DATA / "openb", "--priority", "LS"], "'LS' is not QOS=N", id="no priority"),
         pytest.param([DATA / "trace", "--config", "/no"], "/no: cannot be read", id="no config"),

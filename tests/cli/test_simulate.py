@@ -60,7 +60,7 @@ def test_it_wants_something_to_read():
     result = mooring("simulate")
 
     assert result.exit_code == 2
-    assert "name files or folders" in result.stderr
+    assert "give files or folders" in result.stderr
 
 
 def test_a_pod_that_finishes_counts_as_placed(cluster):
@@ -131,7 +131,7 @@ def test_kinds_that_it_does_not_read_are_told_once(cluster):
     result = mooring("simulate", cluster(text))
 
     assert result.exit_code == 0
-    assert result.stderr == "skipped, as mooring does not read these kinds: 2 ConfigMap\n"
+    assert result.stderr == "skipped kinds that mooring does not read: 2 ConfigMap\n"
 
 
 def test_a_configuration_decides_which_pods_are_scheduled(cluster):
@@ -201,7 +201,7 @@ def test_until_refuses_what_is_no_length_of_time(cluster, until):
     result = mooring("simulate", cluster(FITS), "--until", until)
 
     assert result.exit_code == (0 if until == "5" else 2)
-    assert ("is not a length of time" in result.stderr) == (until != "5")
+    assert ("is not a duration" in result.stderr) == (until != "5")
 
 
 def test_a_seed_gives_the_same_answer_each_time(cluster):
@@ -302,8 +302,8 @@ def test_long_tables_are_cut_and_say_so(cluster):
 
     cut, whole = mooring("simulate", path), mooring("simulate", path, "--rows", 0)
 
-    assert "… and 20 more nodes; --rows 0 or --output json has all" in cut.stdout
-    assert "… and 20 more pods; --rows 0 or --output json has all" in cut.stdout
+    assert "… and 20 more nodes; use --rows 0 or --output json to see all" in cut.stdout
+    assert "… and 20 more pods; use --rows 0 or --output json to see all" in cut.stdout
     assert "50  default/b0  0/60 nodes are available" in cut.stdout
     assert "…" not in whole.stdout
 
@@ -354,4 +354,4 @@ def test_pods_that_wait_for_the_same_reasons_are_one_line_whatever_their_counts(
     rows = result.stdout.split("PENDING\n")[1].splitlines()
     # For 43 some nodes lack cpu and the others memory; for the 7 largest, all nodes lack cpu.
     assert [row.split()[0] for row in rows[1:3]] == ["43", "7"]
-    assert rows[3] == "--output json has every pod"
+    assert rows[3] == "use --output json to see every pod"

@@ -110,14 +110,16 @@ def test_every_scenario_begins_with_the_cluster_that_is_named(folder):
         pytest.param(
             ["cluster.yaml"], "cluster.yaml:2: apiVersion: must be mooring.dev/v1", id="pods"
         ),
-        pytest.param(["empty"], "the folder holds no *.scenario.yaml file", id="empty folder"),
+        pytest.param(["empty"], "the folder contains no *.scenario.yaml file", id="empty folder"),
         pytest.param(
             ["good.scenario.yaml", "--junit", "/no/such/file"], "cannot be written", id="no folder"
         ),
         pytest.param(
             ["good.scenario.yaml", "--cluster", "nowhere"], "nowhere: no such file", id="no cluster"
         ),
-        pytest.param(["good.scenario.yaml", "--context", "c"], "--context is of a", id="context"),
+        pytest.param(
+            ["good.scenario.yaml", "--context", "c"], "--context needs --kubeconfig", id="context"
+        ),
         pytest.param(
             ["good.scenario.yaml", "--kubeconfig", "nowhere"], "nowhere", id="no kubeconfig"
         ),

@@ -26,7 +26,7 @@ from mooring.explain.changes import (
     with_request,
 )
 from mooring.explain.counterfactuals import Counterfactuals, find_counterfactuals
-from mooring.explain.explanation import CannotAnswer, inquire
+from mooring.explain.explanation import CannotAnswer, explainer_for
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import Status, wait
 from mooring.library import Cluster
@@ -257,7 +257,7 @@ def test_looking_for_answers_leaves_the_cluster_as_it_was():
     for row in ROWS.values():
         with Cluster.of(row.objects).simulate() as simulated:
             before = [answer.text for answer in simulated.counterfactuals("p")]
-            simulated._inquiry.world.cluster.validate()
+            simulated._explainer.what_if.cluster.validate()
             assert [answer.text for answer in simulated.counterfactuals("p")] == before
 
 
@@ -323,50 +323,50 @@ def held_back() -> SimOptions:
         pytest.param(make_pod(cpu=5), SimOptions(), True, "", id="pending"),
         pytest.param(make_pod(gates=["quota"]), SimOptions(), True, "", id="gated"),
         pytest.param(
-            make_pod(node="n"), SimOptions(), False, "it is on node n already", id="on a node"
+            make_pod(node="n"), SimOptions(), False, "the pod is already on node n", id="on a node"
         ),
-        pytest.param(make_pod(), SimOptions(), False, "it is on node n already", id="bound"),
+        pytest.param(make_pod(), SimOptions(), False, "the pod is already on node n", id="bound"),
         pytest.param(
-            make_pod(), held_back(), False, "it has a node and waits to be bound", id="assumed"
+            make_pod(), held_back(), False, "the pod has a node and waits to be bound", id="assumed"
         ),
         pytest.param(
             make_pod(scheduler="other"),
             SimOptions(),
             False,
-            "no profile has the scheduler name 'other'; change it, or add a profile",
+            "no profile has the scheduler name 'other'; change it or add a profile",
             id="ignored",
         ),
         pytest.param(
             make_pod(annotations={"mooring.dev/run-seconds": "1"}),
             SimOptions(),
             False,
-            "it has come and gone",
+            "the pod no longer exists",
             id="gone",
         ),
     ],
 )
 def test_changes_are_looked_for_only_if_the_pod_has_no_node(pod, options, answers, note):
-    with inquire([make_node("n"), pod], options, until_s=10.0) as inquiry:
-        found = find_counterfactuals(inquiry.world, POD)
+    with explainer_for([make_node("n"), pod], options, until_s=10.0) as explainer:
+        found = find_counterfactuals(explainer.what_if, POD)
 
     assert (bool(found.answers), found.note, found.complete) == (answers, note, True)
 
 
 def test_a_pod_that_is_not_there_has_no_answer():
     with (
-        inquire([make_node("n")]) as inquiry,
-        pytest.raises(CannotAnswer, match="pod default/p is not there"),
+        explainer_for([make_node("n")]) as explainer,
+        pytest.raises(CannotAnswer, match="pod default/p does not exist"),
     ):
-        find_counterfactuals(inquiry.world, POD)
+        find_counterfactuals(explainer.what_if, POD)
 
 
 # What has no answer
 
 
 def test_a_pod_that_fits_needs_no_change():
-    assert find([make_node("n"), make_pod()]).note == "it is on node n already"
+    assert find([make_node("n"), make_pod()]).note == "the pod is already on node n"
     assert Cluster.of([make_node("n"), make_pod()]).counterfactuals("p", as_is=True).note == (
-        "it fits as it is"
+        "the pod fits without changes"
     )
 
 
@@ -374,7 +374,7 @@ def test_it_says_so_when_nothing_helps():
     answers = find([make_node("n"), make_pod(claims=["missing"])])
 
     assert not answers.answers
-    assert answers.note == "no single change, and no two together, would place it"
+    assert answers.note == "no single change and no pair of changes would place the pod"
 
 
 def test_without_time_the_answer_says_that_there_may_be_more():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.config import load_config
-from mooring.explain.explanation import CannotAnswer, Explanation, inquire
+from mooring.explain.explanation import CannotAnswer, Explanation, explainer_for
 from mooring.library import Cluster
 from mooring.objects.meta import KubeObject
 from mooring.sim.simulation import SimOptions
@@ -76,7 +76,7 @@ def test_a_pod_that_came_with_its_node_is_explained_without_itself():
     assert (explanation.state, explanation.node) == ("placed", "n")
     assert explanation.matrix is not None
     assert explanation.matrix.node("n").fits
-    assert told(explanation)["today"] == "placed anew, it would go to m"
+    assert told(explanation)["today"] == "if it were scheduled again, it would go to m"
 
 
 def test_a_pod_that_has_finished_is_explained_by_the_moment_it_was_placed():
@@ -157,14 +157,16 @@ def test_a_post_filter_that_may_act_is_not_asked():
         }
     )
     options = SimOptions(config=config, registry=registry_with({"Acting": Acting}))
-    inquiry = inquire([make_node("n"), make_pod(cpu=9)], options, as_read=True)
+    explainer = explainer_for([make_node("n"), make_pod(cpu=9)], options, as_read=True)
     try:
-        steps = [step for step in inquiry.explain("default/p").story if step.point == "PostFilter"]
+        steps = [
+            step for step in explainer.explain("default/p").story if step.point == "PostFilter"
+        ]
     finally:
-        inquiry.world.close()
+        explainer.what_if.close()
 
     assert "Preemption is not helpful" in steps[0].text
-    assert steps[1].text == "Acting: not asked here, since asking may act"
+    assert steps[1].text == "Acting: not asked, because asking could change the cluster"
 
 
 def test_the_only_node_that_fits_is_not_scored():
@@ -185,7 +187,7 @@ def test_the_only_node_that_fits_is_not_scored():
         ("shop/web", "there is no pod 'shop/web'; did you mean shop/web-0 or shop/web-1?"),
         ("default/web-0", "there is no pod 'default/web-0'; did you mean"),
         ("qqqqqqqq", "there is no pod 'qqqqqqqq' among 4 pods"),
-        ("twin", "2 pods are called 'twin': a/twin, b/twin"),
+        ("twin", "2 pods are called 'twin'; name one of a/twin, b/twin"),
     ],
 )
 def test_a_pod_that_is_not_there_is_answered_with_those_like_it(asked, answer):
@@ -207,12 +209,12 @@ def test_an_unknown_node_is_answered_with_those_like_it():
 
 
 def test_a_cluster_without_nodes_has_nothing_to_explain():
-    with pytest.raises(CannotAnswer, match="there is no node in this cluster"):
+    with pytest.raises(CannotAnswer, match="the cluster has no nodes"):
         explain(make_pod())
 
 
 def test_a_pod_that_is_over_is_not_looked_for():
-    with pytest.raises(CannotAnswer, match="has run to its end"):
+    with pytest.raises(CannotAnswer, match="has finished"):
         explain(make_node("n"), make_pod(phase="Succeeded"))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from mooring.config import load_config
 from mooring.explain.matrix import Matrix
-from mooring.explain.world import World
+from mooring.explain.what_if import WhatIf
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import Code
 from mooring.objects.meta import KubeObject
@@ -41,12 +41,12 @@ def matrix_of():
     worlds = []
 
     def make(pod: Pod, objects=OBJECTS, options: SimOptions | None = None) -> Matrix:
-        worlds.append(World.as_read([*objects, pod], options))
+        worlds.append(WhatIf.as_read([*objects, pod], options))
         return worlds[-1].look(pod).matrix
 
     yield make
-    for world in worlds:
-        world.close()
+    for what_if in worlds:
+        what_if.close()
 
 
 def test_nodes_are_grouped_by_what_refused_them(matrix_of):
@@ -134,17 +134,21 @@ def test_as_data_it_has_every_node_and_every_plugin(matrix_of):
 @pytest.mark.parametrize("seed", range(20))
 def test_every_verdict_is_that_of_the_engine_node_by_node(seed):
     objects, pod = random_cluster(random.Random(seed))
-    world = World.as_read([*objects, pod])
+    what_if = WhatIf.as_read([*objects, pod])
     try:
-        matrix = world.look(pod).matrix
-        framework, state, snapshot = world.scheduler.framework(pod), CycleState(), world.snapshot()
+        matrix = what_if.look(pod).matrix
+        framework, state, snapshot = (
+            what_if.scheduler.framework(pod),
+            CycleState(),
+            what_if.snapshot(),
+        )
         assert framework is not None
         run_pre_filters(framework, state, pod, snapshot)
         for info in snapshot:
             alone = framework.filter_node(state, pod, info, snapshot)
             assert matrix.node(info.name).status == alone
     finally:
-        world.close()
+        what_if.close()
 
 
 def random_cluster(rng: random.Random) -> tuple[list[KubeObject], Pod]:

@@ -18,13 +18,13 @@ from mooring.explain.past_decision import (
     placed_by,
     run_again,
 )
-from mooring.explain.world import World
+from mooring.explain.what_if import WhatIf
 from mooring.framework.status import unschedulable
 from mooring.objects.defaults import Defaults
 from mooring.sim.simulation import SimOptions, Simulation
 from tests.engine import registry_with
 from tests.makers import make_node, make_owner, make_pod, make_spread
-from tests.web_unit.clusters import premise, trace_premise
+from tests.web_unit.clusters import run_spec, trace_run_spec
 from tests.web_unit.test_what_if import MOST_ALLOCATED
 
 
@@ -52,7 +52,7 @@ def looked_on(source: RunInput) -> tuple[Simulation, dict]:
 
     def watch(decision):
         fact = simulation.summary.last_decision
-        seen[fact] = World(simulation).look(decision.pod, decision)
+        seen[fact] = WhatIf(simulation).look(decision.pod, decision)
 
     simulation = source.simulation(watch)
     simulation.run(until_s=source.until_s)
@@ -122,10 +122,10 @@ def test_ties_that_were_broken_otherwise_are_run_again():
 @pytest.mark.parametrize(
     "source",
     [
-        pytest.param(premise(), id="a pod finishes"),
-        pytest.param(trace_premise(), id="a trace"),
+        pytest.param(run_spec(), id="a pod finishes"),
+        pytest.param(trace_run_spec(), id="a trace"),
         pytest.param(
-            premise(
+            run_spec(
                 make_pod("low", cpu=4, node="n2", priority=0), make_pod("high", cpu=4, priority=9)
             ),
             id="preemption",
@@ -142,7 +142,7 @@ def test_where_more_has_happened_the_run_is_repeated(source):
 
 
 def test_a_pod_is_placed_by_its_last_choice():
-    simulation, _ = looked_on(trace_premise())
+    simulation, _ = looked_on(trace_run_spec())
     second = [each for each in simulation.journal.decisions if each.pod == "default/second"]
 
     past = placed_by(simulation, "default/second")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mooring.config import load_config
-from mooring.explain.world import World
+from mooring.explain.what_if import WhatIf
 from mooring.sim.simulation import SimOptions
 from tests.makers import make_node, make_node_affinity, make_node_term, make_pod
 
@@ -19,17 +19,17 @@ SAMPLING = load_config(
 def test_a_question_does_not_move_the_place_where_the_next_search_starts():
     """With a sample of the nodes it matters where the search for them starts."""
     nodes = [make_node(f"n{i}", cpu="4") for i in range(7)]
-    world = World.as_read(nodes, SimOptions(config=SAMPLING))
+    what_if = WhatIf.as_read(nodes, SimOptions(config=SAMPLING))
     try:
-        search = world.scheduler.searches["default-scheduler"]
+        search = what_if.scheduler.searches["default-scheduler"]
         before = search.start.position
         # Of the pod's own node alone: the search ends in the middle of the nodes.
         by_name = make_node_term(fields=[("metadata.name", "In", ["n3"])])
         pod = make_pod("p", cpu="1", affinity=make_node_affinity(by_name))
         for _ in range(3):
-            world.look(pod)
-            world.fits(pod)
+            what_if.look(pod)
+            what_if.fits(pod)
 
         assert search.start.position == before
     finally:
-        world.close()
+        what_if.close()

@@ -60,7 +60,7 @@ def test_at_the_end_bindings_and_other_writes_are_counted_apart(
     wait_for(lambda: not mooring.running, "it ended")
 
     log = mooring.log.read_text()
-    assert "2 bindings were under way and were given up" in log
+    assert "gave up 2 bindings that were not finished" in log
     assert "3 status patches and 0 Events were not written" in log
 
 

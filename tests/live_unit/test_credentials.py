@@ -238,7 +238,7 @@ async def test_a_kubeconfig_that_cannot_be_used_is_named(tmp_path, text, words):
 
 
 async def test_a_kubeconfig_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(CredentialsError, match="there is no such file"):
+    with pytest.raises(CredentialsError, match="no such file"):
         await load(tmp_path / "none")
 
 

@@ -322,7 +322,7 @@ async def test_an_api_server_that_does_not_answer_is_waited_for_until_asked_to_s
         run(options(), replace(config, leader_election=election), nowhere)
     )
     async with asyncio.timeout(10):
-        while "cannot be used yet" not in caplog.text:  # noqa: ASYNC110 - nobody tells
+        while "is not ready" not in caplog.text:  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0.01)
     os.kill(os.getpid(), signal.SIGTERM)
 

@@ -226,7 +226,7 @@ async def test_a_refused_connection_has_bound_nothing():
 async def test_endless_refusals_end():
     answers = [hang_up, *(refusal(403) for _ in range(11))]
     async with desk(*answers) as d:
-        with pytest.raises(errors.ServerUnavailable, match="could not be found out"):
+        with pytest.raises(errors.ServerUnavailable, match="cannot find out whether"):
             await d.writer.bind(POD, "n1")
 
 

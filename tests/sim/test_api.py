@@ -299,5 +299,5 @@ def test_a_scheduler_may_not_write_a_kind_that_is_not_writable(server):
     """A simulation refuses what the role in deploy/base/rbac.yaml does not grant."""
     stored = server.api.create(make_node("n"))
 
-    with pytest.raises(Forbidden, match="may not change a Node"):
+    with pytest.raises(Forbidden, match="cannot change a Node"):
         server.write(server.api.update_object(stored))

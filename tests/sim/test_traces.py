@@ -145,7 +145,9 @@ def test_a_replay_ends_where_it_is_told_to():
     ("nodes", "pods", "said"),
     [
         pytest.param("", "", "is empty", id="empty files"),
-        pytest.param("name,cpu,memory\n", "a,b\n1,2\n", "has no column name", id="other columns"),
+        pytest.param(
+            "name,cpu,memory\n", "a,b\n1,2\n", "lacks the columns name", id="other columns"
+        ),
         pytest.param(
             "name,cpu,memory\nn,4,1Gi\n",
             "name,arrives_s,cpu,memory\np,soon,1,1Gi\n",
@@ -161,13 +163,13 @@ def test_a_replay_ends_where_it_is_told_to():
         pytest.param(
             "name,cpu,memory\nn,4,1Gi\nn,4,1Gi\n",
             "name,arrives_s,cpu,memory\n",
-            "n is there twice",
+            "n is a duplicate",
             id="a name twice",
         ),
         pytest.param(
             "name,cpu,memory,colour\nn,4,1Gi,red\n",
             "name,arrives_s,cpu,memory\n",
-            "there is no column 'colour'",
+            "unknown column 'colour'",
             id="a column that means nothing",
         ),
         pytest.param(
@@ -189,7 +191,7 @@ def test_a_trace_that_cannot_be_used_is_refused_with_its_line(tmp_path, nodes, p
 
 
 def test_a_trace_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(InputError, match="has no file of pods"):
+    with pytest.raises(InputError, match="has no file with pods"):
         read_trace(tmp_path)
     with pytest.raises(InputError, match="cannot be read"):
         read_trace(tmp_path / "nothing.csv")

@@ -122,7 +122,7 @@ def test_it_answers_while_a_simulation_runs(
     page = open_page(large_served.address)
     ready(page)
     job = page.evaluate(START_A_RUN)
-    tray = page.get_by_role("region", name="Work under way")
+    tray = page.get_by_role("region", name="Running jobs")
     expect(tray).to_contain_text("one more")
     assert page.evaluate(JOB_STATE, job) == "running"
     took = page.evaluate(INTERACT)
@@ -143,7 +143,7 @@ def test_a_run_under_way_tells_how_far_it_is_and_can_be_cancelled(
     page = open_page(large_served.address)
     ready(page)
     job = page.evaluate(START_A_RUN)
-    tray = page.get_by_role("region", name="Work under way")
+    tray = page.get_by_role("region", name="Running jobs")
     expect(tray.get_by_role("progressbar").last).to_be_visible()
     run = page.evaluate(RUN_OF, job)
     go(page, f"map?run={run}")

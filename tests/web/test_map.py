@@ -25,7 +25,7 @@ def test_the_page_opens_with_the_whole_cluster_and_the_token_gone_from_the_addre
     page = open_page(served.address)
     expect(page.locator(".map canvas[data-pictures]")).to_be_visible()
     expect(page.locator(".whole")).to_contain_text("102 nodes")
-    expect(page.locator(".anchor")).to_contain_text("6 pods wait outside")
+    expect(page.locator(".anchor")).to_contain_text("6 pods pending")
     assert served.token not in page.url
     assert re.match("Map · harbour · Mooring", page.title())
 

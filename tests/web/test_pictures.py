@@ -58,7 +58,7 @@ def test_an_empty_cluster_says_so(
 ) -> None:
     with page_server(write_cluster(tmp_path / "empty", iter(()))) as server:
         page = open_page(server.address, scheme=scheme)
-        page.get_by_role("heading", name="An empty harbour").wait_for()
+        page.get_by_role("heading", name="No nodes").wait_for()
         page.screenshot(path=pictures / f"empty-wide-{scheme}.png")
         for view in ("pending", "time", "whatif"):
             go(page, view)

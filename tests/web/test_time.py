@@ -40,7 +40,7 @@ def test_one_change_back_is_one_pod_less_or_more(served: PageServer, open_page: 
     page.get_by_role("slider", name="Moment").fill("0")
     expect(page.locator(".moment")).to_contain_text("after 0 changes")
     bound_before = page.evaluate(PODS_PLACED)
-    page.get_by_role("button", name="One change on").click()
+    page.get_by_role("button", name="One change forward").click()
     expect(page.locator(".moment")).to_contain_text("after 1 change of")
     assert abs(page.evaluate(PODS_PLACED) - bound_before) == 1
 

@@ -15,7 +15,7 @@ from aiohttp.test_utils import TestServer
 from mooring.web.access import Access
 from mooring.web.assets import Assets
 from mooring.web.origin import Origin
-from mooring.web.premise import Premise, put_down
+from mooring.web.run_spec import RunSpec, save_run_spec
 from mooring.web.server import Page
 from mooring.web.session import Session
 
@@ -65,9 +65,9 @@ class Asker:
 
 
 @asynccontextmanager
-async def asking(premise: Premise) -> AsyncIterator[Asker]:
+async def asking(run_spec: RunSpec) -> AsyncIterator[Asker]:
     """Once the first run has begun."""
-    folder = put_down(premise)
+    folder = save_run_spec(run_spec)
     session = await Session.open(Origin("a test"), folder)
     server = TestServer(Page(session, Access(TOKEN), Assets.read()).application())
     try:

@@ -7,8 +7,8 @@ from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.sim.api import RUN_SECONDS
 from mooring.sim.traces.trace import Trace, TracePod
-from mooring.web.premise import Premise
 from mooring.web.run import Run
+from mooring.web.run_spec import RunSpec
 from tests.makers import make_node, make_owner, make_pod
 
 #: Fits on no node.
@@ -23,7 +23,7 @@ GATED = "default/gated"
 HOSTILE = "</script><script>alert(1)</script><!--\"'&\u2028<img src=x onerror=alert(1)>"
 
 
-def premise(*more: KubeObject) -> Premise:
+def run_spec(*more: KubeObject) -> RunSpec:
     objects = [
         make_node("n1", cpu=4, memory="8Gi", zone="a"),
         make_node("n2", cpu=4, memory="8Gi", zone="b"),
@@ -42,10 +42,10 @@ def premise(*more: KubeObject) -> Premise:
         *more,
     ]
     defaults = Defaults(objects)
-    return Premise(tuple(defaults.of(obj) for obj in objects))
+    return RunSpec(tuple(defaults.of(obj) for obj in objects))
 
 
-def trace_premise() -> Premise:
+def trace_run_spec() -> RunSpec:
     """Two pods want the one node; the second waits until the first is over."""
     nodes = [make_node("n1", cpu=2)]
     defaults = Defaults(nodes)
@@ -54,10 +54,10 @@ def trace_premise() -> Premise:
         TracePod(_complete(defaults, make_pod("second", cpu=2)), 10.0, run_s=30.0),
         TracePod(_complete(defaults, make_pod("never", cpu=4)), 20.0, leaves_s=100.0),
     ]
-    return Premise.of_trace(Trace("a trace", nodes, pods))
+    return RunSpec.of_trace(Trace("a trace", nodes, pods))
 
 
-def run_of(given: Premise) -> Run:
+def run_of(given: RunSpec) -> Run:
     return Run.of(given, lambda attempts: None)
 
 

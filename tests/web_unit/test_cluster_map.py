@@ -4,12 +4,12 @@ import pytest
 
 from mooring.web.cluster_map import STATES, group_keys, map_data
 from tests.makers import HOSTNAME, ZONE, make_node
-from tests.web_unit.clusters import BIG, GATED, THERE, WEB, premise, run_of, trace_premise
+from tests.web_unit.clusters import BIG, GATED, THERE, WEB, run_of, run_spec, trace_run_spec
 
 
 @pytest.fixture(scope="module")
 def run():
-    run = run_of(premise())
+    run = run_of(run_spec())
     yield run
     run.close()
 
@@ -27,7 +27,7 @@ def test_every_column_of_nodes_and_of_pods_has_an_entry_for_each(data, run):
     nodes, pods = data["nodes"], data["pods"]
     assert {len(nodes[name]) for name in ("name", "labels", "taints", "cordoned")} == {4}
     assert {len(column) for column in nodes["allocatable"] + nodes["requested"]} == {4}
-    assert {len(column) for column in pods.values()} == {len(run.premise.pods)}
+    assert {len(column) for column in pods.values()} == {len(run.run_spec.pods)}
 
 
 def test_what_nodes_hold_is_what_the_report_says(data, run):
@@ -83,7 +83,7 @@ def test_cordoned_and_tainted_nodes_are_marked(data):
 
 def test_labels_can_be_read_back(data, run):
     strings, sets = data["strings"], data["labelSets"]
-    for node, code in zip(run.premise.nodes, data["nodes"]["labels"], strict=True):
+    for node, code in zip(run.run_spec.nodes, data["nodes"]["labels"], strict=True):
         words = [strings[each] for each in sets[code]]
         assert dict(zip(words[::2], words[1::2], strict=True)) == node.labels
 
@@ -108,7 +108,7 @@ def test_groups_are_offered_by_zone_first_and_never_one_for_each_node():
 
 
 def test_pods_of_a_trace_that_have_left_are_on_no_node():
-    run = run_of(trace_premise())
+    run = run_of(trace_run_spec())
     data = map_data(run)
     run.close()
 
@@ -117,7 +117,7 @@ def test_pods_of_a_trace_that_have_left_are_on_no_node():
 
 
 def test_an_empty_cluster_has_a_map_too():
-    run = run_of(type(premise())(()))
+    run = run_of(type(run_spec())(()))
     data = map_data(run)
     run.close()
 

@@ -6,25 +6,25 @@ from mooring.explain.explanation import CannotAnswer
 from mooring.explain.past_decision import decide_again
 from mooring.library import Cluster
 from mooring.web.pod_page import pod_data
-from mooring.web.premise import Premise
-from tests.web_unit.clusters import BIG, GATED, THERE, WEB, premise, run_of, trace_premise
+from mooring.web.run_spec import RunSpec
+from tests.web_unit.clusters import BIG, GATED, THERE, WEB, run_of, run_spec, trace_run_spec
 
 
 @pytest.fixture(scope="module")
 def run():
-    run = run_of(premise())
+    run = run_of(run_spec())
     yield run
     run.close()
 
 
 def page(run, key):
     past = run.placed_by(key)
-    return pod_data(run, key, None if past is None else decide_again(run.premise, past))
+    return pod_data(run, key, None if past is None else decide_again(run.run_spec, past))
 
 
 @pytest.mark.parametrize("key", [BIG, WEB, THERE, GATED, "default/web-3", "default/short"])
 def test_the_page_says_what_explain_says(run, key):
-    expected = Cluster.of(run.premise.objects).explain(key).to_data()
+    expected = Cluster.of(run.run_spec.objects).explain(key).to_data()
 
     data = page(run, key)
 
@@ -35,7 +35,7 @@ def test_the_page_says_what_explain_says(run, key):
 
 def _nodes_of(matrix, run):
     """The matrix's columns as explain's rows."""
-    names = [node.name for node in run.premise.nodes]
+    names = [node.name for node in run.run_spec.nodes]
     ranks = {place: k for k, place in enumerate(matrix["scored"])}
     rows = []
     for i, node in enumerate(matrix["nodes"]):
@@ -105,12 +105,12 @@ def test_the_timeline_is_of_this_pod_alone(run):
 
 
 def test_a_pod_of_a_trace_is_explained_at_the_moment_of_its_placing():
-    run = run_of(trace_premise())
+    run = run_of(trace_run_spec())
     data = page(run, "default/second")
     run.close()
 
     assert data["state"] == "placed"
-    assert data["asOf"] == "as the cluster was when it was decided"
+    assert data["asOf"] == "as the cluster was at the decision"
     assert [each["what"] for each in data["timeline"]] == ["queued", "failed", "bound", "deleted"]
 
 
@@ -120,7 +120,7 @@ def test_a_pod_that_is_not_there_cannot_be_explained(run):
 
 
 def test_without_nodes_there_is_nothing_to_explain():
-    run = run_of(Premise(tuple(premise().pods[1:])))
+    run = run_of(RunSpec(tuple(run_spec().pods[1:])))
     with pytest.raises(CannotAnswer, match="no node"):
         page(run, BIG)
     run.close()

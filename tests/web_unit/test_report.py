@@ -14,7 +14,7 @@ from mooring.web.origin import Origin
 from mooring.web.report import write_report
 from tests.cli.running import mooring
 from tests.makers import make_node, make_pod
-from tests.web_unit.clusters import BIG, HOSTILE, premise
+from tests.web_unit.clusters import BIG, HOSTILE, run_spec
 from tests.web_unit.test_assets import Elements
 
 TRACE = Path(__file__).parent.parent / "data" / "trace"
@@ -30,7 +30,7 @@ def written(tmp_path, given, *arguments):
 
 
 def test_a_report_answers_what_the_page_asks_for(tmp_path):
-    elements = written(tmp_path, premise())
+    elements = written(tmp_path, run_spec())
 
     answers = json.loads(elements.script("application/json"))
     session = answers["api/session"]
@@ -45,14 +45,14 @@ def test_a_report_answers_what_the_page_asks_for(tmp_path):
 
 
 def test_a_report_loads_nothing(tmp_path):
-    elements = written(tmp_path, premise(), "--budget", "0")
+    elements = written(tmp_path, run_spec(), "--budget", "0")
 
     assert all(not attributes.get("src") for attributes, _ in elements.scripts)
 
 
 def test_hostile_texts_of_a_cluster_stay_texts():
     """Files with such names are not read, but a cluster may have been read by other means."""
-    given = premise(
+    given = run_spec(
         make_pod(HOSTILE, labels={"x": HOSTILE}, image=HOSTILE, annotations={"y": HOSTILE}),
         make_node(HOSTILE, labels={"z": HOSTILE}, taints=[Taint(key=HOSTILE, effect="NoSchedule")]),
         make_pod("gates", gates=[HOSTILE]),

@@ -13,7 +13,7 @@ from yarl import URL
 
 from mooring.library import Cluster
 from tests.web_unit.asking import TOKEN, asking
-from tests.web_unit.clusters import BIG, WEB, premise
+from tests.web_unit.clusters import BIG, WEB, run_spec
 from tests.web_unit.test_what_if import MOST_ALLOCATED, POD
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def asker():
     """A session that all tests of this module look at; none of them changes the first run."""
-    async with asking(premise()) as asker:
+    async with asking(run_spec()) as asker:
         assert (await asker.over(1))["state"] == "done"
         yield asker
 
@@ -61,7 +61,7 @@ async def test_the_map_comes_compressed_and_plain(asker):
 async def test_the_passage_of_time_is_told(asker):
     data = await asker.get("/api/runs/1/time")
 
-    assert len(data["start"]) == len(premise().pods)
+    assert len(data["start"]) == len(run_spec().pods)
     assert data["endSeconds"] == 10.0
 
 
@@ -70,7 +70,7 @@ async def test_a_pods_page_is_explains_answer(asker, key):
     data = await asker.get(f"/api/runs/1/pod?key={key}")
 
     # A simulation has an event loop of its own.
-    explained = await asyncio.to_thread(Cluster.of(premise().objects).explain, key)
+    explained = await asyncio.to_thread(Cluster.of(run_spec().objects).explain, key)
     expected = explained.to_data()
     assert data["message"] == expected["message"]
     assert data["story"] == expected["story"]

@@ -12,16 +12,16 @@ from mooring.explain.past_decision import PastDecision
 from mooring.web.session import _MOST_WARM
 from tests.makers import make_pod
 from tests.web_unit.asking import asking
-from tests.web_unit.clusters import BIG, WEB, premise, run_of, trace_premise
+from tests.web_unit.clusters import BIG, WEB, run_of, run_spec, trace_run_spec
 
 
 def endless():
     """A simulation that does not end while anyone waits: its pod is tried every few minutes for ages."""
-    return replace(premise(), until_s=1e12)
+    return replace(run_spec(), until_s=1e12)
 
 
 async def test_a_second_tab_sees_what_the_first_one_does():
-    async with asking(premise()) as asker:
+    async with asking(run_spec()) as asker:
         await asker.over(1)
         second_tab = asker.events()
         assert len((await anext(second_tab))["runs"]) == 1
@@ -66,7 +66,7 @@ async def test_the_server_answers_while_a_run_is_under_way():
 
 
 async def test_counterfactuals_can_be_cancelled_and_leave_the_run_as_it_was():
-    async with asking(premise()) as asker:
+    async with asking(run_spec()) as asker:
         await asker.over(1)
         before = await asker.get(f"/api/runs/1/pod?key={BIG}")
         job = (await asker.post("/api/runs/1/counterfactuals", {"pod": BIG}))["job"]
@@ -79,7 +79,7 @@ async def test_counterfactuals_can_be_cancelled_and_leave_the_run_as_it_was():
 
 
 async def test_a_comparison_can_be_cancelled():
-    async with asking(premise()) as asker:
+    async with asking(run_spec()) as asker:
         await asker.over(1)
         made = await asker.post("/api/runs", {"base": 1, "addNodes": [{"like": "n1"}]})
         await asker.over(made["job"])
@@ -105,12 +105,14 @@ async def test_a_worker_that_dies_fails_its_job_and_nothing_else():
 
         job = await asker.over(1)
         assert job["state"] == "failed"
-        assert job["problems"][0]["text"] == "the process that worked on this has ended"
+        assert (
+            job["problems"][0]["text"] == "the worker process ended before it answered; try again"
+        )
         await asker.get("/api/runs/1/config")
 
 
 async def test_texts_can_be_checked_after_one_that_was_too_much():
-    async with asking(premise()) as asker:
+    async with asking(run_spec()) as asker:
         await asker.over(1)
         asker.session._desk._process.kill()
         await asker.session._desk._process.wait()
@@ -122,7 +124,7 @@ async def test_texts_can_be_checked_after_one_that_was_too_much():
 
 
 async def test_a_pod_can_be_asked_about_after_the_worker_died():
-    async with asking(premise()) as asker:
+    async with asking(run_spec()) as asker:
         await asker.over(1)
         worker = asker.session._runs[1].worker
         assert worker is not None
@@ -132,7 +134,7 @@ async def test_a_pod_can_be_asked_about_after_the_worker_died():
 
 
 async def test_a_run_that_was_let_go_is_run_again_when_it_is_asked_about():
-    async with asking(premise()) as asker:
+    async with asking(run_spec()) as asker:
         await asker.over(1)
         before = await asker.get(f"/api/runs/1/pod?key={WEB}")
         for _ in range(_MOST_WARM):
@@ -149,28 +151,28 @@ async def test_a_run_that_was_let_go_is_run_again_when_it_is_asked_about():
 
 
 def placed_by(key: str) -> PastDecision:
-    with closing(run_of(premise())) as run:
+    with closing(run_of(run_spec())) as run:
         past = run.placed_by(key)
     assert past is not None
     return past
 
 
-async def test_a_moment_that_takes_long_to_reach_is_looked_at_elsewhere():
-    async with asking(premise()) as asker:
+async def test_a_moment_that_takes_long_to_reach_is_decided_again_in_another_process():
+    async with asking(run_spec()) as asker:
         await asker.over(1)
         before = await asker.get(f"/api/runs/1/pod?key={WEB}")
         run = asker.session._runs[1]
         # Runs repeat exactly, so another process knows the decision as well.
         past = await asyncio.to_thread(placed_by, WEB)
 
-        seen = await asker.session._looked_at(run, WEB, past)
+        seen = await asker.session._decided_again(run, WEB, past)
 
         assert seen == run.pages[WEB]
         assert before["state"] == "placed"
 
 
 async def test_runs_of_a_trace_can_be_changed_and_compared():
-    async with asking(trace_premise()) as asker:
+    async with asking(trace_run_spec()) as asker:
         await asker.over(1)
         made = await asker.post("/api/runs", {"base": 1, "addNodes": [{"like": "n1"}]})
         await asker.over(made["job"])
@@ -186,7 +188,7 @@ async def test_runs_of_a_trace_can_be_changed_and_compared():
 
 async def test_a_cluster_that_cannot_be_simulated_fails_with_its_problem():
     bad = make_pod("bad", annotations={"mooring.dev/run-seconds": "soon"})
-    async with asking(premise(bad)) as asker:
+    async with asking(run_spec(bad)) as asker:
         job = await asker.over(1)
 
         assert job["state"] == "failed"
@@ -195,7 +197,7 @@ async def test_a_cluster_that_cannot_be_simulated_fails_with_its_problem():
 
 
 async def test_no_process_is_left_behind_when_a_session_is_closed():
-    async with asking(premise()) as asker:
+    async with asking(run_spec()) as asker:
         await asker.over(1)
         worker = asker.session._runs[1].worker
         assert worker is not None
@@ -206,7 +208,7 @@ async def test_no_process_is_left_behind_when_a_session_is_closed():
 
 @pytest.mark.parametrize("_", range(2))
 async def test_cancelling_before_a_worker_has_started_is_cancelling_too(_):
-    async with asking(premise()) as asker:
+    async with asking(run_spec()) as asker:
         made = await asker.session.what_if(1, _one_more(), name="", counterfactual=None)
         await asyncio.gather(asker.session.cancel(made.job), asker.session.cancel(1))
 
@@ -214,6 +216,6 @@ async def test_cancelling_before_a_worker_has_started_is_cancelling_too(_):
 
 
 def _one_more():
-    from mooring.web.what_if import NodesLike, WhatIf
+    from mooring.web.what_if import NodesLike, RequestedChanges
 
-    return WhatIf(add_nodes=[NodesLike("n1")])
+    return RequestedChanges(add_nodes=[NodesLike("n1")])

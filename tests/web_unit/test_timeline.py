@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from mooring.web.premise import Premise
+from mooring.web.run_spec import RunSpec
 from mooring.web.timeline import timeline_data
 from tests.makers import make_pod
-from tests.web_unit.clusters import premise, run_of, trace_premise
+from tests.web_unit.clusters import run_of, run_spec, trace_run_spec
 
 
 def played(given):
@@ -15,7 +15,7 @@ def played(given):
     return run, data
 
 
-@pytest.mark.parametrize("given", [premise(), trace_premise()], ids=["cluster", "trace"])
+@pytest.mark.parametrize("given", [run_spec(), trace_run_spec()], ids=["cluster", "trace"])
 def test_all_changes_made_one_after_another_lead_to_the_end(given):
     run, data = played(given)
     places, changes = list(data["start"]), data["changes"]
@@ -27,7 +27,7 @@ def test_all_changes_made_one_after_another_lead_to_the_end(given):
 
 
 def test_a_trace_can_be_followed_pod_by_pod():
-    _, data = played(trace_premise())
+    _, data = played(trace_run_spec())
 
     changes = zip(*data["changes"].values(), strict=True)
 
@@ -45,7 +45,7 @@ def test_a_trace_can_be_followed_pod_by_pod():
 
 
 def test_the_last_sample_measures_the_cluster_as_it_ends():
-    run, data = played(premise())
+    run, data = played(run_spec())
 
     samples = data["samples"]
     assert samples["step"][-1] == len(data["changes"]["pod"])
@@ -61,14 +61,14 @@ def test_the_last_sample_measures_the_cluster_as_it_ends():
 
 
 def test_the_first_sample_is_of_the_cluster_as_it_was_read():
-    _, data = played(premise())
+    _, data = played(run_spec())
 
     assert data["samples"]["step"][0] == 0
     assert data["samples"]["running"][0] == 1
 
 
 def test_events_are_the_timeline_of_simulate_and_know_their_step():
-    run, data = played(premise())
+    run, data = played(run_spec())
 
     events, timeline = data["events"], run.report.timeline
     assert timeline is not None
@@ -86,7 +86,7 @@ def test_events_are_the_timeline_of_simulate_and_know_their_step():
 
 def test_preempted_pods_leave_and_are_counted():
     run, data = played(
-        premise(make_pod("low", cpu=4, node="n2", priority=0), make_pod("high", cpu=4, priority=9))
+        run_spec(make_pod("low", cpu=4, node="n2", priority=0), make_pod("high", cpu=4, priority=9))
     )
 
     victims = [victim.pod for each in run.report.preemptions for victim in each.victims]
@@ -96,7 +96,7 @@ def test_preempted_pods_leave_and_are_counted():
 
 
 def test_a_run_of_nothing_has_a_timeline_too():
-    _, data = played(Premise(()))
+    _, data = played(RunSpec(()))
 
     assert data["start"] == []
     assert data["samples"]["step"] == [0]

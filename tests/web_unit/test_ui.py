@@ -15,13 +15,13 @@ import pytest
 
 from mooring.objects.meta import encode_hook
 from tests.cli.running import mooring
-from tests.web_unit.clusters import premise
+from tests.web_unit.clusters import run_spec
 
 
 @pytest.fixture
 def cluster(tmp_path):
     path = tmp_path / "cluster.json"
-    document = {"apiVersion": "v1", "kind": "List", "items": premise().objects}
+    document = {"apiVersion": "v1", "kind": "List", "items": run_spec().objects}
     path.write_bytes(msgspec.json.encode(document, enc_hook=encode_hook))
     return path
 
@@ -102,7 +102,7 @@ async def test_a_port_that_is_taken_is_told(cluster, unused_tcp_port):
         _, errors = await process.communicate()
 
     assert process.returncode == 2
-    assert f"port {unused_tcp_port}: cannot be listened on" in errors.decode()
+    assert f"cannot listen on 127.0.0.1, port {unused_tcp_port}: " in errors.decode()
     assert "Traceback" not in errors.decode()
 
 
@@ -132,7 +132,7 @@ def test_a_token_that_can_be_guessed_or_mistyped_is_not_taken(cluster, token_fil
         pytest.param([], "nothing to read", id="nothing"),
         pytest.param(["-f", "nowhere.yaml"], "nowhere.yaml", id="no such file"),
         pytest.param(["--trace", "nowhere/"], "nowhere", id="no such trace"),
-        pytest.param(["--trace", "a/", "-f", "b/"], "a --trace has its own", id="both"),
+        pytest.param(["--trace", "a/", "-f", "b/"], "--trace brings its own", id="both"),
         pytest.param(["--port", "99999"], "99999", id="no port"),
     ],
 )

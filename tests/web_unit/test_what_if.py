@@ -8,7 +8,7 @@ from mooring.web.what_if import (
     Applied,
     Named,
     NodesLike,
-    WhatIf,
+    RequestedChanges,
     apply,
     config_text,
     object_text,
@@ -16,7 +16,7 @@ from mooring.web.what_if import (
     read_config,
 )
 from tests.makers import make_node, make_owner, make_pod, make_priority_class
-from tests.web_unit.clusters import BIG, THERE, WEB, premise, run_of
+from tests.web_unit.clusters import BIG, THERE, WEB, run_of, run_spec
 
 POD = """
 apiVersion: v1
@@ -40,26 +40,26 @@ def by_key(given):
 
 
 def test_an_object_of_the_same_name_is_replaced_where_it_stood():
-    before = premise()
+    before = run_spec()
 
-    outcome = apply(before, WhatIf(objects=POD), None)
+    outcome = apply(before, RequestedChanges(objects=POD), None)
 
-    assert [obj.key for obj in outcome.premise.objects] == [obj.key for obj in before.objects]
-    assert by_key(outcome.premise)["Pod", BIG].requests["cpu"] == 100
+    assert [obj.key for obj in outcome.run_spec.objects] == [obj.key for obj in before.objects]
+    assert by_key(outcome.run_spec)["Pod", BIG].requests["cpu"] == 100
     assert outcome.changes == ("replace pod default/big",)
 
 
 def test_an_object_of_another_name_is_added():
-    outcome = apply(premise(), WhatIf(objects=POD.replace("big", "other")), None)
+    outcome = apply(run_spec(), RequestedChanges(objects=POD.replace("big", "other")), None)
 
-    assert ("Pod", "default/other") in by_key(outcome.premise)
+    assert ("Pod", "default/other") in by_key(outcome.run_spec)
     assert outcome.changes == ("add pod default/other",)
 
 
 def test_texts_may_refer_to_what_the_cluster_has():
     text = POD.replace("spec:", "spec:\n  nodeName: n1\n  priorityClassName: urgent")
 
-    (found,) = read_beside(text, premise(make_priority_class("urgent", 7)).objects)
+    (found,) = read_beside(text, run_spec(make_priority_class("urgent", 7)).objects)
 
     assert isinstance(found, Pod)
     assert found.priority == 7
@@ -76,51 +76,51 @@ def test_texts_may_refer_to_what_the_cluster_has():
 )
 def test_a_text_that_cannot_be_used_is_told(text, words):
     with pytest.raises(InputError, match=words):
-        read_beside(text, premise().objects)
+        read_beside(text, run_spec().objects)
 
 
 def test_a_removed_node_takes_its_own_pods_along_and_sends_the_others_away():
     daemon = make_pod("daemon", node="n1", owner=make_owner("DaemonSet", "daemon"))
 
-    outcome = apply(premise(daemon), WhatIf(remove=[Named("Node", "n1")]), None)
+    outcome = apply(run_spec(daemon), RequestedChanges(remove=[Named("Node", "n1")]), None)
 
-    left = by_key(outcome.premise)
+    left = by_key(outcome.run_spec)
     assert ("Node", "n1") not in left
     assert ("Pod", "default/daemon") not in left
     assert left["Pod", THERE].node_name == ""
 
 
 def test_a_removed_pod_is_gone():
-    outcome = apply(premise(), WhatIf(remove=[Named("Pod", BIG)]), None)
+    outcome = apply(run_spec(), RequestedChanges(remove=[Named("Pod", BIG)]), None)
 
-    assert ("Pod", BIG) not in by_key(outcome.premise)
+    assert ("Pod", BIG) not in by_key(outcome.run_spec)
 
 
 def test_nodes_are_added_like_another_one():
-    outcome = apply(premise(), WhatIf(add_nodes=[NodesLike("n1", 2)]), None)
+    outcome = apply(run_spec(), RequestedChanges(add_nodes=[NodesLike("n1", 2)]), None)
 
-    assert len(outcome.premise.nodes) == len(premise().nodes) + 2
+    assert len(outcome.run_spec.nodes) == len(run_spec().nodes) + 2
     assert outcome.changes == ("add 2 nodes like n1",)
 
 
 @pytest.mark.parametrize(
     "what_if",
     [
-        WhatIf(remove=[Named("Node", "nowhere")]),
-        WhatIf(add_nodes=[NodesLike("nowhere")]),
-        WhatIf(add_nodes=[NodesLike("n1", 0)]),
-        WhatIf(add_nodes=[NodesLike("n1", 10_000_000)]),
+        RequestedChanges(remove=[Named("Node", "nowhere")]),
+        RequestedChanges(add_nodes=[NodesLike("nowhere")]),
+        RequestedChanges(add_nodes=[NodesLike("n1", 0)]),
+        RequestedChanges(add_nodes=[NodesLike("n1", 10_000_000)]),
     ],
 )
 def test_what_is_not_there_cannot_be_changed(what_if):
     with pytest.raises(InputError):
-        apply(premise(), what_if, None)
+        apply(run_spec(), what_if, None)
 
 
 def test_another_configuration_is_read_and_built():
-    outcome = apply(premise(), WhatIf(config=MOST_ALLOCATED), None)
+    outcome = apply(run_spec(), RequestedChanges(config=MOST_ALLOCATED), None)
 
-    assert outcome.premise.config is not None
+    assert outcome.run_spec.config is not None
     assert outcome.changes == ("another configuration",)
 
 
@@ -133,21 +133,21 @@ def test_a_configuration_that_cannot_be_used_is_told(text):
 
 
 def test_a_counterfactual_that_is_made_true_places_the_pod():
-    before = premise()
+    before = run_spec()
     run = run_of(before)
     answers = run.counterfactuals(BIG, budget_s=60.0, timer=lambda: 0.0).answers
     run.close()
     assert answers
 
     for answer in answers:
-        outcome = apply(before, WhatIf(), Applied(BIG, answer))
-        again = run_of(outcome.premise)
+        outcome = apply(before, RequestedChanges(), Applied(BIG, answer))
+        again = run_of(outcome.run_spec)
         assert BIG in {each.pod for each in again.report.placements}, answer.text
         again.close()
 
 
 def test_texts_of_a_run_can_be_read_back():
-    given = premise(make_node("n9", zone="c"))
+    given = run_spec(make_node("n9", zone="c"))
 
     assert read_config(config_text(given)) is not None
     for kind, key in (("Pod", WEB), ("Node", "n9")):
@@ -158,4 +158,4 @@ def test_texts_of_a_run_can_be_read_back():
 
 
 def test_there_is_no_text_of_what_is_not_there():
-    assert object_text(premise(), Named("Node", "nowhere")) is None
+    assert object_text(run_spec(), Named("Node", "nowhere")) is None

@@ -1,4 +1,4 @@
-"""`mooring capacity`: how many more fit, how many nodes are missing, what may be lost?"""
+"""`mooring capacity`: how many more pods fit, how many nodes to add, which nodes can be lost?"""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Answer:
 
     question: str
     answer: str
-    #: Whether it is good news.
+    #: Whether the answer is good: the exit code is 0 if all are.
     yes: bool
     because: str
     data: dict[str, Any]
@@ -63,36 +63,37 @@ class Answer:
     "pods",
     multiple=True,
     metavar="FILE[:N]",
-    help="How many more of the pod in this file fit? With several, of this mix: N of each in a round.",
+    help="How many more copies of the pod in this file fit? Several --pod make a mix: a round adds N of"
+    " each.",
 )
 @click.option(
     "--add-node",
     "templates",
     multiple=True,
     metavar="NAME|FILE",
-    help="How many more nodes like this one, or like the one in this file, place everything?",
+    help="How many nodes like this one, or like the one in this file, must be added to place all pods?",
 )
 @click.option(
     "--drain",
     "drained",
     multiple=True,
     metavar="NODE[,NODE…]",
-    help="Do the others hold everything without these nodes? Each --drain is a question of its own.",
+    help="Do all pods fit without these nodes? Each --drain is a separate question.",
 )
 @click.option(
     "--lose",
     "lost",
     multiple=True,
     metavar="ZONE|LABEL=VALUE",
-    help="Do the others hold everything without this zone, or without all nodes with this label?",
+    help="Do all pods fit without this zone, or without the nodes with this label?",
 )
 @seed_option
 @number_option(
-    "--limit", default=100_000, help="How many more pods, or rounds of a mix, to look for at most."
+    "--limit", default=100_000, help="The maximum number of pods, or rounds of a mix, to add."
 )
 @number_option(
     "--max-nodes",
-    help="How many nodes to add at most; otherwise twice as many as pods are pending.",
+    help="The maximum number of nodes to add; by default twice the number of pending pods.",
 )
 @output_option("table", "json")
 def capacity(
@@ -107,14 +108,14 @@ def capacity(
     max_nodes: int | None,
     form: str,
 ) -> None:
-    """Say how many more pods fit, how many nodes are missing, and what may be lost.
+    """Show how many more pods fit, how many nodes to add, and which nodes the cluster can lose.
 
-    Everything that is pending is placed first, as far as it fits. Then each question is answered by
-    the scheduler itself: pods are added until one does not fit, numbers of nodes are searched, nodes
-    are taken away. Pods with a run time are taken to be there for good.
+    mooring first places the pending pods that fit. Then it simulates each question: it adds pods until
+    one does not fit, searches for the smallest number of nodes, or removes nodes and places their pods
+    again. Pods never finish, even if they have a run time.
 
-    Exits 0 if every answer is good (one more fits, some number of nodes is enough, the survivors hold
-    everything), 1 if not, 2 if the input cannot be used.
+    Exits 0 if every answer is good (one more pod fits, a number of nodes is enough, all pods fit on the
+    remaining nodes), 1 if not, 2 if the input is invalid.
 
     \b
     Examples:
@@ -123,7 +124,7 @@ def capacity(
       mooring capacity -f cluster/ --add-node node-7 --drain node-1,node-2 --lose eu-west-1a
     """
     if not (pods or templates or drained or lost):
-        raise click.UsageError("nothing to answer: give --pod, --add-node, --drain or --lose")
+        raise click.UsageError("no question: give --pod, --add-node, --drain or --lose")
     manifests = read_cluster(cluster)
     mix = [_template(text, manifests) for text in pods]
     nodes = [_node(text, manifests) for text in templates]
@@ -150,7 +151,7 @@ def capacity(
     )
 
 
-# What is asked
+# Questions
 
 
 def _template(text: str, cluster: Manifests) -> Template:
@@ -160,14 +161,14 @@ def _template(text: str, cluster: Manifests) -> Template:
     if not path:
         raise click.BadParameter(f"{text!r} names no file", param_hint="--pod")
     if not int(count):
-        raise click.BadParameter(f"{text!r} asks for none of it", param_hint="--pod")
+        raise click.BadParameter(f"{text!r}: the number must be 1 or more", param_hint="--pod")
     found = _read_beside(path, cluster).pods
     if not found:
-        raise InputError([f"{path}: has no pod in it, nor anything that makes one"])
+        raise InputError([f"{path}: contains no pod and no workload that creates pods"])
     if len({pod.metadata.controller for pod in found}) > 1 or (
         len(found) > 1 and found[0].metadata.controller is None
     ):
-        raise InputError([f"{path}: has several pods; name one file for each --pod"])
+        raise InputError([f"{path}: contains several pods; give each pod its own file and --pod"])
     return Template(found[0], int(count))
 
 
@@ -183,12 +184,12 @@ def _node(text: str, cluster: Manifests) -> Node:
         return known[text]
     if not Path(text).exists():
         some = ", ".join(sorted(known)[:10]) or "none"
-        raise InputError([f"there is no node and no file {text!r}; the cluster's nodes: {some}"])
+        raise InputError([f"no node and no file is called {text!r}; the cluster's nodes: {some}"])
     found: list[KubeObject] = [
         obj for obj in read_manifests([text]).objects if isinstance(obj, Node)
     ]
     if len(found) != 1 or not isinstance(found[0], Node):
-        raise InputError([f"{text}: has {counted(len(found), 'node')} in it; one is needed"])
+        raise InputError([f"{text}: contains {counted(len(found), 'node')}; give a file with one"])
     return found[0]
 
 
@@ -205,7 +206,7 @@ def _answers(
     limit: int,
     max_nodes: int | None,
 ) -> Iterator[Answer]:
-    # Wrong names are found before anything that takes long.
+    # Check the names first, before anything that takes long.
     zones = {zone: nodes_of_zone(settled, zone) for zone in lost}
     drains = [_names(text) for text in drained]
     if mix:
@@ -236,7 +237,7 @@ def _room_answer(mix: Sequence[Template], room: Room) -> Answer:
     number = f"{room.rounds:,}"
     because = f"the next {room.stopped_at}: {room.stopped_by}"
     if room.limited:
-        number, because = f"{room.rounds:,} or more", "--limit ended the search"
+        number, because = f"{room.rounds:,} or more", "the search stopped at --limit"
     return Answer(
         question,
         number,
@@ -261,15 +262,15 @@ def _nodes_answer(found: NodesToAdd) -> Answer:
         parts.append("nothing is pending")
     elif found.count is not None:
         placed = found.waiting - never
-        parts.append(f"places {counted(placed, 'pending pod')}; {found.count - 1:,} would not do")
+        parts.append(f"places {counted(placed, 'pending pod')}; {found.count - 1:,} would not")
     elif found.probes:
-        parts.append(f"not even {max(found.probes):,} are enough: {_reasons(found.left)}")
+        parts.append(f"{max(found.probes):,} are not enough: {_reasons(found.left)}")
     if never:
         pod, why = found.hopeless[0]
-        parts.append(f"{counted(never, 'pod')} would never fit such a node, as {pod}: {why}")
+        parts.append(f"{counted(never, 'pod')} cannot fit on such a node, for example {pod}: {why}")
     if not found.monotone:
         tried = ", ".join(f"{n}: {'yes' if ok else 'no'}" for n, ok in sorted(found.probes.items()))
-        parts.append(f"more nodes are not always better here ({tried})")
+        parts.append(f"more nodes do not always help here ({tried})")
     return Answer(
         f"nodes like {found.template} to add",
         "no number" if found.count is None else f"{found.count:,}",
@@ -290,19 +291,19 @@ def _nodes_answer(found: NodesToAdd) -> Answer:
 
 def _survival_answer(question: str, survival: Survival) -> Answer:
     parts = [
-        f"{counted(survival.displaced, 'pod')} of {counted(len(survival.nodes), 'node')} to move"
+        f"{counted(survival.displaced, 'pod')} to move from {counted(len(survival.nodes), 'node')}"
     ]
     if survival.gone:
-        parts.append(f"{counted(survival.gone, 'daemon or static pod')} gone")
+        parts.append(f"{counted(survival.gone, 'DaemonSet or static pod')} removed with the nodes")
     if survival.unplaced:
         parts.append(f"{len(survival.unplaced):,} fit nowhere: {_reasons(survival.unplaced)}")
     if survival.evicted:
         parts.append(f"{counted(len(survival.evicted), 'pod')} evicted to make room")
     if survival.uncontrolled:
-        parts.append(f"{len(survival.uncontrolled):,} have no controller to make them again")
+        parts.append(f"{len(survival.uncontrolled):,} have no controller that recreates them")
     return Answer(
         question,
-        "holds" if survival.holds else "does not hold",
+        "all pods fit" if survival.holds else "not all pods fit",
         survival.holds,
         "; ".join(parts),
         {
@@ -330,7 +331,7 @@ def _pending_data(pending: Iterable[Pending]) -> list[dict[str, str]]:
     return [{"pod": each.pod, "message": each.message} for each in pending]
 
 
-# The forms
+# Output
 
 
 def _data(settled: Settled, answers: Sequence[Answer]) -> dict[str, Any]:
@@ -364,5 +365,5 @@ def _write_table(settled: Settled, answers: Sequence[Answer]) -> None:
     line = f"{counted(len(settled.nodes), 'node')}, {len(settled.pending):,} pending"
     if settled.evicted:
         line += f", {len(settled.evicted):,} preempted"
-    page.line(f"{line} when everything that fits has been placed", "dim")
+    page.line(f"{line} after placing every pod that fits", "dim")
     page.write()

@@ -32,10 +32,10 @@ from mooring.explain.compare import compare as compare_variants
 from mooring.explain.past_decision import RunInput
 from mooring.garbage import seldom_collecting
 
-#: As a `--config`: the configuration that kube-scheduler has without any.
+#: A value of `--config`: the default configuration of kube-scheduler.
 DEFAULT = "default"
 
-#: Option → the values that it limits.
+#: Option → the measure that it limits.
 _LIMITS = {
     "max_pending": "pending",
     "max_preemptions": "preempted",
@@ -55,7 +55,9 @@ class _Limit(click.ParamType[Threshold]):
         try:
             return parse_threshold(_LIMITS[param.name], value)
         except ValueError:
-            self.fail(f"{value!r} is not a limit; write +0 or +10% over the baseline, or 5", param)
+            self.fail(
+                f"{value!r} is not a limit; write 5, or +0 or +10% relative to the baseline", param
+            )
 
 
 @click.command()
@@ -65,15 +67,15 @@ class _Limit(click.ParamType[Threshold]):
     "configs",
     multiple=True,
     metavar="FILE",
-    help="A KubeSchedulerConfiguration, or 'default'; two or more. The first is the baseline.",
+    help="A KubeSchedulerConfiguration file, or 'default'. Give two or more; the first is the baseline.",
 )
 @click.option(
     "--cluster",
     "clusters",
     multiple=True,
     metavar="PATH",
-    help="A file or folder with a cluster; two or more, instead of several configurations. What is"
-    " named by PATH and -f is added to each.",
+    help="A file or folder with a cluster. Give two or more, instead of several configurations."
+    " mooring adds the objects of PATH and -f to each.",
 )
 @seed_option
 @number_option(
@@ -81,20 +83,26 @@ class _Limit(click.ParamType[Threshold]):
     "explained",
     default=3,
     least=0,
-    help="Explain the first N decisions that come out otherwise.",
+    help="Explain the first N decisions that differ.",
 )
 @click.option(
     "--fail-on-regression",
     is_flag=True,
-    help="Exit 1 if a limit is exceeded; without any other limit, if more pods are pending or"
-    " preempted than by the baseline.",
+    help="Exit 1 if a limit is exceeded; without other limits, if more pods are pending or preempted"
+    " than with the baseline.",
 )
 @click.option(
-    "--max-pending", type=_Limit(), metavar="LIMIT", help="+0 and +10% are over the baseline."
+    "--max-pending",
+    type=_Limit(),
+    metavar="LIMIT",
+    help="The most pending pods: a number, or +0 or +10% relative to the baseline.",
 )
-@click.option("--max-preemptions", type=_Limit(), metavar="LIMIT", help="Pods preempted.")
+@click.option("--max-preemptions", type=_Limit(), metavar="LIMIT", help="The most preempted pods.")
 @click.option(
-    "--max-fragmentation", type=_Limit(), metavar="LIMIT", help="Of any resource, as +0.05."
+    "--max-fragmentation",
+    type=_Limit(),
+    metavar="LIMIT",
+    help="The highest fragmentation of any resource, for example +0.05.",
 )
 @click.option(
     "--max-zone-skew", type=_Limit(), metavar="LIMIT", help="The largest zone skew of a workload."
@@ -104,7 +112,7 @@ class _Limit(click.ParamType[Threshold]):
     "json",
     "csv",
     "html",
-    help="csv has one line a measure and one a pod that differs; html is one file with all in it.",
+    help="csv has one line per measure and per pod that differs; html is one self-contained file.",
 )
 @rows_option
 def compare(
@@ -118,13 +126,13 @@ def compare(
     rows: int,
     **limits: Threshold | None,
 ) -> None:
-    """Say what changes with another configuration, or on another cluster.
+    """Show what changes with another configuration, or on another cluster.
 
-    Every variant is simulated with the same pods, and held against the first: which pods go elsewhere
-    and why, which are pending, how full, how evenly spread and how fragmented the nodes are
+    mooring simulates every variant with the same pods and compares it with the first: which pods go to
+    another node and why, which are pending, and how full, balanced and fragmented the nodes are
     (docs/compare.md has the formulas).
 
-    Exits 0; 1 if a limit is exceeded; 2 if the input cannot be used. A limit implies
+    Exits 0; 1 if a limit is exceeded; 2 if the input is invalid. A limit implies
     --fail-on-regression.
 
     \b
@@ -170,12 +178,10 @@ def _variants(
     seed: int | None,
 ) -> Iterator[Variant]:
     if len(clusters) > 1 and len(configs) > 1:
-        raise click.UsageError(
-            "several clusters and several configurations at once: compare one or the other"
-        )
+        raise click.UsageError("give several --cluster or several --config, not both")
     if len(clusters) < 2 and len(configs) < 2:
         raise click.UsageError(
-            "nothing to compare: give --config twice or more (one may be 'default'), or --cluster"
+            "nothing to compare: give --config twice or more (one can be 'default'), or --cluster"
         )
     if len(clusters) > 1:
         for name, path in zip(_distinct(clusters), clusters, strict=True):
@@ -193,7 +199,7 @@ def _config(path: str) -> KubeSchedulerConfiguration | None:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """The same one twice is a fair question, but the answer needs two names."""
+    """Number repeated names, so that each variant has its own."""
     return [
         name if names.index(name) == i else f"{name} ({names[: i + 1].count(name)})"
         for i, name in enumerate(names)

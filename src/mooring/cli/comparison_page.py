@@ -1,4 +1,4 @@
-"""A comparison as one HTML file: no script, nothing to load, every name escaped."""
+"""A comparison as one HTML file, without scripts and external files. Every name is escaped."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _difference(baseline: str, difference: Difference) -> Iterable[str]:
 def _why(divergence: Divergence) -> Iterable[str]:
     yield f"<h3>Why {escape(divergence.pod)}</h3>"
     if not divergence.same_state:
-        yield _paragraph("The two clusters differ already by what was decided before.", "dim")
+        yield _paragraph("Earlier decisions already differ, so the two clusters differ too.", "dim")
     for side in divergence.sides:
         yield _paragraph(side_line(side))
         if side.scores:

@@ -1,4 +1,4 @@
-"""A comparison for people: the measures side by side, what moved, and why."""
+"""A comparison as tables: the measures side by side, which pods moved, and why."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def write_comparison(
 
 
 def measure_rows(comparison: Comparison) -> list[list[str]]:
-    """One row a measure: its words, then a cell a variant. What applies nowhere is left out."""
+    """One row per measure that has values: its description, then one cell per variant."""
     columns = [values_of(run) for run in comparison.runs]
     words = {key: what for column in columns for key, what, _ in column}
     values = [{key: value for key, _, value in column} for column in columns]
@@ -58,7 +58,7 @@ def shown(key: str, value: float | None) -> str:
 def summary(comparison: Comparison) -> str:
     baseline = comparison.runs[0].name
     parts = [
-        f"{counted(len(each.moved), 'pod')} elsewhere with {each.variant} than with {baseline}"
+        f"{counted(len(each.moved), 'pod')} on another node with {each.variant} than with {baseline}"
         for each in comparison.differences
     ]
     return "; ".join(parts)
@@ -68,10 +68,10 @@ def verdict(worse: Sequence[Regression], *, checked: bool) -> list[str]:
     if not checked:
         return []
     if not worse:
-        return ["no regression: every limit is kept"]
+        return ["no regression: no limit is exceeded"]
     return [
-        f"regression: {each.what} is {each.value:g} with {each.variant}, at most {each.allowed:g}"
-        f" allowed (baseline {each.baseline:g})"
+        f"regression: {each.what} is {each.value:g} with {each.variant}, but the limit is"
+        f" {each.allowed:g} (baseline {each.baseline:g})"
         for each in worse
     ]
 
@@ -89,7 +89,7 @@ def _difference(page: Page, baseline: str, difference: Difference, rows: int | N
         left_out = len(difference.moved) - len(difference.moved[:rows])
         if left_out:
             more = counted(left_out, "more pod")
-            page.line(f"… and {more}; --rows 0 or --output json has all", "dim")
+            page.line(f"… and {more}; use --rows 0 or --output json to see all", "dim")
     pending_here, before = difference.only_pending_here, difference.only_pending_before
     if pending_here or before:
         page.line(
@@ -103,7 +103,7 @@ def _difference(page: Page, baseline: str, difference: Difference, rows: int | N
 def _why(page: Page, divergence: Divergence) -> None:
     page.heading(f"WHY {divergence.pod}")
     if not divergence.same_state:
-        page.line("the two clusters differ already by what was decided before", "dim")
+        page.line("earlier decisions already differ, so the two clusters differ too", "dim")
     for side in divergence.sides:
         page.line(side_line(side))
         if side.scores:
@@ -133,7 +133,7 @@ def side_line(side: Side) -> str:
 
 
 def score_plugins(side: Side) -> list[str]:
-    """Those whose scores tell nodes apart; all of them if none does."""
+    """The plugins whose scores differ between nodes; all plugins if none does."""
     plugins = list(side.scores[0].by_plugin)
     telling = [
         plugin

@@ -1,4 +1,4 @@
-"""`mooring config`: is this configuration valid, and what does it come to?"""
+"""`mooring config`: is this configuration valid, and what are its defaults and plugins?"""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _POINTS = (*POD_POINTS, ExtensionPoint.PLACEMENT_GENERATE, ExtensionPoint.PLACEM
 
 @click.group()
 def config() -> None:
-    """Check a scheduler configuration, or see what it comes to."""
+    """Check a scheduler configuration, or show it with its defaults and plugins."""
 
 
 @config.command()
 @click.argument("file", metavar="FILE")
 def check(file: str) -> None:
-    """Say whether a KubeSchedulerConfiguration can be used.
+    """Check whether a KubeSchedulerConfiguration is valid.
 
-    Every problem found gets a line with the path of its field. FILE may be - for standard input.
+    Prints one line for each problem, with the path of the field. FILE can be - for standard input.
 
-    Exits 0 if it is valid, 1 if it is not, 2 if the file cannot be read.
+    Exits 0 if it is valid, 1 if it is not, 2 if mooring cannot read the file.
 
     \b
     Examples:
@@ -48,7 +48,7 @@ def check(file: str) -> None:
     """
     try:
         given = read_config(file)
-        # Plugins have the last word on their arguments, so they are built as they would be to run.
+        # Plugins check their own arguments, so build them.
         with naming(file):
             Simulation(SimOptions(config=given)).close()
     except ConfigError as error:
@@ -63,15 +63,15 @@ def check(file: str) -> None:
     "table",
     "yaml",
     "json",
-    help="yaml is the configuration alone, ready to be used; json has it and the plugins.",
+    help="yaml has the configuration only, ready to use; json also has the plugins.",
 )
 def view(file: str | None, form: str) -> None:
-    """Show what a configuration comes to: its defaults and its plugins.
+    """Show a configuration with its defaults and plugins.
 
-    Without FILE, it is the default configuration; - is standard input. The table has, for each profile and
-    extension point, the plugins in the order in which they run, with the weights of their scores.
+    Without FILE, it shows the default configuration; - is standard input. For each profile and extension
+    point, the table has the plugins in the order in which they run, with their score weights.
 
-    Exits 0, or 2 if there is nothing to show because the file cannot be read or is not valid.
+    Exits 0, or 2 if the file cannot be read or is invalid.
 
     \b
     Examples:
@@ -100,7 +100,7 @@ def view(file: str | None, form: str) -> None:
 
 
 def _idle(resolved: KubeSchedulerConfiguration, unimplemented: frozenset[str]) -> list[str]:
-    """The plugins that are enabled, and that mooring does not have yet."""
+    """The enabled plugins that mooring does not implement yet."""
     enabled = {name for profile in resolved.profiles for name in profile.plugins.enabled_names}
     return sorted(enabled & unimplemented)
 
@@ -142,7 +142,7 @@ def _write_tables(profiles: dict[str, ExpandedPlugins], idle: list[str]) -> None
         )
     if idle:
         page.line()
-        page.line(f"not built yet, and without effect: {', '.join(idle)}", "yellow")
+        page.line(f"not implemented yet, so without effect: {', '.join(idle)}", "yellow")
     page.write()
 
 

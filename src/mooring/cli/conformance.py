@@ -26,19 +26,18 @@ from mooring.errors import InputError, MooringError
     "--show",
     default=3,
     least=0,
-    help="How many of the answers that differ to show in full, for each file.",
+    help="How many differing answers to show in full for each file.",
 )
 @output_option("table", "json", help="json has every difference.")
 def conformance(files: tuple[str, ...], show: int, form: str) -> None:
     """Compare mooring's decisions with those of kube-scheduler.
 
-    FILE is a golden file: cases with the decisions that kube-scheduler took on them. Each case goes
-    through the real engine, with ties broken by name, and everything that the file holds is
-    compared: PreFilter and Filter verdicts for every node, scores, winners, victims and messages;
-    in the cases of requeuing, which pods are tried when, and where the others wait.
-    Only the text of errors is not compared: the format has it for information.
+    FILE is a golden file: cases with the decisions that kube-scheduler made. mooring decides each case
+    with its real engine, with ties broken by name, and compares everything that the file holds: PreFilter
+    and Filter verdicts for every node, scores, winners, victims and messages; in cases about requeuing,
+    when each pod is tried, and in which queue the others wait. It does not compare the text of errors.
 
-    Exits 0 if all decisions are the same, 1 if any differs, 2 if a file cannot be read.
+    Exits 0 if all decisions are equal, 1 if any differs, 2 if a file cannot be read.
 
     \b
     Examples:
@@ -81,7 +80,7 @@ def _write_report(report: FileReport, show: int) -> None:
     if len(answers) > show:
         page.line(
             f"  … and {counted(len(answers) - show, 'more answer')} that differ;"
-            f" --show {len(answers)} or --output json has all",
+            f" use --show {len(answers)} or --output json to see all",
             "dim",
         )
     page.write()

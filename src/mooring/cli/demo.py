@@ -1,4 +1,4 @@
-"""`mooring demo`: the main job, on a cluster that comes with mooring."""
+"""`mooring demo`: a simulation of a cluster that comes with mooring."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mooring.objects.manifests import Manifests, read_manifests
 from mooring.sim.report import SimulationReport
 from mooring.sim.simulation import SimOptions
 
-#: The pod of the demo that fits nowhere.
+#: The pod of the demo that fits on no node.
 _HOPELESS = "ml/finetune"
 
 
@@ -22,10 +22,10 @@ _HOPELESS = "ml/finetune"
 def demo() -> None:
     """Simulate a small cluster that comes with mooring.
 
-    It has three zones, a pool with GPUs, a web shop, training jobs, a pod that fits nowhere and one
-    that is important enough to evict another. Nothing is needed and nothing is changed.
+    The cluster has three zones, a pool of GPU nodes, a web shop, training jobs, a pod that fits on no
+    node and a pod that preempts another. The demo needs no cluster and changes nothing.
 
-    Exits 0 once it has shown how it went, or 2 if it could not.
+    Exits 0, or 2 if the demo failed.
     """
     with resources.as_file(resources.files("mooring") / "demo") as folder:
         manifests = read_manifests([str(folder)])
@@ -41,7 +41,7 @@ def _introduce(page: Page, folder: Path, manifests: Manifests) -> None:
     page.line(
         f"Simulating {counted(len(manifests.nodes), 'node')} and"
         f" {counted(len(manifests.pods), 'pod')} of a small cluster in three zones, with the default"
-        " configuration of kube-scheduler. The same by hand:"
+        " configuration of kube-scheduler. The same command:"
     )
     page.line()
     page.line(f"  mooring simulate {folder}", "cyan")
@@ -52,12 +52,12 @@ def _explain(page: Page, report: SimulationReport) -> None:
         if pending.pod == _HOPELESS:
             page.heading(f"WHY IS {pending.pod} PENDING?")
             page.line(
-                "It asks for eight GPUs on one machine, and the largest has four. The scheduler says"
-                f" so in its own way: {pending.message}"
+                "It requests eight GPUs on one node, but the largest node has four. The scheduler"
+                f" reports: {pending.message}"
             )
             page.line(
-                f"In the way: {', '.join(pending.plugins)}. Whatever finishes or is evicted, no machine"
+                f"Refused by: {', '.join(pending.plugins)}. Evicting pods cannot help, because no node"
                 " is large enough."
             )
     page.line()
-    page.line("More: add --timeline to the command above, or --output json.")
+    page.line("To see more, add --timeline or --output json to the command above.")

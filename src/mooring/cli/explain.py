@@ -1,4 +1,4 @@
-"""`mooring explain`: why is this pod there, or nowhere, and what would make it fit?"""
+"""`mooring explain`: why is this pod on its node or pending, and what would make it fit?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mooring.cli.options import (
     until_option,
 )
 from mooring.explain.counterfactuals import Counterfactuals, find_counterfactuals
-from mooring.explain.explanation import Explanation, find_pod, inquire
+from mooring.explain.explanation import Explanation, explainer_for, find_pod
 from mooring.sim.simulation import SimOptions
 
 
@@ -28,16 +28,16 @@ from mooring.sim.simulation import SimOptions
 @cluster_input
 @config_option
 @click.option(
-    "--node", "node_name", metavar="NAME", help="Show this one node in full: why not here?"
+    "--node", "node_name", metavar="NAME", help="Show what every plugin says about this node."
 )
 @click.option(
     "--as-is",
     is_flag=True,
-    help="Take the files as they are: place nothing before looking at the pod.",
+    help="Explain the pod on the cluster as the files describe it, without placing any pod first.",
 )
 @seed_option
 @until_option
-@number_option("--top", default=3, help="How many of the best nodes to show with their scores.")
+@number_option("--top", default=3, help="The number of best nodes to show with their scores.")
 @budget_option("2s", to="make a pending pod fit")
 @output_option("table", "json", help="json has every node with every plugin.")
 def explain(
@@ -52,15 +52,15 @@ def explain(
     budget_s: float,
     form: str,
 ) -> None:
-    """Say why a pod goes where it goes, or nowhere, and what would make it fit.
+    """Explain why a pod goes to its node or stays pending, and what would make it fit.
 
-    POD is a name, or namespace/name where the name is not enough. PATH is as for `mooring simulate`.
-    The cluster is simulated first. A pod that is placed in the simulation is explained by the cluster as it
-    was at that moment; a pending one by the cluster as it is at the end; one that came with its node as
-    if it had to be placed anew.
+    POD is a name, or namespace/name if several pods have that name. PATH is as for `mooring simulate`.
+    mooring simulates the cluster first. If the simulation places the pod, the explanation shows the cluster
+    as it was at that moment. If the pod is pending, it shows the cluster at the end. If the pod had a node
+    from the start, it shows where the pod would go if it were scheduled again.
 
-    Exits 0 if the pod has a node or would get one, 1 if it fits nowhere or is not let in, 2 if the
-    question cannot be answered.
+    Exits 0 if the pod has a node or would get one, 1 if it fits on no node or is gated, 2 if mooring
+    cannot answer.
 
     \b
     Examples:
@@ -73,14 +73,16 @@ def explain(
     key = find_pod(manifests.objects, pod)
     options = SimOptions(config=read_config(config_path), seed=seed)
     with naming(config_path):
-        inquiry = inquire(manifests.objects, options, watched=key, until_s=until_s, as_read=as_is)
-    with inquiry:
-        explanation = inquiry.explain(key)
+        explainer = explainer_for(
+            manifests.objects, options, watched=key, until_s=until_s, as_read=as_is
+        )
+    with explainer:
+        explanation = explainer.explain(key)
         if node_name is not None:
             explanation.node_view(node_name)
         changes = None
         if not explanation.fits and node_name is None and budget_s > 0:
-            changes = find_counterfactuals(inquiry.world, key, budget_s=budget_s)
+            changes = find_counterfactuals(explainer.what_if, key, budget_s=budget_s)
     output.answer(
         form,
         yes=explanation.fits,

@@ -1,4 +1,4 @@
-"""An explanation for people: the story first, then what it rests on, the answer last."""
+"""An explanation as tables: the story first, then scores and refusals, the answer last."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mooring.explain.matrix import Matrix, NodeView, Score
 from mooring.explain.story import Step, names_in_short
 from mooring.framework.status import Code, Status
 
-#: How wide a bar of the highest score is.
+#: The width of the longest bar, in characters.
 _BAR = 20
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _MOST_CHANGES = 10
@@ -38,7 +38,7 @@ def write_explanation(
 
 
 def write_node(explanation: Explanation, name: str) -> None:
-    """One node in full: every plugin, and what it says."""
+    """One node in full: the verdict and the score of every plugin."""
     view = explanation.node_view(name)
     page = Page()
     page.heading(f"FILTERS on {name}")
@@ -63,13 +63,13 @@ def summary(explanation: Explanation) -> str:
         case "schedulable":
             return f"{pod} would go to {node} ({explanation.as_of})"
         case "waiting":
-            return f"{pod} is on its way to {node} ({explanation.as_of})"
+            return f"{pod} waits to be bound to {node} ({explanation.as_of})"
         case state:
             return f"{pod} is {state}: {explanation.message}"
 
 
 def bar(value: int, highest: int) -> str:
-    """`██████▌`: a share of the highest, to an eighth of a character."""
+    """`██████▌`: the value relative to the highest, to an eighth of a character."""
     if highest <= 0 or value <= 0:
         return ""
     eighths = round(value * _BAR * 8 / highest)
@@ -97,7 +97,7 @@ def _scores(page: Page, explanation: Explanation, matrix: Matrix, top: int) -> N
             "dim",
         )
     elif len(matrix.scored) > 1:
-        page.line("all of them are equally good: the tie-break decides", "dim")
+        page.line("all of them have the same score: the tie-break decides", "dim")
 
 
 def _highest(views: Sequence[NodeView]) -> int:
@@ -174,14 +174,14 @@ def _changes(page: Page, changes: Counterfactuals) -> None:
     if changes.note:
         page.line(changes.note, "yellow")
     if len(changes) > len(shown):
-        page.line(f"… and {len(changes) - len(shown)} more; --output json has all", "dim")
+        page.line(f"… and {len(changes) - len(shown)} more; use --output json to see all", "dim")
     if not changes.complete:
-        page.line("time ran out, so there may be more; give it more with --budget", "dim")
+        page.line("the search ran out of time; a longer --budget may find more", "dim")
 
 
 def _filter_row(plugin: str, status: Status | None) -> Sequence[str | Cell]:
     if status is None:
-        return plugin, Cell("not asked", "dim"), "another plugin had refused the node before"
+        return plugin, Cell("not asked", "dim"), "an earlier plugin refused the node"
     if status.ok:
         return plugin, Cell("passes", "green"), ""
     return plugin, Cell("refuses", "yellow"), status.message
@@ -192,5 +192,7 @@ def _node_summary(explanation: Explanation, view: NodeView) -> str:
         by = f"{view.status.plugin}: " if view.status.plugin else ""
         return f"{explanation.pod} does not fit on {view.node}: {by}{view.status.message}"
     if view.rank is None:
-        return f"{explanation.pod} fits on {view.node}, and nowhere else"
-    return f"{explanation.pod} fits on {view.node}, which is number {view.rank} with {view.total} points"
+        return f"{explanation.pod} fits on {view.node} and on no other node"
+    return (
+        f"{explanation.pod} fits on {view.node}, which ranks {view.rank} with {view.total} points"
+    )

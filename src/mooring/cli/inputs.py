@@ -1,4 +1,4 @@
-"""Reading what commands are given: a cluster from files and from a real one, a configuration."""
+"""Read the input of commands: a cluster from files and from a real cluster, and a configuration."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ _NEEDED_BY = {"live": ("aiohttp", "kubernetes_asyncio", "prometheus_client"), "w
 
 
 class NotInstalled(MooringError):
-    """A command needs packages that are an extra."""
+    """A command needs the packages of an extra that is not installed."""
 
 
 @dataclass(slots=True)
 class ClusterInput:
-    """Where a cluster is to be read from: files, and a real cluster."""
+    """Where to read a cluster from: files, and a real cluster."""
 
     paths: tuple[str, ...] = ()
     kubeconfig: str | None = None
     context: str | None = None
-    #: Read once, however many clusters it is part of.
+    #: The objects of the real cluster; read once, even if several clusters include it.
     _live: list[KubeObject] | None = None
 
     def live(self) -> list[KubeObject]:
-        """Nothing if no kubeconfig was named. Raises MooringError."""
+        """The objects of the real cluster; none without a kubeconfig. Raises MooringError."""
         if self.kubeconfig is None:
             if self.context is not None:
-                raise click.UsageError("--context is of a --kubeconfig; name one")
+                raise click.UsageError("--context needs --kubeconfig FILE")
             return []
         if self._live is None:
             self._live = read_live(self.kubeconfig, self.context)
@@ -63,7 +63,7 @@ def check_installed(extra: str) -> None:
 
 
 def read_live(kubeconfig: str | None, context: str | None) -> list[KubeObject]:
-    """What `mooring snapshot` would write down. Raises NotInstalled, CredentialsError and ApiError."""
+    """The objects that `mooring snapshot` writes. Raises NotInstalled, CredentialsError and ApiError."""
     check_installed("live")
     import asyncio
 
@@ -77,15 +77,15 @@ def read_live(kubeconfig: str | None, context: str | None) -> list[KubeObject]:
 
 
 def read_cluster(cluster: ClusterInput, *more: str) -> Manifests:
-    """Read all that was named, and tell of the kinds that were left out. Raises InputError.
+    """Read all files and the real cluster, and warn about kinds that mooring skips. Raises InputError.
 
-    What a file says takes the place of the same object of a real cluster.
+    An object in a file replaces the same object of the real cluster.
     """
     named = [*more, *cluster.paths]
     live = cluster.live()
     if not named and cluster.kubeconfig is None:
         raise click.UsageError(
-            "nothing to read: name files or folders with Kubernetes YAML, - for standard input, or"
+            "nothing to read: give files or folders with Kubernetes YAML, - for standard input, or"
             " --kubeconfig for a real cluster"
         )
     with Progress("reading files") as progress:
@@ -97,11 +97,11 @@ def read_cluster(cluster: ClusterInput, *more: str) -> Manifests:
         kept = [obj for obj in live if (type(obj), obj.key) not in written]
         manifests = replace(manifests, objects=[*kept, *manifests.objects])
     if not manifests.objects:
-        print_warnings(["there is no object to be found in what was named"])
+        print_warnings(["the input contains no objects"])
     print_warnings(manifests.warnings)
     if manifests.skipped:
         kinds = ", ".join(f"{n:,} {kind}" for kind, n in sorted(manifests.skipped.items()))
-        click.echo(f"skipped, as mooring does not read these kinds: {kinds}", err=True)
+        click.echo(f"skipped kinds that mooring does not read: {kinds}", err=True)
     return manifests
 
 
@@ -118,7 +118,7 @@ def read_config(path: str | None) -> KubeSchedulerConfiguration | None:
 
 @contextmanager
 def naming(path: str | None) -> Iterator[None]:
-    """Begin every line of a ConfigError with the file that it is about."""
+    """Prefix every line of a ConfigError with the name of the file."""
     try:
         yield
     except ConfigError as error:
@@ -128,7 +128,7 @@ def naming(path: str | None) -> Iterator[None]:
 
 
 def read_bytes(path: str) -> bytes:
-    """Raises InputError if it cannot be read at all."""
+    """Raises InputError if the file cannot be read."""
     if path == STDIN:
         return sys.stdin.buffer.read()
     try:

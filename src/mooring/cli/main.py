@@ -1,7 +1,7 @@
-"""`mooring`: the commands, and what becomes of their errors.
+"""`mooring`: the list of commands, and how their errors are reported.
 
-Every command answers a question, and its exit code is the answer: 0 is yes, 1 is no, 2 means that it could
-not be answered. So whatever goes wrong ends with 2, and with 130 if the user interrupted.
+Every command answers a question, and its exit code is the answer: 0 is yes, 1 is no, 2 means that the command
+could not answer. Every error ends with 2; an interrupt by the user ends with 130.
 """
 
 from __future__ import annotations
@@ -16,40 +16,40 @@ import click
 import mooring
 from mooring.errors import MooringError
 
-#: Name → where the command lives, and its line in the list of commands. The modules are imported when they
-#: are asked for: most of them need NumPy, which takes longer to load than the help takes to print.
+#: Name → the command's module and attribute, and its line in the list of commands. A module is imported only
+#: when its command runs: most modules need NumPy, which takes longer to load than the help takes to print.
 COMMANDS = {
     "simulate": (
         "mooring.cli.simulate:simulate",
-        "Say where the pods of a cluster would go, and why some would not.",
+        "Show where the pods of a cluster would go, and why some stay pending.",
     ),
     "explain": (
         "mooring.cli.explain:explain",
-        "Say why a pod goes where it goes, or nowhere, and what would make it fit.",
+        "Explain why a pod goes to its node or stays pending, and what would make it fit.",
     ),
     "compare": (
         "mooring.cli.compare:compare",
-        "Say what changes with another configuration, or on another cluster.",
+        "Show what changes with another configuration, or on another cluster.",
     ),
     "capacity": (
         "mooring.cli.capacity:capacity",
-        "Say how many more pods fit, how many nodes are missing, and what may be lost.",
+        "Show how many more pods fit, how many nodes to add, and which nodes the cluster can lose.",
     ),
     "test": (
         "mooring.cli.test:test",
-        "Play scenarios in virtual time, and say where they come out otherwise than expected.",
+        "Run scenarios in virtual time, and check what they expect.",
     ),
     "ui": (
         "mooring.cli.ui:ui",
-        "Show a cluster, its decisions and what would change them, on a page in the browser.",
+        "Show a cluster, its scheduling decisions and what would change them in the browser.",
     ),
     "report": (
         "mooring.cli.report:report",
-        "Write the page of a cluster into one file, to be shared.",
+        "Write the page of a cluster to one HTML file that you can share.",
     ),
     "replay": (
         "mooring.cli.replay:replay",
-        "Play a recorded cluster again, and measure it over virtual time.",
+        "Replay a recorded trace, and measure the cluster over virtual time.",
     ),
     "run": (
         "mooring.cli.run:run",
@@ -57,15 +57,15 @@ COMMANDS = {
     ),
     "shadow": (
         "mooring.cli.shadow:shadow",
-        "Watch another scheduler at work, and say where mooring would decide otherwise.",
+        "Watch another scheduler, and show where mooring would decide differently.",
     ),
     "snapshot": (
         "mooring.cli.snapshot:snapshot",
-        "Write down a real cluster, to simulate it.",
+        "Save the state of a real cluster to a file, to simulate it.",
     ),
     "config": (
         "mooring.cli.config:config",
-        "Check a scheduler configuration, or see what it comes to.",
+        "Check a scheduler configuration, or show it with its defaults and plugins.",
     ),
     "conformance": (
         "mooring.cli.conformance:conformance",
@@ -79,12 +79,12 @@ COMMANDS = {
 
 NO, CANNOT_ANSWER, INTERRUPTED = 1, 2, 130
 
-#: A broken file of ten megabytes can have a great many problems.
+#: A large broken file can have thousands of problems.
 _MOST_LINES = 100
 
 
 class LazyGroup(click.Group):
-    """A group that loads a command when it is run, and turns mooring's errors into lines."""
+    """A group that imports a command when it runs, and prints mooring's errors as lines."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -116,7 +116,7 @@ class LazyGroup(click.Group):
 )
 @click.version_option(mooring.__version__, "-V", "--version", message="mooring %(version)s")
 def cli() -> None:
-    """Decide as kube-scheduler does, on any cluster that you can write down.
+    """Schedule pods as kube-scheduler does, on a simulated cluster or on a real one.
 
     Every command exits 0 for yes, 1 for no, and 2 if it could not answer.
 
@@ -131,7 +131,7 @@ def cli() -> None:
 
 
 def main() -> NoReturn:
-    """The entry point; whatever happens, a crash is not mistaken for an answer."""
+    """The entry point. A crash exits 2, so that it is not mistaken for an answer."""
     try:
         cli.main(prog_name="mooring")
     except Exception:
@@ -151,7 +151,7 @@ def print_warnings(lines: Iterable[str]) -> None:
 
 
 def print_problems(lines: Sequence[str]) -> None:
-    """One line each on standard error; a great many are summed up."""
+    """Print each line on standard error; past `_MOST_LINES`, print only how many more there are."""
     for line in lines[:_MOST_LINES]:
         click.echo(f"error: {line}", err=True)
     if len(lines) > _MOST_LINES:

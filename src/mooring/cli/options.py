@@ -1,4 +1,4 @@
-"""The options of commands. Each that several commands have is declared once, so it means the same in all."""
+"""The options of commands. An option that several commands have is declared once, so it means the same."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEFAULT_ROWS = 40
 
 
 def duration(text: str) -> float:
-    """The seconds in a length of time as Go writes it, or in a bare number of them."""
+    """The seconds of a Go duration such as `1h30m`, or of a plain number."""
     digits = text.replace(".", "", 1)
     try:
         if digits.isascii() and digits.isdigit():
@@ -28,7 +28,7 @@ def duration(text: str) -> float:
     except ValueError:
         seconds = -1.0
     if seconds < 0:
-        raise click.BadParameter(f"{text!r} is not a length of time; write 1h30m, 90s or 5400")
+        raise click.BadParameter(f"{text!r} is not a duration; write 1h30m, 90s or 5400")
     return seconds
 
 
@@ -53,7 +53,7 @@ def number_option(*names: str, help: str, default: int | None = None, least: int
 
 
 def file_option(*names: str, help: str) -> Option:
-    """A file that is read or written; the command gets its Path."""
+    """A file to read or write; the command gets its Path."""
     kind = click.Path(dir_okay=False, path_type=Path)
     return click.option(*names, type=kind, metavar="FILE", help=help)
 
@@ -77,26 +77,29 @@ config_option = click.option(
     "--config",
     "config_path",
     metavar="FILE",
-    help="A KubeSchedulerConfiguration; without it, the default one. Plugins that it names as"
-    " module:Class may lie beside it.",
+    help="A KubeSchedulerConfiguration file; by default kube-scheduler's default configuration."
+    " Plugins that it names as module:Class can be in the same folder.",
 )
 
 seed_option = click.option(
-    "--seed", type=int, help="Break ties between equally good nodes by this number."
+    "--seed", type=int, help="The random seed that chooses between nodes with equal scores."
 )
 
 until_option = duration_option(
     "--until",
     "until_s",
-    help="Stop at this virtual time: 1h30m, 90s or 5400. Otherwise when nothing can change.",
+    help="Stop at this virtual time: 1h30m, 90s or 5400. By default, stop when nothing more can change.",
 )
 
 timeline_option = click.option(
-    "--timeline", is_flag=True, help="Show everything that happens, in virtual time."
+    "--timeline", is_flag=True, help="Show every event with its virtual time."
 )
 
 rows_option = number_option(
-    "--rows", default=DEFAULT_ROWS, least=0, help="The most rows of a table; 0 shows all."
+    "--rows",
+    default=DEFAULT_ROWS,
+    least=0,
+    help="The maximum number of rows in a table; 0 shows all.",
 )
 
 
@@ -105,7 +108,7 @@ def budget_option(default: str, *, to: str) -> Option:
         "--budget",
         "budget_s",
         default=default,
-        help=f"How long to look for changes that would {to}; 0 does not look.",
+        help=f"How long to search for changes that would {to}; 0 skips the search.",
     )
 
 
@@ -116,7 +119,7 @@ def log_options(command: Command) -> Command:
         type=click.Choice(["text", "json"]),
         default="text",
         show_default=True,
-        help="For people, or one JSON object a line.",
+        help="text, or one JSON object per line.",
     )(command)
     return click.option(
         "-v",
@@ -125,25 +128,25 @@ def log_options(command: Command) -> Command:
         type=click.IntRange(min=0),
         default=2,
         show_default=True,
-        help="How much to log; from 4 on, every detail.",
+        help="The log level, as for kube-scheduler; 4 and above log every detail.",
     )(command)
 
 
-# What a cluster is read from
+# Where a cluster is read from
 
 
 def kubeconfig_options(command: Command) -> Command:
     """`--kubeconfig` and `--context`, for commands that work on a real cluster."""
     return _kubeconfig(
-        "How to reach the API server; without it, the service account of the pod that this runs in."
+        "The kubeconfig of the cluster; by default the service account of the pod that mooring runs in."
     )(command)
 
 
 def read_only_options(command: Command) -> Command:
     """`--kubeconfig` and `--context`, for commands that answer questions about a real cluster."""
     return _kubeconfig(
-        "Read the real cluster that this file leads to; what other files say is added to it."
-        " Nothing is written there."
+        "Read the real cluster of this kubeconfig, and add the objects of the other files."
+        " mooring writes nothing to that cluster."
     )(command)
 
 
@@ -152,7 +155,7 @@ def _kubeconfig(text: str) -> Option:
         command = click.option(
             "--context",
             metavar="NAME",
-            help="The context of the kubeconfig to use; otherwise its current one.",
+            help="The kubeconfig context to use; by default the current context.",
         )(command)
         return click.option("--kubeconfig", metavar="FILE", help=text)(command)
 
@@ -183,6 +186,6 @@ def cluster_input(command: Command) -> Command:
         "filenames",
         multiple=True,
         metavar="PATH",
-        help="A file or folder to read, as kubectl takes it; may be repeated. - is standard input.",
+        help="A file or folder to read, as in kubectl; can be repeated. - is standard input.",
     )(read_only_options(with_cluster))
     return click.argument("paths", nargs=-1, metavar="PATH…")(with_files)

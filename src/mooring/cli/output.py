@@ -1,9 +1,9 @@
-"""Writing answers: tables for people, JSON, YAML and CSV for programs.
+"""Write answers: tables for people; JSON, YAML and CSV for programs.
 
-On a terminal a table keeps to its width and has colour (unless NO_COLOR says otherwise). In a pipe there is
-one line a row, however long, so that `grep` and `awk` find what they look for.
+On a terminal, a table fits the terminal's width and has colour (unless NO_COLOR is set). In a pipe, each row
+is one line, however long, so that `grep` and `awk` work.
 
-Tables are laid out here and not by rich, which takes a millisecond a row: a timeline has a hundred thousand.
+This module lays out tables itself: rich takes a millisecond per row, and timelines have 100,000 rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mooring.errors import InputError
 
 #: Between two columns.
 _GAP = "  "
-#: No column is made narrower than this, nor one whose text may be broken than this.
+#: The minimum width of a column, and of a column whose text wraps.
 _NARROWEST, _NARROWEST_TEXT = 12, 24
 _ANSI = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
@@ -37,9 +37,9 @@ class Column:
     """A column of a table."""
 
     title: str
-    #: Numbers read best when they end at the same place.
+    #: Align to the right, for numbers.
     right: bool = False
-    #: For text that is broken into lines first, where there is little room.
+    #: Where the table is too wide, the text of this column wraps first.
     wraps: bool = False
 
 
@@ -55,7 +55,7 @@ class Page:
     """A page of text and tables."""
 
     def __init__(self, *, width: int | None = None, colour: bool | None = None) -> None:
-        """For standard output as it is, unless told otherwise; no width is as wide as need be."""
+        """By default, the width and colour of standard output. Without a width, lines never wrap."""
         on_terminal = sys.stdout.isatty()
         if width is None and on_terminal:
             width = shutil.get_terminal_size().columns
@@ -81,7 +81,7 @@ class Page:
             self._add_row(columns, row, widths)
 
     def fits(self, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> bool:
-        """Whether a table would need neither to break its lines nor to be too wide."""
+        """Whether the table fits the width without wrapping."""
         return self.width is None or _total(_fitting(columns, rows, None)) <= self.width
 
     def text(self) -> str:
@@ -157,7 +157,7 @@ def answer(
     table: Callable[[], None],
     **others: Callable[[], None],
 ) -> NoReturn:
-    """Write the answer to a question in the form that was asked for; 0 is the exit code of a yes."""
+    """Write the answer in the requested form, and exit with 0 for yes or 1 for no."""
     match form:
         case "json":
             write_json(data())
@@ -179,12 +179,12 @@ def write_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 
 def write(text: str) -> None:
-    """To standard output; a reader that has seen enough does not change the answer."""
+    """Write to standard output. A closed pipe does not change the exit code."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        # What is still in the buffer must go somewhere when Python flushes it at the end.
+        # Python flushes the buffer at exit, and must find an open file.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -208,7 +208,7 @@ def _wants_colour(on_terminal: bool) -> bool:
 def _fitting(
     columns: Sequence[Column], grid: Sequence[Sequence[Cell]], width: int | None
 ) -> list[int]:
-    """As wide as the longest cell; where that is too much, text gives way first, then long names."""
+    """Each column is as wide as its longest cell. If that is too wide, text shrinks first, then names."""
     widths = [
         max(len(column.title), max((len(row[i].text) for row in grid), default=0))
         for i, column in enumerate(columns)

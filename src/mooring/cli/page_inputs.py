@@ -1,4 +1,4 @@
-"""What the page and the report are made from: files, a real cluster, or a trace."""
+"""Read the input of `mooring ui` and `mooring report`: files, a real cluster, or a trace."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from mooring.sim.traces.reading import read_trace
 
 if TYPE_CHECKING:
     from mooring.web.origin import Origin
-    from mooring.web.premise import Premise
+    from mooring.web.run_spec import RunSpec
 
 
 def page_input(command: Command) -> Command:
-    """What `read_page_input` takes: files, `--kubeconfig` or `--trace`, and how to run it."""
+    """The options for `read_page_input`."""
     command = click.option(
         "--trace",
         type=click.Path(path_type=Path),
         metavar="TRACE",
-        help="Play this trace instead of reading a cluster, as `mooring replay` does.",
+        help="Replay this trace instead of reading a cluster, as `mooring replay` does.",
     )(seed_option(until_option(command)))
     return cluster_input(config_option(command))
 
@@ -36,21 +36,21 @@ def read_page_input(
     trace: Path | None,
     seed: int | None,
     until_s: float | None,
-) -> tuple[Origin, Premise]:
+) -> tuple[Origin, RunSpec]:
     """Raises InputError, ConfigError, ApiError and CredentialsError."""
     if trace is not None and (cluster.paths or cluster.kubeconfig is not None):
-        raise click.UsageError("a --trace has its own cluster; name no other one")
+        raise click.UsageError("--trace brings its own cluster; give no PATH, -f or --kubeconfig")
     config = read_config(config_path)
     with naming(config_path):
-        # Plugins have the last word on their arguments, and a mistake is best found before all else.
+        # Plugins check their own arguments. Report a mistake before anything that takes long.
         Simulation(SimOptions(config=config)).close()
-    origin, premise = _of_cluster(cluster) if trace is None else _of_trace(trace)
-    return origin, replace(premise, config=config, seed=seed, until_s=until_s)
+    origin, run_spec = _of_cluster(cluster) if trace is None else _of_trace(trace)
+    return origin, replace(run_spec, config=config, seed=seed, until_s=until_s)
 
 
-def _of_cluster(cluster: ClusterInput) -> tuple[Origin, Premise]:
+def _of_cluster(cluster: ClusterInput) -> tuple[Origin, RunSpec]:
     from mooring.web.origin import Origin
-    from mooring.web.premise import Premise
+    from mooring.web.run_spec import RunSpec
 
     manifests = read_cluster(cluster)
     live = [cluster.context or "a real cluster"] if cluster.kubeconfig is not None else []
@@ -60,12 +60,12 @@ def _of_cluster(cluster: ClusterInput) -> tuple[Origin, Premise]:
         warnings=tuple(manifests.warnings),
         skipped=manifests.skipped,
     )
-    return origin, Premise(tuple(manifests.objects))
+    return origin, RunSpec(tuple(manifests.objects))
 
 
-def _of_trace(path: Path) -> tuple[Origin, Premise]:
+def _of_trace(path: Path) -> tuple[Origin, RunSpec]:
     from mooring.web.origin import Origin
-    from mooring.web.premise import Premise
+    from mooring.web.run_spec import RunSpec
 
     trace = read_trace(path)
-    return Origin(str(path), "trace", trace.notes), Premise.of_trace(trace)
+    return Origin(str(path), "trace", trace.notes), RunSpec.of_trace(trace)

@@ -1,4 +1,4 @@
-"""Lines over time as SVG, drawn by hand: a few panels one below the other, each with its own scale."""
+"""Plots over time as SVG: a few panels, one below the other, each with its own scale."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TICKS = 5
 @dataclass(frozen=True, slots=True)
 class Line:
     name: str
-    #: One a moment; None is a gap.
+    #: One per moment; None is a gap.
     values: Sequence[float | None]
 
 
@@ -89,7 +89,7 @@ def _panel(panel: Panel, times_s: Sequence[float], top: int) -> Iterable[str]:
 def _pieces(
     times_s: Sequence[float], values: Sequence[float | None]
 ) -> Iterable[list[tuple[float, float]]]:
-    """What lies between the gaps."""
+    """The parts of the line between gaps."""
     piece: list[tuple[float, float]] = []
     for at_s, value in zip(times_s, values, strict=True):
         if value is not None:

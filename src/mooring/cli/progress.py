@@ -1,4 +1,4 @@
-"""Showing how far a long run is: only after two seconds, only on a terminal, only on standard error."""
+"""A progress bar for long runs: only after two seconds, only on a terminal, only on standard error."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
-#: What is done sooner needs no company.
+#: The bar appears after this time.
 _PATIENCE_S = 2.0
-#: How often to look at the clock: most updates cost one comparison.
+#: The bar is redrawn at most this often.
 _UPDATE_EVERY_S = 0.1
 
 
 class Progress:
-    """A bar that shows up when it is needed. `with Progress("placing pods") as progress: …`."""
+    """A bar that appears once a run takes long. `with Progress("placing pods") as progress: …`."""
 
     def __init__(self, label: str, total: int | None = None) -> None:
         self._label = label
@@ -36,7 +36,7 @@ class Progress:
             self._bar.stop()
 
     def update(self, done: int, total: int | None = None) -> None:
-        """So many are done, of whatever is counted; of so many, if that has become known."""
+        """Show that `done` items are done; `total` replaces the known total."""
         if not self._visible:
             return
         now = time.perf_counter()

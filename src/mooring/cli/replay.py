@@ -1,4 +1,4 @@
-"""`mooring replay`: a recorded cluster, played again."""
+"""`mooring replay`: replay a recorded trace, and measure the cluster."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MOST_PENDING = 10
     "nodes_path",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="The file of the nodes, if it does not lie beside that of the pods.",
+    help="The file with the nodes, if it is not in the folder of the pods.",
 )
 @config_option
 @seed_option
@@ -54,29 +54,29 @@ _MOST_PENDING = 10
     type=click.Choice([each.value for each in Sharing]),
     default=Sharing.POOL.value,
     show_default=True,
-    help="OpenB: the shares of GPUs come from the sum of a node, or take a whole GPU each.",
+    help="OpenB: pods share the sum of a node's GPUs, or each pod takes whole GPUs.",
 )
 @click.option(
     "--priority",
     "priorities",
     multiple=True,
     metavar="QOS=N",
-    help="OpenB: the priority of a quality of service, as LS=1000; may be repeated. Otherwise 0.",
+    help="OpenB: the priority of a quality of service, such as LS=1000; can be repeated. By default 0.",
 )
 @click.option(
     "--samples",
     type=click.IntRange(min=1, max=100_000),
     default=200,
     show_default=True,
-    help="At how many moments to measure.",
+    help="The number of moments at which to measure.",
 )
 @file_option("--plot", "plot_path", help="Draw the measures over time as SVG.")
 @file_option(
     "--manifests",
     "manifests_path",
-    help="Write the trace's nodes and pods as Kubernetes JSON for other commands, and play nothing.",
+    help="Write the nodes and pods of the trace as Kubernetes JSON for other commands, and replay nothing.",
 )
-@output_option("table", "json", "csv", help="csv has one line a moment.")
+@output_option("table", "json", "csv", help="csv has one line per moment.")
 def replay(
     path: Path,
     nodes_path: Path | None,
@@ -91,12 +91,12 @@ def replay(
     manifests_path: Path | None,
     form: str,
 ) -> None:
-    """Play a recorded cluster again, and measure it over virtual time.
+    """Replay a recorded trace, and measure the cluster over virtual time.
 
-    TRACE is a folder or a file of pods: the OpenB GPU trace, or mooring's own form in CSV or Parquet
-    (docs/traces.md). Pods arrive when they did, and run as long as they did once they have a node.
+    TRACE is a folder or a file with pods: the OpenB GPU trace, or mooring's own format in CSV or Parquet
+    (docs/traces.md). Pods arrive at the recorded times. Once placed, they run as long as recorded.
 
-    Exits 0 if every pod that came was placed, 1 if some were not, 2 if the trace cannot be used.
+    Exits 0 if every pod was placed, 1 if some were not, 2 if the trace is invalid.
 
     \b
     Examples:
@@ -130,7 +130,7 @@ def replay(
 def _played(
     trace: Trace, options: SimOptions, *, samples: int, endless: bool, until_s: float | None
 ) -> ReplayReport:
-    with Progress("playing", total=len(trace.pods)) as progress, seldom_collecting():
+    with Progress("replaying", total=len(trace.pods)) as progress, seldom_collecting():
         seen: set[str] = set()
 
         def count(decision: Decision) -> None:
@@ -164,7 +164,7 @@ def _manifests(trace: Trace) -> bytes:
     return msgspec.json.encode(document, enc_hook=encode_hook) + b"\n"
 
 
-# The forms
+# Output
 
 
 def _write_tables(report: ReplayReport) -> None:
@@ -192,7 +192,7 @@ def _write_tables(report: ReplayReport) -> None:
         )
         if len(report.pending) > _MOST_PENDING:
             more = counted(len(report.pending) - _MOST_PENDING, "more pod")
-            page.line(f"… and {more}; --output json has all", "dim")
+            page.line(f"… and {more}; use --output json to see all", "dim")
     page.line()
     for note in report.notes:
         page.line(f"note: {note}", "dim")
@@ -201,7 +201,7 @@ def _write_tables(report: ReplayReport) -> None:
 
 
 def _some(samples: tuple[Sample, ...]) -> Iterator[Sample]:
-    """Evenly picked; the first and the last are always there."""
+    """Evenly spaced samples, with the first and the last."""
     count = min(_TABLE_ROWS, len(samples))
     last = len(samples) - 1
     yield from (samples[round(i * last / max(count - 1, 1))] for i in range(count))
@@ -228,7 +228,7 @@ def _summary(report: ReplayReport) -> str:
     if report.pending:
         parts.append(f"{len(report.pending):,} pending")
     if report.never_placed:
-        parts.append(f"{report.never_placed:,} left without a node")
+        parts.append(f"{report.never_placed:,} never placed")
     if report.preempted:
         parts.append(f"{report.preempted:,} preempted")
     waiting = report.waiting
@@ -281,7 +281,7 @@ def _plot(report: ReplayReport) -> str:
         [sample.at_s for sample in samples],
         [
             Panel("Utilisation", shares("utilisation"), shares=True),
-            Panel("Fragmentation of what is free", shares("fragmentation"), shares=True),
+            Panel("Fragmentation of free resources", shares("fragmentation"), shares=True),
             Panel(
                 "Pods",
                 [

@@ -24,7 +24,7 @@ STDOUT = "-"
     "target",
     required=True,
     metavar="FILE",
-    help="Where to write, as report.html. - is standard output.",
+    help="The file to write, for example report.html. - is standard output.",
 )
 @budget_option("30s", to="make pending pods fit, all together")
 def report(
@@ -36,13 +36,13 @@ def report(
     target: str,
     budget_s: float,
 ) -> None:
-    """Write the page of a cluster into one file, to be shared.
+    """Write the page of a cluster to one HTML file that you can share.
 
-    The file has the views of `mooring ui` and all they show: the map, the pending pods with what would
-    make them fit, every moment of the simulation. It needs no server and loads nothing. Names and
-    labels are in it as they are in the cluster; think of that before you pass it on.
+    The file has the views of `mooring ui` with their data: the map, the pending pods and what would make
+    them fit, and every moment of the simulation. It needs no server and loads no other file. It contains
+    the names and labels of the cluster; consider that before you share it.
 
-    Exits 0 if the file was written, 2 if the input cannot be used.
+    Exits 0 if the file was written, 2 if the input is invalid.
 
     \b
     Examples:
@@ -51,13 +51,13 @@ def report(
     """
     from mooring.web.report import write_report
 
-    origin, premise = read_page_input(
+    origin, run_spec = read_page_input(
         cluster, config_path=config_path, trace=trace, seed=seed, until_s=until_s
     )
-    with Progress("making the report") as progress:
+    with Progress("writing the report") as progress:
         text = write_report(
             origin,
-            premise,
+            run_spec,
             budget_s=budget_s,
             on_progress=lambda _, done, total: progress.update(done, total),
         )

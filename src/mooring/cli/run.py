@@ -1,4 +1,4 @@
-"""`mooring run`: schedule a real cluster."""
+"""`mooring run`: schedule the pods of a real cluster."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from mooring.errors import ConfigError
     "--leader-elect/--no-leader-elect",
     "leader_election__leader_elect",
     default=None,
-    help="Whether to schedule only while holding the lease; by default as the configuration says,"
-    " which is to do so.",
+    help="Whether to schedule only while holding the lease; by default as in the configuration, whose"
+    " default is yes.",
 )
 @duration_option("--leader-elect-lease-duration", "leader_election__lease_duration")
 @duration_option("--leader-elect-renew-deadline", "leader_election__renew_deadline")
@@ -49,21 +49,22 @@ from mooring.errors import ConfigError
     "client_connection__qps",
     type=float,
     metavar="N",
-    help="Requests a second, at most.",
+    help="The maximum number of requests per second.",
 )
 @click.option(
     "--kube-api-burst",
     "client_connection__burst",
     type=int,
     metavar="N",
-    help="Requests at once, at most.",
+    help="The maximum number of requests at once.",
 )
 @click.option(
     "--bind-address",
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
-    help="Where /healthz, /readyz, /metrics and the like are served, to whoever can reach it.",
+    help="The address that serves /healthz, /readyz, /metrics and so on, without authentication unless"
+    " --authorize is set.",
 )
 @click.option(
     "--port",
@@ -72,18 +73,20 @@ from mooring.errors import ConfigError
     default=10259,
     show_default=True,
     metavar="N",
-    help="0 serves nothing.",
+    help="The port of these endpoints; 0 serves none.",
 )
-@click.option("--tls-cert-file", default="", metavar="FILE", help="Serve HTTPS with this.")
+@click.option(
+    "--tls-cert-file", default="", metavar="FILE", help="Serve HTTPS with this certificate."
+)
 @click.option("--tls-private-key-file", default="", metavar="FILE")
 @click.option(
     "--authorize",
     is_flag=True,
-    help="Show metrics and configuration only to whoever the API server says may get those paths."
-    " Needs --tls-cert-file, as tokens are sent.",
+    help="Serve metrics and configuration only to clients that the API server authorizes for those paths."
+    " Needs --tls-cert-file, because clients send tokens.",
 )
 @duration_option(
-    "--drain-timeout", default="20s", help="How long bindings may take to end on SIGTERM."
+    "--drain-timeout", default="20s", help="How long to wait for running bindings on SIGTERM."
 )
 @seed_option
 @log_options
@@ -104,11 +107,11 @@ def run(
 ) -> None:
     """Schedule the pods of a real cluster.
 
-    SIGTERM and SIGINT stop it in good order, a second one at once. SIGHUP, or a change of the file,
-    reloads the configuration and its plugins; SIGUSR2 logs what is in the queue and on the nodes.
+    SIGTERM and SIGINT stop it gracefully; a second signal stops it at once. SIGHUP, or a change of the
+    configuration file, reloads the configuration and its plugins. SIGUSR2 logs the queue and the nodes.
 
-    Exits 0 if it was asked to stop, 1 if it lost its lease, ran without leader election (as
-    kube-scheduler does) or could not go on, 2 if it could not start.
+    Exits 0 if a signal stopped it; 1 if it lost its lease, ran without leader election (as
+    kube-scheduler does) or had to stop because of an error; 2 if it could not start.
 
     \b
     Examples:
@@ -118,7 +121,7 @@ def run(
     check_installed("live")
     if authorize and not tls_cert_file:
         raise click.UsageError(
-            "--authorize needs --tls-cert-file: tokens must not be sent in clear"
+            "--authorize needs --tls-cert-file: clients must not send tokens unencrypted"
         )
     import asyncio
 
@@ -148,9 +151,9 @@ def run(
 def override(
     flags: dict[str, Any],
 ) -> Callable[[KubeSchedulerConfiguration], KubeSchedulerConfiguration]:
-    """Flags that were given win over the file. Raises ConfigError if that makes no sense.
+    """Flags override the file. Raises ConfigError if the result is invalid.
 
-    A flag has the name of the field that it stands for: `part__field`.
+    A flag has the name of the field that it overrides: `part__field`.
     """
 
     def overridden(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 @click.command()
 @kubeconfig_options
 @config_option
-@duration_option("--for", "for_s", help="Stop after this long; otherwise when interrupted.")
-@number_option("--pods", help="Stop after so many pods.")
+@duration_option("--for", "for_s", help="Stop after this time; by default, run until interrupted.")
+@number_option("--pods", help="Stop after this many pods.")
 @click.option("--all", "show_all", is_flag=True, help="Also show the pods where both agree.")
-@output_option("table", "json", help="json has one line a pod, and one with the sums at the end.")
+@output_option("table", "json", help="json has one line per pod, and a last line with the totals.")
 @log_options
 def shadow(
     kubeconfig: str | None,
@@ -45,13 +45,13 @@ def shadow(
     verbosity: int,
     logging_format: str,
 ) -> None:
-    """Watch another scheduler at work, and say where mooring would decide otherwise.
+    """Watch another scheduler, and show where mooring would decide differently.
 
-    Only reads: nothing is bound and nothing is written. For every pod that is bound or refused while
-    this runs, mooring decides too, on the cluster as it stood, and says why where the two differ.
-    Equally good nodes are no difference.
+    Only reads: mooring binds no pod and writes nothing. For every pod that the other scheduler binds or
+    rejects, mooring decides too, on the cluster as it was then, and explains each difference. Another
+    node with the same score is no difference.
 
-    Exits 0 if both agreed on every pod, 1 if they differed, 2 if the cluster cannot be watched.
+    Exits 0 if both agreed on every pod, 1 if they differed, 2 if mooring cannot watch the cluster.
 
     \b
     Examples:
@@ -92,7 +92,7 @@ def _write_json(comparison: Comparison) -> None:
 
 
 def _write_row(comparison: Comparison) -> None:
-    """A line at a time, as it happens, so columns have fixed widths."""
+    """Each line is written at once, so columns have fixed widths."""
     best = ", ".join(comparison.best)
     if comparison.best_count > len(comparison.best):
         best += f", … ({comparison.best_count})"

@@ -42,7 +42,7 @@ from mooring.sim.simulation import SimOptions
     "json",
     "yaml",
     "csv",
-    help="csv has one line a pod, or one line an event with --timeline.",
+    help="csv has one line per pod, or with --timeline one line per event.",
 )
 @rows_option
 def simulate(
@@ -54,14 +54,14 @@ def simulate(
     form: str,
     rows: int,
 ) -> None:
-    """Say where the pods of a cluster would go, and why some would not.
+    """Show where the pods of a cluster would go, and why some stay pending.
 
-    PATH is a file or a folder with ordinary Kubernetes YAML or JSON, or - for standard input: nodes,
-    pods, and whatever makes pods (Deployments, StatefulSets, DaemonSets, Jobs, …). Pods with a node
-    stay where they are. Decisions are those of kube-scheduler, taken in virtual time. A pod with the
-    annotation mooring.dev/run-seconds succeeds after so many seconds and frees its place.
+    PATH is a file or a folder with Kubernetes YAML or JSON, or - for standard input. It contains nodes,
+    pods and workloads (Deployments, StatefulSets, DaemonSets, Jobs, …). Pods that have a node stay
+    there. mooring places the others as kube-scheduler does, in virtual time. A pod with the annotation
+    mooring.dev/run-seconds succeeds after that many seconds and frees its resources.
 
-    Exits 0 if every pod is placed or finished, 1 if some are pending, 2 if the input cannot be used.
+    Exits 0 if every pod is placed or finished, 1 if some are pending, 2 if the input is invalid.
 
     \b
     Examples:
@@ -85,7 +85,7 @@ def simulate(
 
 
 def run(manifests: Manifests, options: SimOptions, until_s: float | None) -> SimulationReport:
-    """Simulate, showing progress if it takes long; what went wrong on the side is told."""
+    """Simulate with a progress bar, and print the errors of the run as warnings."""
     with placing_pods(manifests.pods, options) as watched:
         report = simulate_objects(manifests.objects, watched, until_s=until_s)
     print_warnings(report.errors)
@@ -94,7 +94,7 @@ def run(manifests: Manifests, options: SimOptions, until_s: float | None) -> Sim
 
 @contextmanager
 def placing_pods(pods: Iterable[Pod], options: SimOptions) -> Iterator[SimOptions]:
-    """The options of a simulation of these pods, which show its progress."""
+    """The options, extended by a progress bar for the placing of these pods."""
     waiting = sum(1 for pod in pods if not pod.node_name and not pod.finished)
     tried = 0
 

@@ -1,4 +1,4 @@
-"""A simulation's report for people: tables that say the most important thing last, where it is seen."""
+"""The report of a simulation as tables. The most important table is last, next to the prompt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mooring.config import Duration
 from mooring.scheduler.journal import Fact, FactKind
 from mooring.sim.report import NodeUsage, Pending, SimulationReport, Usage
 
-#: How many nodes something was said of: `3 Insufficient cpu`, `0/5 nodes`.
+#: The number of nodes in a message: `3 Insufficient cpu`, `0/5 nodes`.
 _COUNT = re.compile(r"\b\d+(?=[ /])")
 _SEPARATOR = re.compile(r"[,:.] |\.$")
 
@@ -28,7 +28,7 @@ _STYLES = {
 }
 _BINARY = ((2**50, "Pi"), (2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"), (1, ""))
 _ALL_NODES = "all nodes"
-#: From here on a node counts as full, and is coloured so.
+#: A node above this utilisation counts as full, and has the colour of a warning.
 _FULL_PERCENT = 90.0
 
 
@@ -60,7 +60,7 @@ def summary(report: SimulationReport) -> str:
     """The answer in one line."""
     placed = f"{len(report.placements):,} placed"
     if report.already_placed:
-        placed += f" beside {report.already_placed:,} that had a node"
+        placed += f" ({report.already_placed:,} more had a node already)"
     parts = [placed, f"{len(report.pending):,} pending"]
     if report.finished:
         parts.append(f"{len(report.finished):,} finished")
@@ -72,7 +72,7 @@ def summary(report: SimulationReport) -> str:
 
 
 def when(at_s: float) -> str:
-    """`1m30s`; to the millisecond, as nobody waits for less."""
+    """`1m30s`, to the millisecond."""
     return str(Duration(round(at_s * 1000) * 1_000_000))
 
 
@@ -94,7 +94,7 @@ def add_timeline(page: Page, rows: Iterable[Sequence[str | Cell]]) -> None:
 
 
 def _timeline_rows(timeline: Sequence[Fact]) -> Iterator[Sequence[str | Cell]]:
-    """A pod that fails for the same reason again says no more than that."""
+    """A row per fact. A repeated failure for the same reason is shortened to `as before`."""
     said: dict[str, str] = {}
     for each in timeline:
         message = each.message
@@ -183,7 +183,7 @@ def _nodes(page: Page, report: SimulationReport, rows: int | None) -> None:
 
 
 def _usage_table(page: Page, nodes: Sequence[NodeUsage]) -> None:
-    """Requested of allocatable and the share of it; the share alone where there is no room for more."""
+    """Requested and allocatable with the percentage; only the percentage where the page is narrow."""
     in_full, in_short = [Column("NODE")], [Column("NODE")]
     for usage in nodes[0].usages:
         in_full += [Column(usage.resource.upper(), right=True), Column("", right=True)]
@@ -224,7 +224,7 @@ def _pending(page: Page, pending: Sequence[Pending], rows: int | None) -> None:
 
 
 def _pending_by_reason(page: Page, pending: Sequence[Pending], rows: int) -> None:
-    """Pods by the thousand wait for few reasons, if one leaves out on how many nodes each of them holds."""
+    """Group pods whose messages differ only in the numbers of nodes."""
     examples: dict[tuple[str, ...], Pending] = {}
     alike: Counter[tuple[str, ...]] = Counter()
     for each in pending:
@@ -233,25 +233,26 @@ def _pending_by_reason(page: Page, pending: Sequence[Pending], rows: int) -> Non
         alike[reasons] += 1
     groups = alike.most_common()
     page.table(
-        (Column("PODS", right=True), Column("SUCH AS"), Column("WHY", wraps=True)),
+        (Column("PODS", right=True), Column("EXAMPLE"), Column("WHY", wraps=True)),
         (
             (f"{count:,}", examples[reasons].pod, Cell(examples[reasons].message, "yellow"))
             for reasons, count in groups[:rows]
         ),
     )
     _more(page, len(groups) - len(groups[:rows]), "reason")
-    page.line("--output json has every pod", "dim")
+    page.line("use --output json to see every pod", "dim")
 
 
 def _reasons(message: str) -> tuple[str, ...]:
-    """They stand in the order of their counts, so those that are alike are put in order."""
+    """The reasons without their counts, sorted: a message lists them by count."""
     return tuple(sorted(_SEPARATOR.split(_COUNT.sub("", message))))
 
 
 def _more(page: Page, left_out: int, what: str) -> None:
     if left_out > 0:
         page.line(
-            f"… and {counted(left_out, f'more {what}')}; --rows 0 or --output json has all", "dim"
+            f"… and {counted(left_out, f'more {what}')}; use --rows 0 or --output json to see all",
+            "dim",
         )
 
 
@@ -259,7 +260,7 @@ def _more(page: Page, left_out: int, what: str) -> None:
 
 
 def amounts(usage: Usage) -> str:
-    """`1.5/4`, `3.2/8Gi`, `12/110`: requested of allocatable, in the unit that suits the larger."""
+    """`1.5/4`, `3.2/8Gi`, `12/110`: requested and allocatable, in the unit of the larger one."""
     match usage.unit:
         case "millicores":
             return f"{_cores(usage.requested)}/{_cores(usage.allocatable)}"

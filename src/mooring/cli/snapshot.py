@@ -1,4 +1,4 @@
-"""`mooring snapshot`: write down a real cluster."""
+"""`mooring snapshot`: save the state of a real cluster."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from mooring.cli.options import kubeconfig_options
     "target",
     default="-",
     metavar="FILE",
-    help="Where to write; JSON if it ends in .json, else YAML. - is standard output.",
+    help="The file to write: JSON if its name ends in .json, otherwise YAML. - is standard output.",
 )
 @click.option(
     "--format",
     "form",
     type=click.Choice(["yaml", "json"]),
-    help="Instead of what the name of the file says. JSON is much faster to read.",
+    help="Overrides the format of the file name. JSON is much faster to read.",
 )
 def snapshot(kubeconfig: str | None, context: str | None, target: str, form: str | None) -> None:
-    """Write down a real cluster, to simulate it.
+    """Save the state of a real cluster to a file, to simulate it.
 
-    Only reads. Written are nodes, unfinished pods, and whatever decides where pods may go: claims,
-    volumes, classes, services, disruption budgets, namespaces and priorities. Never written are
-    Secrets and ConfigMaps, the environment and commands of containers, image pull secrets, and
-    annotations that no rule reads. Names and labels are written as they are.
+    Only reads the cluster. The file contains nodes, unfinished pods, and the objects that affect
+    scheduling: volumes and claims, classes, services, disruption budgets, namespaces and priorities. It
+    never contains Secrets, ConfigMaps, the environment and commands of containers, image pull secrets,
+    or annotations that scheduling does not read. Names and labels are not changed.
 
-    Exits 0 if the cluster was written, 2 if it could not be read.
+    Exits 0 if the file was written, 2 if the cluster could not be read.
 
     \b
     Examples:

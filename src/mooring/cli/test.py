@@ -1,4 +1,4 @@
-"""`mooring test`: does the cluster do what it should?"""
+"""`mooring test`: do scenarios end as expected?"""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from mooring.sim.scenarios.scenario import SUFFIX, Scenario, read_scenarios
     "clusters",
     multiple=True,
     metavar="PATH",
-    help="A file or folder with a cluster that every scenario begins with; may be repeated.",
+    help="A file or folder with a cluster that every scenario starts with; can be repeated.",
 )
 @read_only_options
 @timeline_option
-@file_option("--junit", "junit_path", help="Write the results as JUnit XML too.")
+@file_option("--junit", "junit_path", help="Also write the results as JUnit XML.")
 @output_option("table", "json")
 def test(
     paths: tuple[str, ...],
@@ -47,13 +47,13 @@ def test(
     junit_path: Path | None,
     form: str,
 ) -> None:
-    """Play scenarios in virtual time, and say where they come out otherwise than expected.
+    """Run scenarios in virtual time, and check what they expect.
 
-    PATH is a file of scenarios, or a folder that is searched for *.scenario.yaml. A scenario has a cluster,
-    steps (apply, delete, scale, cordon, drain, fail, wait …) and expectations, such as "all pods of
-    app=web spread over 3 zones" (docs/scenarios.md).
+    PATH is a file with scenarios, or a folder with *.scenario.yaml files. A scenario has a cluster, steps
+    (apply, delete, scale, cordon, drain, fail, wait …) and expectations, such as "all pods of app=web
+    spread over 3 zones" (docs/scenarios.md).
 
-    Exits 0 if everything is as expected, 1 if something is not, 2 if a scenario cannot be read or played.
+    Exits 0 if all expectations hold, 1 if not, 2 if a scenario cannot be read or run.
 
     \b
     Examples:
@@ -80,7 +80,7 @@ def test(
 
 
 def _read_all(paths: Iterable[str]) -> list[Scenario]:
-    """Raises InputError with what is wrong with all of them."""
+    """Raises InputError with the problems of all files."""
     problems: list[str] = []
     scenarios: list[Scenario] = []
     for path in _files(paths):
@@ -100,7 +100,7 @@ def _files(paths: Iterable[str]) -> Iterator[Path]:
             continue
         found = sorted(path.rglob(f"*{SUFFIX}"))
         if not found:
-            raise InputError([f"{path}: the folder holds no *{SUFFIX} file"])
+            raise InputError([f"{path}: the folder contains no *{SUFFIX} file"])
         yield from found
 
 
@@ -108,14 +108,14 @@ def _played(
     scenarios: Sequence[Scenario], base: Sequence[KubeObject], *, timeline: bool
 ) -> list[Outcome]:
     outcomes: list[Outcome] = []
-    with Progress("playing scenarios", total=len(scenarios)) as progress:
+    with Progress("running scenarios", total=len(scenarios)) as progress:
         for scenario in scenarios:
             outcomes.append(play(scenario, base=base, timeline=timeline))
             progress.update(len(outcomes))
     return outcomes
 
 
-# The forms
+# Output
 
 
 def _write_page(outcomes: Sequence[Outcome]) -> None:
@@ -146,7 +146,7 @@ def _add_timeline(page: Page, outcome: Outcome) -> None:
 
 
 def _timeline_rows(outcome: Outcome) -> Iterator[Sequence[str | Cell]]:
-    """Everything that happened, and the steps between."""
+    """All facts, and the steps of the scenario between them."""
     steps = list(reversed(outcome.steps))
     for i, each in enumerate((*(outcome.timeline or ()), None)):
         while steps and (each is None or steps[-1].happened <= i):

@@ -1,4 +1,4 @@
-"""`mooring ui`: the cluster and its decisions on a page."""
+"""`mooring ui`: the cluster and its scheduling decisions in the browser."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from mooring.errors import InputError
 if TYPE_CHECKING:
     from mooring.web.access import Access
     from mooring.web.origin import Origin
-    from mooring.web.premise import Premise
+    from mooring.web.run_spec import RunSpec
     from mooring.web.service import Service
 
-#: The address is told once there is something to see; while pods are being placed, no later than this.
+#: Print the address when the first run ends, or after this time if it still runs.
 _PATIENCE_S = 10.0
 _LOOPBACK = "127.0.0.1"
 
@@ -38,28 +38,28 @@ _LOOPBACK = "127.0.0.1"
     "--port",
     type=click.IntRange(min=0, max=65535),
     default=0,
-    help="Where to listen; without it, on a port that is free.",
+    help="The port to listen on; by default a free one.",
 )
 @click.option(
     "--listen",
     metavar="ADDRESS",
     default=_LOOPBACK,
     show_default=True,
-    help="Another address of this machine. Beyond this machine only with --token-file: the page is"
-    " not encrypted, so put something in front of it that is.",
+    help="The address to listen on. One that other machines can reach needs --token-file. The page is not"
+    " encrypted, so put a proxy with TLS in front of it.",
 )
 @file_option(
     "--token-file",
-    help="A file with the token to ask for (16 characters or more), instead of one made up.",
+    help="A file with the access token (16 characters or more); by default a random token.",
 )
 @click.option(
     "--name",
     "names",
     multiple=True,
     metavar="HOST",
-    help="With --listen: a name by which the page is reached; may be repeated.",
+    help="With --listen: a host name of the page's address; can be repeated.",
 )
-@click.option("--no-open", is_flag=True, help="Only print the address; open no browser.")
+@click.option("--no-open", is_flag=True, help="Print the address, but do not open a browser.")
 def ui(
     cluster: ClusterInput,
     config_path: str | None,
@@ -72,14 +72,14 @@ def ui(
     names: tuple[str, ...],
     no_open: bool,
 ) -> None:
-    """Show a cluster, its decisions and what would change them, on a page in the browser.
+    """Show a cluster, its scheduling decisions and what would change them in the browser.
 
-    PATH is as for `mooring simulate`. The cluster is simulated, and shown as a map; every pod can be
-    explained, and anything tried out: it is all simulation, and a real cluster is only ever read. The
-    page is served to this machine alone, and to nobody without the token in the address that is
-    printed. It ends with Ctrl-C.
+    PATH is as for `mooring simulate`. mooring simulates the cluster and shows it as a map. You can ask for
+    the explanation of every pod and try out changes: all of them are simulated, and mooring only reads a
+    real cluster. Only this machine can reach the page, and only with the token in the printed address.
+    Press Ctrl-C to stop.
 
-    Exits 0 when it is ended, 2 if the input cannot be used.
+    Exits 0 when you stop it, 2 if the input is invalid.
 
     \b
     Examples:
@@ -90,7 +90,7 @@ def ui(
     """
     check_installed("web")
     access = _access(listen, token_file, names)
-    origin, folder = _put_down(
+    origin, folder = _saved(
         *read_page_input(cluster, config_path=config_path, trace=trace, seed=seed, until_s=until_s)
     )
     try:
@@ -102,11 +102,11 @@ def ui(
     sys.exit(0 if served else CANNOT_ANSWER)
 
 
-def _put_down(origin: Origin, premise: Premise) -> tuple[Origin, Path]:
-    """The workers read it from there: here it would only take memory."""
-    from mooring.web.premise import put_down
+def _saved(origin: Origin, run_spec: RunSpec) -> tuple[Origin, Path]:
+    """Save the run for the worker processes; keeping it here too would waste memory."""
+    from mooring.web.run_spec import save_run_spec
 
-    return origin, put_down(premise)
+    return origin, save_run_spec(run_spec)
 
 
 def _access(listen: str, token_file: Path | None, names: tuple[str, ...]) -> Access:
@@ -115,13 +115,15 @@ def _access(listen: str, token_file: Path | None, names: tuple[str, ...]) -> Acc
     beyond = not is_loopback(listen)
     if beyond and token_file is None:
         raise click.UsageError(
-            f"--listen {listen} can be reached from other machines; give a token with --token-file"
-            " that they must know"
+            f"other machines can reach --listen {listen}; give the token that they must send with"
+            " --token-file"
         )
     token = new_token() if token_file is None else _token(token_file)
     if len(token) < SHORTEST_TOKEN or not (token.isascii() and token.isprintable()):
         raise InputError(
-            [f"{token_file}: has no token of {SHORTEST_TOKEN} or more printable characters in it"]
+            [
+                f"{token_file}: the token must have {SHORTEST_TOKEN} or more printable ASCII characters"
+            ]
         )
     known = LOOPBACK_NAMES | {listen.lower()} | {name.lower() for name in names}
     return Access(token, frozenset(known), anywhere=beyond)
@@ -138,12 +140,12 @@ def _token(path: Path) -> str:
 async def _serve(
     origin: Origin, folder: Path, access: Access, *, listen: str, port: int, opens: bool
 ) -> bool:
-    """False if the first run failed before there was anything to see."""
+    """False if the first run failed."""
     from mooring.web.service import serving
 
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        # Windows has none; there an interrupt ends it less gently.
+        # Windows has no signal handlers; there, Ctrl-C interrupts the loop.
         with suppress(NotImplementedError):
             asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     async with serving(origin, folder, access, listen=listen, port=port) as service:
@@ -154,7 +156,7 @@ async def _serve(
             return False
         if not stopped.is_set():
             click.echo(f"{origin.title} is at {service.address}")
-            click.echo("it ends with Ctrl-C", err=True)
+            click.echo("press Ctrl-C to stop", err=True)
             if opens and _has_screen():
                 webbrowser.open(service.address)
             await stopped.wait()
@@ -168,13 +170,13 @@ async def _first_run(service: Service, stopped: asyncio.Event) -> None:
             if await service.first_run(step_s):
                 return
             job = service.first_job
-            # What cannot be used at all is found before the first pod is tried.
+            # Invalid input is found before the first pod is tried, so wait for it.
             waited_s += step_s if job.done else 0.0
             progress.update(job.done, job.total)
 
 
 def _has_screen() -> bool:
-    """Without one, Python would take the terminal for a browser."""
+    """Without a screen, Python would open a text browser in the terminal."""
     if not sys.stdout.isatty():
         return False
     on_x = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")

@@ -1,7 +1,7 @@
-"""How many more fit, and how many nodes are missing: answered by the engine, never by division.
+"""How many more pods fit, and how many nodes to add: answered by simulation, not by division.
 
-Every question is asked of the *settled* cluster: everything that fits has been placed. All pods are taken to
-be there at the same time, so how long they say they run is left out of account.
+Every question starts from the *settled* cluster, in which every pod that fits has been placed. All pods run
+at the same time: their run times are ignored.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from mooring.sim.api import RUN_SECONDS
 from mooring.sim.report import Pending, build_report
 from mooring.sim.simulation import SimOptions, Simulation
 
-#: Whom these refuse, more pods on the nodes will not help: what they look at only ever gets less.
+#: If only these plugins refuse a pod, placing more pods cannot help it.
 _FINAL = frozenset(
     ("NodeResourcesFit", "NodeAffinity", "TaintToleration", "NodeName", "NodeUnschedulable")
 )
-#: The least number of nodes that is tried before a search gives up.
+#: The search tries at least this many nodes before it gives up.
 _FEWEST_TO_TRY = 16
 
 OnProgress = Callable[[int], None]
@@ -39,13 +39,13 @@ OnProgress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A cluster in which everything that fits has been placed."""
+    """A cluster in which every pod that fits has been placed."""
 
-    #: Everything but the pods that wait.
+    #: All objects except the pending pods.
     objects: tuple[KubeObject, ...]
     waiting: tuple[Pod, ...]
     pending: tuple[Pending, ...]
-    #: Pods that had to go for others while it settled.
+    #: Pods that were preempted while the cluster settled.
     evicted: tuple[str, ...]
     options: SimOptions
 
@@ -76,7 +76,7 @@ def settle(objects: Sequence[KubeObject], options: SimOptions) -> Settled:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A pod to add, and how many of it in a round."""
+    """A pod to add, and how many copies a round adds."""
 
     pod: Pod
     count: int = 1
@@ -84,16 +84,16 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How many more fit."""
+    """How many more pods fit."""
 
-    #: Whole rounds: with one template, pods.
+    #: The number of complete rounds.
     rounds: int
-    #: Template's pod → how many of it fit, in whole rounds.
+    #: Template's pod → how many copies fit, in complete rounds.
     pods: dict[str, int]
-    #: The pod that ended it and why; "" if the limit did.
+    #: The pod that did not fit and why; "" if the search reached the limit.
     stopped_at: str
     stopped_by: str
-    #: Node → how many pods of whole rounds and of the last one went there.
+    #: Node → how many of the added pods went there, including those of the last, incomplete round.
     nodes: dict[str, int]
 
     @property
@@ -108,10 +108,7 @@ def how_many_more(
     limit: int,
     on_progress: OnProgress | None = None,
 ) -> Room:
-    """Add rounds one pod after another, as the scheduler would place them, until one does not fit.
-
-    Nothing is preempted for them.
-    """
+    """Add rounds of pods one by one, until a pod does not fit. The added pods preempt no other pods."""
     last = _LastDecision()
     nodes: dict[str, int] = {}
     order = [template.pod for template in templates for _ in range(template.count)]
@@ -146,23 +143,23 @@ def how_many_more(
 
 @dataclass(frozen=True, slots=True)
 class NodesToAdd:
-    """The smallest number of nodes that places everything that waits."""
+    """The smallest number of nodes that places all pending pods."""
 
     template: str
-    #: Pods that wait before any node is added.
+    #: The number of pending pods before any node is added.
     waiting: int
     #: None if no number was enough.
     count: int | None
-    #: Pods that do not even fit onto such a node while it is empty: pod and why.
+    #: Pods that do not fit even on an empty node of this kind: pod and why.
     hopeless: tuple[tuple[str, str], ...] = ()
-    #: Number of nodes that was tried → whether it was enough, in the order they were tried.
+    #: Number of nodes → whether it was enough, in the order of the attempts.
     probes: dict[int, bool] = field(default_factory=dict)
-    #: What waits with as many nodes as were tried at most, if that was not enough.
+    #: The pods that are still pending with the largest number tried, if that was not enough.
     left: tuple[Pending, ...] = ()
 
     @property
     def monotone(self) -> bool:
-        """Whether more nodes never did worse than fewer, in all that was tried."""
+        """Whether more nodes were never worse than fewer, in all attempts."""
         enough = [n for n, ok in self.probes.items() if ok]
         short = [n for n, ok in self.probes.items() if not ok]
         return not enough or not short or max(short) < min(enough)
@@ -175,9 +172,9 @@ def nodes_to_add(
     most: int | None = None,
     on_progress: OnProgress | None = None,
 ) -> NodesToAdd:
-    """Search by doubling, then by halving; one node fewer is known not to do, two more are tried too.
+    """Search by doubling, then by bisection. One node fewer has been tried and is not enough.
 
-    Schedulers are not monotone by nature, so the numbers next to the answer are tried and not taken on trust.
+    More nodes can be worse for a scheduler, so the search also tries one and two nodes more than the answer.
     """
     adding = _Adding(settled, template, on_progress)
     answer = NodesToAdd(template.name, len(settled.waiting), 0)
@@ -195,7 +192,7 @@ def nodes_to_add(
 
 
 def _smallest(is_enough: Callable[[int], bool], *, start: int, limit: int) -> int | None:
-    """The least n ≥ 1 that is enough, if more is never worse; None if `limit` is not."""
+    """The smallest n ≥ 1 that is enough, if more is never worse; None if `limit` is not enough."""
     too_few, n = 0, start
     while not is_enough(n):
         if n >= limit:
@@ -220,14 +217,14 @@ class _Adding:
         self._template = template
         self._on_progress = on_progress
         self._daemon_sets = [obj for obj in settled.objects if isinstance(obj, DaemonSet)]
-        #: The pods that are to be placed.
+        #: The pods that must be placed.
         self.expected: Sequence[Pod] = settled.waiting
         self.probes: dict[int, bool] = {}
-        #: Of the last number that was not enough.
+        #: The pods that were pending with the last number that was not enough.
         self.left: tuple[Pending, ...] = ()
 
     def find_hopeless(self) -> dict[str, tuple[Pod, str]]:
-        """By UID: the pods that fit onto no node even if they were alone with an empty one; and why."""
+        """By UID: the pods that do not fit even on an empty added node, and why."""
         last = _LastDecision()
         found: dict[str, tuple[Pod, str]] = {}
         classes = PodClasses()
@@ -247,7 +244,7 @@ class _Adding:
         return found
 
     def lower_bound(self) -> int:
-        """By the requests alone. Only where the search starts: it does not rely on this."""
+        """A lower bound from the requests alone; it is only the start of the search."""
         offered = amounts(self._template.status.allocatable)
         wanted: dict[str, int] = {}
         for pod in self.expected:
@@ -278,7 +275,7 @@ class _Adding:
                 and decision.pod.uid in expected
                 and decision.diagnosis.unschedulable_plugins <= _FINAL
             ):
-                # Nothing that comes later can make up for this.
+                # This pod stays pending, whatever comes later.
                 failed = True
                 simulation.loop.stop()
 
@@ -292,7 +289,7 @@ class _Adding:
         return enough
 
     def _added(self, count: int) -> Iterator[KubeObject]:
-        """The nodes, and the daemons that would run on them."""
+        """The nodes, and the DaemonSet pods that would run on them."""
         nodes = [_node_like(self._template, i + 1) for i in range(count)]
         yield from nodes
         if self._daemon_sets:
@@ -310,7 +307,7 @@ class _Adding:
 @dataclass(slots=True)
 class _LastDecision:
     uid: str = ""
-    #: Why the pod fits nowhere; "" if it does fit.
+    #: Why the pod fits on no node; "" if it fits.
     message: str = ""
     plugins: frozenset[str] = frozenset()
 
@@ -320,12 +317,12 @@ class _LastDecision:
         self.plugins = frozenset(diagnosis.unschedulable_plugins)
 
     def message_for(self, pod: Pod) -> str:
-        """Why it fits nowhere; "" if the last decision was not about that."""
+        """Why the pod fits on no node; "" if the last decision was about another pod."""
         return self.message if self.uid == pod.uid else ""
 
 
 def _last_failure(simulation: Simulation, pod: Pod) -> str:
-    return simulation.summary.of(pod.uid).last_failure or "it was neither placed nor refused"
+    return simulation.summary.of(pod.uid).last_failure or "the scheduler did not try it"
 
 
 def _tried_alone(simulation: Simulation, pod: Pod, last: _LastDecision) -> str:
@@ -350,7 +347,7 @@ def _without_run_time(obj: KubeObject) -> KubeObject:
 
 
 def unbound(pod: Pod, *, name: str = "", **spec: object) -> Pod:
-    """The pod as its controller would make it again: without a node, and with nothing behind it."""
+    """The pod as its controller would recreate it: without a node and without status."""
     bare = _without_run_time(pod)
     name = name or pod.name
     metadata = changed(

@@ -1,7 +1,7 @@
-"""Changes that could make a pod fit, as values: what they do to the pod, to a node, to the cluster.
+"""Changes that could make a pod fit, as values: changes of the pod, of a node, of the cluster.
 
-A change says three things: what it is in words, how large it is (so that answers can be ranked), and what
-the objects look like once it is made. Sizes are a matter of judgement; `docs/explain.md` lists them.
+A change has a text, a size (to rank answers), and methods that apply it to objects. Sizes are a matter of
+judgement; `docs/explain.md` lists them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from mooring.objects.selectors import NodeSelectorTerm
 from mooring.objects.taints import Taint, Toleration
 from mooring.objects.well_known import HOSTNAME, UNSCHEDULABLE_TAINT
 
-#: Taints with this prefix tell of a node's state; a node like it would not be born with them.
+#: Taints with this prefix describe the state of a node; a new node does not have them.
 _STATE_TAINTS = "node.kubernetes.io/"
-#: What a hard rule counts as once it is a wish: as much as a single wish can.
+#: The weight of a required term once it is preferred: the largest possible one.
 _HEAVIEST = 100
 _BINARY = (("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10))
 
@@ -40,19 +40,19 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change. By default it changes nothing; each kind says what it does."""
+    """One change. The base class changes nothing."""
 
     #: A word for programs.
     kind: ClassVar[str] = ""
 
     @property
     def size(self) -> float:
-        """How much is asked of whoever makes it; less is better."""
+        """How large the change is; smaller is better."""
         return 1.0
 
     @property
     def text(self) -> str:
-        """What to do, to go on after "would fit if you …"."""
+        """What to do; it continues "would fit if you …"."""
         return ""
 
     @property
@@ -75,7 +75,7 @@ class Change:
     def added(
         self, nodes: Mapping[str, Node], pods: Mapping[str, Sequence[Pod]]
     ) -> list[KubeObject]:
-        """What comes to the cluster. `pods` are those on each node, by its name."""
+        """The objects to add. `pods` has the pods of each node, by its name."""
         return []
 
     def to_data(self) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class LowerRequest(Change):
-    """Ask for less of a resource; integers as scheduling counts them."""
+    """Request less of a resource; amounts are integers in the scheduler's units."""
 
     kind: ClassVar[str] = "lower-request"
     resource: str
@@ -103,7 +103,7 @@ class LowerRequest(Change):
     def text(self) -> str:
         old = spelled(self.resource, self.old)
         if not self.new:
-            return f"ask for no {self.resource} (instead of {old})"
+            return f"request no {self.resource} (instead of {old})"
         return f"lower the {self.resource} request from {old} to {spelled(self.resource, self.new)}"
 
     def on_pod(self, pod: Pod) -> Pod:
@@ -157,7 +157,7 @@ class RaiseMaxSkew(Change):
 
 @dataclass(frozen=True, slots=True)
 class SoftenSpread(Change):
-    """Wish for a spread instead of requiring it."""
+    """Prefer a spread instead of requiring it."""
 
     kind: ClassVar[str] = "soften-spread"
     index: int
@@ -166,7 +166,8 @@ class SoftenSpread(Change):
     @property
     def text(self) -> str:
         return (
-            f"make the spread over {self.topology_key} a wish (whenUnsatisfiable: ScheduleAnyway)"
+            f"make the spread over {self.topology_key} preferred instead of required"
+            " (whenUnsatisfiable: ScheduleAnyway)"
         )
 
     def on_pod(self, pod: Pod) -> Pod:
@@ -177,7 +178,7 @@ class SoftenSpread(Change):
 
 @dataclass(frozen=True, slots=True)
 class SoftenPodAffinity(Change):
-    """Wish to be near certain pods, or apart from them, instead of requiring it."""
+    """Prefer a pod affinity or anti-affinity term instead of requiring it."""
 
     kind: ClassVar[str] = "soften-pod-affinity"
     index: int
@@ -189,20 +190,21 @@ class SoftenPodAffinity(Change):
     @property
     def text(self) -> str:
         name = "anti-affinity to" if self.anti else "affinity to"
-        return f"make the {name} pods with {self.selects} in one {self.topology_key} a wish"
+        pods = f"pods with {self.selects} in one {self.topology_key}"
+        return f"make the {name} {pods} preferred instead of required"
 
     def on_pod(self, pod: Pod) -> Pod:
         affinity = pod.spec.affinity or Affinity()
         rules = (
             affinity.pod_anti_affinity if self.anti else affinity.pod_affinity
         ) or PodAffinity()
-        wish = WeightedPodAffinityTerm(
+        preferred = WeightedPodAffinityTerm(
             weight=_HEAVIEST, pod_affinity_term=rules.required[self.index]
         )
         softened = replace(
             rules,
             required=_put(rules.required, self.index, []),
-            preferred=[*rules.preferred, wish],
+            preferred=[*rules.preferred, preferred],
         )
         changed = (
             replace(affinity, pod_anti_affinity=softened)
@@ -214,7 +216,7 @@ class SoftenPodAffinity(Change):
 
 @dataclass(frozen=True, slots=True)
 class DropNodeSelector(Change):
-    """Do without one label of the nodeSelector."""
+    """Drop one label of the nodeSelector."""
 
     kind: ClassVar[str] = "drop-node-selector"
     key: str
@@ -232,11 +234,11 @@ class DropNodeSelector(Change):
 
 @dataclass(frozen=True, slots=True)
 class DropNodeAffinity(Change):
-    """Do without one line of a required node affinity term."""
+    """Drop one requirement of a required node affinity term."""
 
     kind: ClassVar[str] = "drop-node-affinity"
     term: int
-    #: Its place among the term's expressions; the term's fields are counted after them.
+    #: Its index among the term's expressions; the term's fields follow them.
     line: int
     requirement: str
 
@@ -245,7 +247,7 @@ class DropNodeAffinity(Change):
         return f"drop “{self.requirement}” from the required node affinity"
 
     def on_pod(self, pod: Pod) -> Pod:
-        """A term without any line would match nothing; what is meant is that anything will do."""
+        """A term without requirements matches nothing, so drop the whole affinity instead."""
         affinity = pod.spec.affinity
         assert affinity is not None
         node_affinity = affinity.node_affinity or NodeAffinity()
@@ -263,7 +265,7 @@ class DropNodeAffinity(Change):
 
 @dataclass(frozen=True, slots=True)
 class DropHostPort(Change):
-    """Do without a port of the node."""
+    """Drop a host port."""
 
     kind: ClassVar[str] = "drop-host-port"
     port: int
@@ -293,7 +295,7 @@ class DropHostPort(Change):
 
 @dataclass(frozen=True, slots=True)
 class RemoveGates(Change):
-    """Let the pod be tried at all."""
+    """Remove the scheduling gates of the pod."""
 
     kind: ClassVar[str] = "remove-gates"
     gates: tuple[str, ...]
@@ -346,7 +348,7 @@ class LabelNode(Change):
 
 @dataclass(frozen=True, slots=True)
 class Uncordon(Change):
-    """Let pods come to a node again."""
+    """Make a node schedulable again."""
 
     kind: ClassVar[str] = "uncordon"
     node: str
@@ -370,15 +372,15 @@ class Uncordon(Change):
 
 @dataclass(frozen=True, slots=True)
 class FreeRoom(Change):
-    """Send pods away from a node."""
+    """Evict pods from a node."""
 
     kind: ClassVar[str] = "free-room"
     node: str
     #: `namespace/name`, from most to least important.
     victims: tuple[str, ...]
-    #: What is lacking there, as (resource, amount); empty if it is something else than resources.
+    #: The missing resources, as (resource, amount); empty if the pod needs something else.
     lacking: tuple[tuple[str, int], ...] = ()
-    #: How many victims a disruption budget does not let go.
+    #: The number of victims that a disruption budget protects.
     violations: int = 0
 
     @property
@@ -402,7 +404,7 @@ class FreeRoom(Change):
 
 @dataclass(frozen=True, slots=True)
 class AddNodes(Change):
-    """Add empty nodes like one that exists, with the pods that every such node runs."""
+    """Add empty nodes like an existing one, with its DaemonSet and static pods."""
 
     kind: ClassVar[str] = "add-node"
     like: str
@@ -432,7 +434,7 @@ class AddNodes(Change):
 def apply_changes(
     objects: Iterable[KubeObject], pod: str, changes: Sequence[Change]
 ) -> list[KubeObject]:
-    """The objects of a cluster once the changes are made for the pod `namespace/name`."""
+    """The objects of the cluster after the changes for the pod `namespace/name`."""
     known = list(objects)
     nodes = {obj.name: obj for obj in known if isinstance(obj, Node)}
     pods: dict[str, list[Pod]] = {}
@@ -451,9 +453,9 @@ def apply_changes(
 
 
 def with_request(pod: Pod, resource: str, amount: int) -> Pod:
-    """The pod, asking for so much in all, or for its overhead if that is more.
+    """The pod with this total request, but at least its overhead.
 
-    Where several containers share a request, the largest gives way first.
+    If several containers request the resource, the largest request is lowered first.
     """
     spec = pod.spec
     left = max(amount - amount_of(resource, spec.overhead.get(resource, ZERO)), 0)
@@ -485,7 +487,7 @@ def with_request(pod: Pod, resource: str, amount: int) -> Pod:
 
 
 def spelled(resource: str, amount: int) -> str:
-    """An amount as one would write it into YAML, exactly."""
+    """The amount as it is written in YAML, exactly."""
     if resource == CPU:
         return f"{amount}m" if amount % 1000 else str(amount // 1000)
     if resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith("hugepages-"):
@@ -521,7 +523,7 @@ def _asking(container: Container, resource: str, amount: int) -> Container:
     requests: ResourceList = {**resources.requests, resource: _quantity(resource, amount)}
     limits = resources.limits
     if is_extended(resource) and resource in limits:
-        # The API wants both to be equal.
+        # The API requires that both are equal.
         limits = {**limits, resource: _quantity(resource, amount)}
     return replace(container, resources=replace(resources, requests=requests, limits=limits))
 

@@ -1,9 +1,9 @@
-"""What would make a pending pod fit: the smallest changes, each tried out on the engine.
+"""Find what would make a pending pod fit: the smallest changes, each tried on the engine.
 
-Nothing here reasons about rules. A change is proposed because something in the matrix suggests it, made,
-and kept only if the engine then finds a node. Where a change has a measure (how far to lower a request, how
-much skew to allow), the least that works is searched for by bisection: a request that fits at some value
-fits at every lower one. Pairs are tried only if no single change helps, so no part of a pair is idle.
+This module does not reason about scheduling rules. It proposes changes, applies each to the cluster, and
+keeps those with which the engine finds a node. For a change with an amount (a lower request, a larger skew),
+it finds the smallest change that works by bisection: a request that fits at some value fits at every lower
+value. It tries pairs only if no single change helps, so every pair needs both of its changes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from mooring.explain.changes import (
 from mooring.explain.explanation import pod_of
 from mooring.explain.frames import Frame, make_frame
 from mooring.explain.matrix import UNASKED, Matrix
-from mooring.explain.world import World
+from mooring.explain.what_if import WhatIf
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import Code
 from mooring.objects.node import Node
@@ -64,24 +64,24 @@ from mooring.scheduler.choosing import first_by_name
 
 DEFAULT_BUDGET_S = 2.0
 
-#: How many different proposals of one kind are tried; clusters have few kinds of taints and nodes.
+#: The most proposals of one kind that are tried; clusters have few kinds of taints and nodes.
 _MOST_OF_A_KIND = 20
-#: How many answers of one kind are given that concern different nodes.
+#: The most answers of one kind that concern different nodes.
 _MOST_ANSWERS = 3
-#: A single pod hardly ever needs more than one node; what more than these do not give, none would.
+#: A single pod hardly ever needs more than one new node, so more than these are not tried.
 _MOST_NODES = 3
-#: The most pairs that are worth reading.
+#: The most pairs in an answer.
 _MOST_PAIRS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Counterfactual:
-    """Changes that, made together, give the pod a node."""
+    """Changes that together give the pod a node."""
 
     changes: tuple[Change, ...]
     #: Where it would go.
     node: str
-    #: How many nodes would take it.
+    #: The number of nodes on which it would fit.
     fitting_nodes: int
 
     @property
@@ -110,7 +110,7 @@ class Counterfactuals:
     answers: tuple[Counterfactual, ...]
     #: False if time ran out, so that there may be more.
     complete: bool
-    #: Why nothing was looked for; "" if something was.
+    #: Why there are no answers; "" if there are.
     note: str = ""
 
     def __iter__(self) -> Iterator[Counterfactual]:
@@ -137,9 +137,9 @@ class Counterfactuals:
 
 @dataclass(frozen=True, slots=True)
 class Dial:
-    """A change that can be made more or less of: `at(0)` is the most, `at(steps)` next to nothing.
+    """A change of adjustable size: `at(0)` is the largest, `at(steps)` almost no change.
 
-    If it helps at some step, it helps at every lower one.
+    If it helps at some step, it helps at every lower step.
     """
 
     at: Callable[[int], Change]
@@ -156,7 +156,7 @@ class Dial:
 
 @dataclass(slots=True)
 class Deadline:
-    """When to stop looking."""
+    """When to stop the search."""
 
     seconds: float
     timer: Callable[[], float] = perf_counter
@@ -170,53 +170,53 @@ class Deadline:
         return self.timer() - self._started >= self.seconds
 
     def share(self, part: float) -> Deadline:
-        """So large a part of the time that is left."""
+        """A deadline for this part of the remaining time."""
         left = max(self.seconds - (self.timer() - self._started), 0.0)
         return Deadline(left * part, self.timer)
 
 
 def find_counterfactuals(
-    world: World,
+    what_if: WhatIf,
     key: str,
     *,
     budget_s: float = DEFAULT_BUDGET_S,
     timer: Callable[[], float] = perf_counter,
 ) -> Counterfactuals:
-    """What would place the pod `namespace/name` that has no node. The world is left as it was.
+    """The changes that would place the pending pod `namespace/name`. The cluster stays as it is.
 
-    Raises CannotAnswer if there is no such pod; PluginFailure, ExtenderError and NoNodesError if it cannot
-    be evaluated as it is.
+    Raises CannotAnswer if there is no such pod; PluginFailure, ExtenderError and NoNodesError if mooring
+    cannot decide on the pod as it is.
     """
-    pod = pod_of(world, key)
-    note = _why_nothing(world, pod)
+    pod = pod_of(what_if, key)
+    note = _why_nothing(what_if, pod)
     if note:
         return Counterfactuals(key, (), complete=True, note=note)
-    return _Search(world, pod, Deadline(budget_s, timer)).run()
+    return _Search(what_if, pod, Deadline(budget_s, timer)).run()
 
 
-def _why_nothing(world: World, pod: Pod) -> str:
-    """Why no change is looked for; "" if the pod waits for one."""
-    if world.scheduler.pod(pod.key) is None:
-        return "it has come and gone"
-    if pod.scheduler_name not in world.scheduler.frameworks:
+def _why_nothing(what_if: WhatIf, pod: Pod) -> str:
+    """Why there is nothing to search for; "" if the pod is pending."""
+    if what_if.scheduler.pod(pod.key) is None:
+        return "the pod no longer exists"
+    if pod.scheduler_name not in what_if.scheduler.frameworks:
         return (
-            f"no profile has the scheduler name {pod.scheduler_name!r}; change it, or add a profile"
+            f"no profile has the scheduler name {pod.scheduler_name!r}; change it or add a profile"
         )
     if pod.node_name:
-        return f"it is on node {pod.node_name} already"
-    if world.cluster.is_assumed(pod):
-        return "it has a node and waits to be bound"
-    return "it fits as it is" if world.fits(pod) else ""
+        return f"the pod is already on node {pod.node_name}"
+    if what_if.cluster.is_assumed(pod):
+        return "the pod has a node and waits to be bound"
+    return "the pod fits without changes" if what_if.fits(pod) else ""
 
 
 class _Search:
-    def __init__(self, world: World, pod: Pod, deadline: Deadline) -> None:
-        self._world = world
+    def __init__(self, what_if: WhatIf, pod: Pod, deadline: Deadline) -> None:
+        self._what_if = what_if
         self._pod = pod
         self._deadline = deadline
-        self._matrix = world.look(pod).matrix
+        self._matrix = what_if.look(pod).matrix
         self._answers: list[Counterfactual] = []
-        #: Whether something was left untried.
+        #: Whether the deadline ended the search early.
         self._cut_short = False
 
     def run(self) -> Counterfactuals:
@@ -233,7 +233,7 @@ class _Search:
             grow = [Dial.fixed(AddNodes(name)) for name in templates[:_MOST_ANSWERS]]
             self._try_pairs([*of_pod, *uncordon[:_MOST_ANSWERS], *grow])
         answers = sorted(self._answers, key=lambda each: each.size)
-        note = "" if answers else "no single change, and no two together, would place it"
+        note = "" if answers else "no single change and no pair of changes would place the pod"
         return Counterfactuals(
             self._pod.key, tuple(answers), complete=not self._cut_short, note=note
         )
@@ -244,10 +244,10 @@ class _Search:
         if self._deadline.passed:
             self._cut_short = True
             return False
-        return self._world.fits(self._pod, changes)
+        return self._what_if.fits(self._pod, changes)
 
     def _least(self, dial: Dial, *others: Change) -> Change | None:
-        """The least of a change that helps beside the others; None if not even the most does."""
+        """The smallest change that helps together with the others; None if the largest does not."""
         if not self._fits(dial.most, *others):
             return None
         helps, too_little = 0, dial.steps
@@ -256,7 +256,7 @@ class _Search:
             if self._fits(dial.at(middle), *others):
                 helps = middle
             elif self._deadline.passed:
-                # Not the least that would do, and so no answer.
+                # The smallest change is not known, so this is no answer.
                 return None
             else:
                 too_little = middle
@@ -267,7 +267,7 @@ class _Search:
         return change is not None and self._keep(change)
 
     def _keep(self, *changes: Change) -> bool:
-        node, fitting = self._world.destination(self._pod, changes)
+        node, fitting = self._what_if.destination(self._pod, changes)
         if node:
             self._answers.append(Counterfactual(changes, node, fitting))
         return bool(node)
@@ -280,12 +280,12 @@ class _Search:
                 return
 
     def _add_nodes(self, names: Sequence[str]) -> None:
-        """Smaller nodes first; more than one only where one is not enough, whichever it is."""
+        """Smaller nodes first; several nodes only if one node of any kind is not enough."""
         for count in range(1, _MOST_NODES + 1):
             offers: list[object] = []
             for name in names:
-                offer = self._world.cluster.infos[name].allocatable
-                # Of nodes that differ in their zone only, one is enough to know.
+                offer = self._what_if.cluster.infos[name].allocatable
+                # One answer is enough for nodes with the same resources.
                 if offer not in offers and self._try(Dial.fixed(AddNodes(name, count))):
                     offers.append(offer)
                 if len(offers) == _MOST_ANSWERS or self._deadline.passed:
@@ -294,7 +294,7 @@ class _Search:
                 return
 
     def _try_pairs(self, dials: Sequence[Dial]) -> None:
-        """The pairs that ask for least first; each half is then made as small as the other allows."""
+        """The smallest pairs first; then each change is made as small as the other allows."""
         pairs = sorted(combinations(dials, 2), key=lambda pair: sum(d.most.size for d in pair))
         found = 0
         for first, second in pairs:
@@ -309,7 +309,7 @@ class _Search:
             if found == _MOST_PAIRS or self._deadline.passed:
                 return
 
-    # What the pod could do without
+    # Changes of the pod
 
     def _dials_of_pod(self) -> Iterator[Dial]:
         pod = self._pod
@@ -331,9 +331,9 @@ class _Search:
                 yield _request_dial(resource, asked, least)
 
     def _tolerations(self) -> Iterator[Dial]:
-        """The sets of taints that keep the pod off nodes, the most frequent first."""
+        """The sets of taints that the pod does not tolerate, the most frequent first."""
         sets: Counter[tuple[str, ...]] = Counter()
-        for info in self._world.snapshot():
+        for info in self._what_if.snapshot():
             refusing = [
                 taint
                 for taint in info.taints
@@ -345,27 +345,27 @@ class _Search:
             yield Dial.fixed(Tolerate(taints))
 
     def _spreads(self) -> Iterator[Dial]:
-        most = len(self._world.cluster.pods) + 1
+        most = len(self._what_if.cluster.pods) + 1
         for index, spread in enumerate(self._pod.spec.topology_spread_constraints):
             if spread.when_unsatisfiable == "DoNotSchedule":
                 yield _skew_dial(index, spread.topology_key, spread.max_skew, most)
                 yield Dial.fixed(SoftenSpread(index, spread.topology_key))
 
-    # What could be done to nodes
+    # Changes of nodes
 
     def _uncordonings(self) -> list[Change]:
         names = [
             info.name
-            for info in self._world.snapshot()
+            for info in self._what_if.snapshot()
             if info.node is not None and info.node.spec.unschedulable
         ]
         return [Uncordon(name) for name in sorted(names)[:_MOST_OF_A_KIND]]
 
     def _labellings(self) -> list[Change]:
-        """For nodes that nothing but their labels stands against: the fewest labels first."""
+        """For nodes that only NodeAffinity refuses; the fewest labels first."""
         changes: list[LabelNode] = []
         for name in _refused_only_by(self._matrix, "NodeAffinity"):
-            info = self._world.cluster.infos[name]
+            info = self._what_if.cluster.infos[name]
             assert info.node is not None
             needed = labels_needed(self._pod, info.node)
             if needed is not None:
@@ -376,18 +376,18 @@ class _Search:
         return list(distinct[:_MOST_OF_A_KIND])
 
     def _templates(self) -> list[str]:
-        """One node of every shape: those that offer enough first, and of these the smaller ones."""
+        """One node of every shape: nodes that are large enough first, smaller ones before larger ones."""
         shapes: dict[object, NodeInfo] = {}
-        for info in self._world.snapshot():
+        for info in self._what_if.snapshot():
             shapes.setdefault(_shape(info), info)
         ordered = sorted(shapes.values(), key=lambda info: _suits(self._pod, info))
         return [info.name for info in ordered[:_MOST_OF_A_KIND]]
 
     def _free_room(self) -> None:
-        """The node where evicting costs least, by preemption's own measure, whatever the priorities."""
+        """The node where eviction costs least, in preemption's order, ignoring the pod's priority."""
         candidates = list(self._room_candidates(self._deadline.share(0.5)))
         for candidate in best(candidates, self._now()):
-            lacking = _lacking(self._pod, self._world.cluster.infos[candidate.node_name])
+            lacking = _lacking(self._pod, self._what_if.cluster.infos[candidate.node_name])
             change = FreeRoom(
                 candidate.node_name,
                 tuple(victim.key for victim in candidate.victims),
@@ -399,8 +399,12 @@ class _Search:
                 return
 
     def _room_candidates(self, deadline: Deadline) -> Iterator[Candidate]:
-        world, pod = self._world, self._pod
-        framework, snapshot, state = world.scheduler.framework(pod), world.snapshot(), CycleState()
+        what_if, pod = self._what_if, self._pod
+        framework, snapshot, state = (
+            what_if.scheduler.framework(pod),
+            what_if.snapshot(),
+            CycleState(),
+        )
         try:
             if (
                 not Evaluation(framework, first_by_name.keys)
@@ -416,7 +420,7 @@ class _Search:
             state=state,
             pod=pod,
             snapshot=snapshot,
-            budgets=BudgetCache(world.cluster.listers).current(),
+            budgets=BudgetCache(what_if.cluster.listers).current(),
             is_eligible=None,
             by_importance=lambda pods: sorted(
                 pods, key=lambda each: (-each.priority, each.status.start_time or now)
@@ -431,26 +435,26 @@ class _Search:
                 return
 
     def _with_removable_pods(self) -> list[NodeInfo]:
-        """The nodes where removing pods may help, those that lack least first."""
+        """The nodes where evicting pods may help; those that lack least come first."""
         matrix = self._matrix
         resolvable = [s.code == Code.UNSCHEDULABLE for s in matrix.statuses]
         chosen = np.flatnonzero(np.array(resolvable)[matrix.verdicts]).tolist()
-        infos = [self._world.cluster.infos[matrix.nodes[i]] for i in chosen]
+        infos = [self._what_if.cluster.infos[matrix.nodes[i]] for i in chosen]
         return sorted(infos, key=lambda info: (_lacking_share(self._pod, info), info.name))
 
     def _now(self) -> datetime:
-        return datetime.fromtimestamp(self._world.simulation.clock.now(), UTC)
+        return datetime.fromtimestamp(self._what_if.simulation.clock.now(), UTC)
 
 
 class _AnyVictim(DryRun):
-    """Preemption's trial with every pod as a possible victim, except those that would come back."""
+    """Preemption's dry run with every pod as a possible victim, except DaemonSet and static pods."""
 
     def potential_victims(self, node: NodeInfo) -> list[Pod]:
         return [pod for pod in node.pods.values() if not pod.belongs_to_node]
 
 
 def labels_needed(pod: Pod, node: Node) -> LabelNode | None:
-    """The labels by which the node would match; None if labels alone cannot do it."""
+    """The labels that would make the node match; None if labels alone cannot."""
     labels = node.metadata.labels
     wanted = {
         key: value
@@ -541,7 +545,7 @@ def _requirement_text(line: SelectorRequirement) -> str:
 
 
 def _refused_only_by(matrix: Matrix, plugin: str) -> list[str]:
-    """The nodes that this plugin refuses, and no other one that was asked."""
+    """The nodes that only this plugin refuses, of the plugins that were asked."""
     mine = np.zeros(len(matrix), np.bool_)
     others = np.zeros(len(matrix), np.bool_)
     for column in matrix.filters:
@@ -564,7 +568,7 @@ def _shape(info: NodeInfo) -> object:
 
 
 def _suits(pod: Pod, info: NodeInfo) -> tuple[bool, int, int, str]:
-    """Less is better: enough of everything, few kinds of resources, little cpu."""
+    """A sort key: nodes that are large enough first, then few kinds of resources, then little CPU."""
     offer = info.allocatable
     too_small = any(offer.get(name, 0) < asked for name, asked in pod.requests.items())
     return too_small, sum(map(bool, offer.values())), offer.get(CPU, 0), info.name

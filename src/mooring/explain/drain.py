@@ -1,4 +1,4 @@
-"""Whether the cluster holds everything without some of its nodes: drained by someone, or lost."""
+"""Whether all pods still fit without some of the nodes: drained, or lost."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _MOST_NAMES = 10
 
 @dataclass(frozen=True, slots=True)
 class Survival:
-    """What becomes of the pods of nodes that go."""
+    """Where the pods of removed nodes go."""
 
     nodes: tuple[str, ...]
-    #: How many pods had to find another node.
+    #: The number of pods that need another node.
     displaced: int
-    #: Daemons and static pods, which went with their nodes.
+    #: The number of DaemonSet and static pods, which are removed with their nodes.
     gone: int
-    #: Pods without a controller among the displaced: somebody has to make them again.
+    #: Displaced pods without a controller, which nothing recreates.
     uncontrolled: tuple[str, ...]
-    #: The displaced that fit nowhere else.
+    #: Displaced pods that fit on no other node.
     unplaced: tuple[Pending, ...]
-    #: Pods that had to make room for them.
+    #: Pods that were preempted for them.
     evicted: tuple[str, ...]
 
     @property
@@ -39,7 +39,7 @@ class Survival:
 
 
 def without_nodes(settled: Settled, names: Iterable[str]) -> Survival:
-    """Take nodes away and let the scheduler place their pods anew. Raises InputError for unknown nodes."""
+    """Remove nodes and schedule their pods again. Raises InputError for unknown nodes."""
     going = tuple(dict.fromkeys(names))
     _check_known(settled, going)
     kept: list[KubeObject] = []
@@ -68,7 +68,7 @@ def without_nodes(settled: Settled, names: Iterable[str]) -> Survival:
 
 
 def nodes_of_zone(settled: Settled, zone: str) -> list[str]:
-    """Of a zone by its name, or of any `label=value`. Raises InputError if there is no such node."""
+    """The nodes of a zone, or with a `label=value`. Raises InputError if there are none."""
     key, equals, value = zone.rpartition("=")
     if not value or (equals and not key):
         raise InputError([f"{zone!r} is neither a zone nor LABEL=VALUE"])
@@ -77,7 +77,7 @@ def nodes_of_zone(settled: Settled, zone: str) -> list[str]:
     if found:
         return found
     known = sorted({node.labels[key] for node in settled.nodes if key in node.labels})
-    hint = f"there are {_some(known)}" if known else f"no node has the label {key}"
+    hint = f"the values are {_some(known)}" if known else f"no node has the label {key}"
     raise InputError([f"no node is in zone {value!r} ({key}); {hint}"])
 
 

@@ -1,10 +1,10 @@
-"""Why a pod is where it is, or nowhere: the decision, on the cluster as it was when it was taken.
+"""Why a pod is on its node or pending: the decision, on the cluster of its moment.
 
-Which cluster that is, depends on what became of the pod:
+The pod decides which moment that is:
 
-- placed during the simulation: the matrix is copied at that very moment, from the running engine;
-- not placed: as things stand at the end, which is what the pod is waiting for to change;
-- on a node from the start: as things stand at the end, as if it had to be placed anew.
+- The simulation placed the pod: the matrix is copied at the moment of the decision.
+- The pod is pending: the cluster at the end of the simulation.
+- The pod had a node from the start: the cluster at the end, as if the pod were scheduled again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mooring.errors import MooringError
 from mooring.explain.frames import Frame
 from mooring.explain.matrix import Matrix, NodeView
 from mooring.explain.story import Step, gate_step, steps_of
-from mooring.explain.world import Look, World
+from mooring.explain.what_if import DecisionView, WhatIf
 from mooring.garbage import seldom_collecting
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
@@ -30,14 +30,14 @@ from mooring.sim.simulation import SimOptions, Simulation
 from mooring.sim.summary import PlacedPod
 
 _MOST_SUGGESTIONS = 5
-#: Below this likeness, a name is no suggestion.
+#: Names that are less similar than this are not suggested.
 _ALIKE = 0.6
-#: Comparing by likeness takes time; of more names than this, only those that contain the text are tried,
+#: Measuring similarity takes time. With more names than this, only names that contain the text are compared;
 _MOST_COMPARED = 20_000
-#: or, without any, those that begin with as many of its letters.
+#: if there are none, names that start with this many of its letters.
 _TELLING = 4
 
-#: What a placed pod passes after its node is chosen.
+#: The extension points that a placed pod passes after its node is chosen.
 _AFTER_CHOICE = (
     (Point.RESERVE, "Reserve"),
     (Point.PERMIT, "Permit"),
@@ -47,7 +47,7 @@ _AFTER_CHOICE = (
 
 
 class CannotAnswer(MooringError):
-    """The question is about something that is not there."""
+    """The question is about an object that does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +58,18 @@ class Explanation:
     pod: str
     #: placed, unschedulable, gated, ignored, waiting (for its binding), schedulable (it would fit).
     state: str
-    #: Where it is, or where it would go; "" if nowhere.
+    #: The node where it is or would go; "" if none.
     node: str
     #: Which cluster the matrix is about.
     as_of: str
-    #: Why it fits nowhere, in one line; "" if it fits.
+    #: Why it fits on no node, in one line; "" if it fits.
     message: str
     story: tuple[Step, ...]
-    #: None if no profile looks after the pod.
+    #: None if no profile has the pod's scheduler name.
     matrix: Matrix | None
-    #: By how many points the best node leads the next one that is not as good.
+    #: The difference between the best score and the next lower score.
     margin: int | None = None
-    #: The equally good nodes.
+    #: The nodes that share the best score.
     tied: tuple[str, ...] = ()
 
     @property
@@ -112,63 +112,63 @@ class Explanation:
 
 
 @dataclass(slots=True)
-class Inquiry:
-    """A cluster to ask about, and what was seen on the way there; the end of a `with` closes it."""
+class Explainer:
+    """Explains the pods of a simulated cluster; the end of a `with` closes the simulation."""
 
-    world: World
-    #: The decision that placed the pod that was watched for; None if it was not placed.
-    seen: Look | None = None
+    what_if: WhatIf
+    #: The decision that placed the watched pod; None if no decision did.
+    seen: DecisionView | None = None
     as_read: bool = False
 
-    def __enter__(self) -> Inquiry:
+    def __enter__(self) -> Explainer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.world.close()
+        self.what_if.close()
 
     def explain(self, key: str) -> Explanation:
-        """Raises CannotAnswer, and whatever a plugin or an extender fails with."""
-        world = self.world
-        pod = pod_of(world, key)
-        if pod.scheduler_name not in world.scheduler.frameworks:
-            return _not_looked_at(pod, "ignored", str(NoProfileError(pod)))
-        placed = world.simulation.summary.placements.get(pod.uid)
+        """Raises CannotAnswer, PluginFailure and ExtenderError."""
+        what_if = self.what_if
+        pod = pod_of(what_if, key)
+        if pod.scheduler_name not in what_if.scheduler.frameworks:
+            return _ignored(pod, "ignored", str(NoProfileError(pod)))
+        placed = what_if.simulation.summary.placements.get(pod.uid)
         if placed is not None and self.seen is not None:
             return _placed(self.seen, placed)
         if pod.node_name:
-            return _as_if_anew(world.look_without(pod), pod)
-        if world.cluster.is_assumed(pod) and self.seen is not None:
-            return _assumed(self.seen, world, pod)
-        return _not_placed(world, pod, as_read=self.as_read)
+            return _if_scheduled_again(what_if.look_without(pod), pod)
+        if what_if.cluster.is_assumed(pod) and self.seen is not None:
+            return _assumed(self.seen, what_if, pod)
+        return _not_placed(what_if, pod, as_read=self.as_read)
 
 
-def inquire(
+def explainer_for(
     objects: Iterable[KubeObject],
     options: SimOptions | None = None,
     *,
     watched: str = "",
     until_s: float | None = None,
     as_read: bool = False,
-) -> Inquiry:
-    """Simulate, keeping the decision that places the pod `watched`; or only read, and place nothing.
+) -> Explainer:
+    """Simulate and keep the decision that places the pod `watched`. With `as_read`, place no pod.
 
     Raises InputError and ConfigError.
     """
     options = options or SimOptions()
     if as_read:
         with seldom_collecting():
-            return Inquiry(World.as_read(objects, options), as_read=True)
-    seen: list[Look] = []
+            return Explainer(WhatIf.as_read(objects, options), as_read=True)
+    seen: list[DecisionView] = []
     also = options.on_decision
 
     def watch(decision: Decision) -> None:
         if decision.pod.key == watched and decision.node_name is not None:
-            seen[:] = [world.look(decision.pod, decision)]
+            seen[:] = [what_if.look(decision.pod, decision)]
         if also is not None:
             also(decision)
 
     simulation = Simulation(replace(options, on_decision=watch))
-    world = World(simulation)
+    what_if = WhatIf(simulation)
     try:
         with seldom_collecting():
             simulation.load(objects)
@@ -176,26 +176,26 @@ def inquire(
     except BaseException:
         simulation.close()
         raise
-    return Inquiry(world, seen[0] if seen else None)
+    return Explainer(what_if, seen[0] if seen else None)
 
 
-def pod_of(world: World, key: str) -> Pod:
-    """The pod as it is, or as it was on its node. Raises CannotAnswer if it never had one and is gone."""
-    bound = (each.bound for each in world.simulation.summary.placements.values())
-    pod = world.scheduler.pod(key) or next(
+def pod_of(what_if: WhatIf, key: str) -> Pod:
+    """The pod as it is at the end, or as it was on its node. Raises CannotAnswer if there is neither."""
+    bound = (each.bound for each in what_if.simulation.summary.placements.values())
+    pod = what_if.scheduler.pod(key) or next(
         (each.assumed for each in bound if each.pod == key), None
     )
     if pod is None:
-        raise CannotAnswer(f"pod {key} is not there at the end of the simulation")
+        raise CannotAnswer(f"pod {key} does not exist at the end of the simulation")
     return pod
 
 
 def find_pod(objects: Sequence[KubeObject], name: str) -> str:
-    """The `namespace/name` that is meant. Raises CannotAnswer with what is like it."""
+    """The `namespace/name` of the pod. Raises CannotAnswer with similar names."""
     if not any(isinstance(obj, Node) for obj in objects):
         raise CannotAnswer(
-            "there is no node in this cluster, so there is nothing to explain;"
-            " add what `kubectl get nodes -o yaml` prints"
+            "the cluster has no nodes, so there is nothing to explain;"
+            " add the output of `kubectl get nodes -o yaml`"
         )
     pods = {obj.key: obj for obj in objects if isinstance(obj, Pod)}
     found = [name] if name in pods else [key for key, pod in pods.items() if pod.name == name]
@@ -203,10 +203,10 @@ def find_pod(objects: Sequence[KubeObject], name: str) -> str:
         raise CannotAnswer(_unknown("pod", name, list(pods)))
     if len(found) > 1:
         raise CannotAnswer(
-            f"{len(found)} pods are called {name!r}: {', '.join(sorted(found)[:10])}"
+            f"{len(found)} pods are called {name!r}; name one of {', '.join(sorted(found)[:10])}"
         )
     if pods[found[0]].finished:
-        raise CannotAnswer(f"pod {found[0]} has run to its end, so no node is looked for")
+        raise CannotAnswer(f"pod {found[0]} has finished, so it needs no node")
     return found[0]
 
 
@@ -216,12 +216,12 @@ def _unknown(what: str, name: str, known: Sequence[str]) -> str:
     if alike:
         return f"{text}; did you mean {' or '.join(alike)}?"
     return (
-        f"{text} among {len(known):,} {what}s" if known else f"{text}: there are no {what}s at all"
+        f"{text} among {len(known):,} {what}s" if known else f"{text}: the cluster has no {what}s"
     )
 
 
 def _alike(name: str, known: Sequence[str]) -> list[str]:
-    """The likest names, with or without their namespace; first of all those of a controller's pods."""
+    """The most similar names, with or without namespace. Pods whose controller has the name come first."""
     made = [
         each
         for each in known
@@ -248,73 +248,75 @@ def _alike(name: str, known: Sequence[str]) -> list[str]:
     return [key for each in close for key in by_name[each]][:_MOST_SUGGESTIONS]
 
 
-# What became of the pod
+# The states of a pod
 
 
-def _not_looked_at(pod: Pod, state: str, why: str) -> Explanation:
+def _ignored(pod: Pod, state: str, why: str) -> Explanation:
     step = Step("queue", "refused", why)
     return Explanation(pod.key, state, "", "nothing was evaluated", why, (step,), None)
 
 
-def _placed(look: Look, placed: PlacedPod) -> Explanation:
+def _placed(view: DecisionView, placed: PlacedPod) -> Explanation:
     node = placed.bound.node
     end = f"bound to {node} {_at(placed.bound.at_s)}"
     if placed.ended_s is not None:
         end += f"; {placed.ended} {_at(placed.ended_s)}"
-    story = (gate_step(None, ""), *steps_of(look), *_binding(look, end))
-    return _of_look(look, "placed", "as the cluster was when it was decided", story, node)
+    story = (gate_step(None, ""), *steps_of(view), *_binding(view, end))
+    return _explanation(view, "placed", "as the cluster was at the decision", story, node)
 
 
-def _assumed(look: Look, world: World, pod: Pod) -> Explanation:
-    assert look.chosen is not None
-    held = f"waiting {waits_for(world.scheduler, pod)} to be bound to {look.chosen}"
-    story = (gate_step(None, ""), *steps_of(look), Step("Permit", "refused", held))
-    return _of_look(look, "waiting", "as the cluster was when it was decided", story, look.chosen)
+def _assumed(view: DecisionView, what_if: WhatIf, pod: Pod) -> Explanation:
+    assert view.chosen is not None
+    held = f"waiting {waits_for(what_if.scheduler, pod)} to be bound to {view.chosen}"
+    story = (gate_step(None, ""), *steps_of(view), Step("Permit", "refused", held))
+    return _explanation(view, "waiting", "as the cluster was at the decision", story, view.chosen)
 
 
-def _as_if_anew(look: Look, pod: Pod) -> Explanation:
-    there = Step("queue", "reached", f"it came with its node {pod.node_name}; nothing was decided")
-    steps: tuple[Step, ...] = (there, *steps_of(look))
-    if look.chosen != pod.node_name:
-        anew = look.chosen or "nowhere"
-        steps += (Step("today", "reached", f"placed anew, it would go to {anew}"),)
+def _if_scheduled_again(view: DecisionView, pod: Pod) -> Explanation:
+    there = Step("queue", "reached", f"it had node {pod.node_name} from the start; no decision")
+    steps: tuple[Step, ...] = (there, *steps_of(view))
+    if view.chosen != pod.node_name:
+        now = view.chosen or "no node"
+        steps += (Step("today", "reached", f"if it were scheduled again, it would go to {now}"),)
     as_of = "as the cluster is at the end, without this pod"
-    return replace(_of_look(look, "placed", as_of, steps, pod.node_name), message="")
+    return replace(_explanation(view, "placed", as_of, steps, pod.node_name), message="")
 
 
-def _not_placed(world: World, pod: Pod, *, as_read: bool) -> Explanation:
-    gate = world.scheduler.gate(pod)
+def _not_placed(what_if: WhatIf, pod: Pod, *, as_read: bool) -> Explanation:
+    gate = what_if.scheduler.gate(pod)
     said = gated_by(pod, gate.plugin) if gate is not None else ""
-    look = world.look_and_preempt(pod)
-    story = (gate_step(gate, said), *steps_of(look))
+    view = what_if.look_and_preempt(pod)
+    story = (gate_step(gate, said), *steps_of(view))
     as_of = "as the files say" if as_read else "as the cluster is at the end of the simulation"
     if gate is not None:
-        explanation = _of_look(look, "gated", as_of, story, "")
+        explanation = _explanation(view, "gated", as_of, story, "")
         return replace(explanation, message=said)
-    state = "unschedulable" if look.chosen is None else "schedulable"
-    return _of_look(look, state, as_of, story, look.chosen or "")
+    state = "unschedulable" if view.chosen is None else "schedulable"
+    return _explanation(view, state, as_of, story, view.chosen or "")
 
 
-def _of_look(look: Look, state: str, as_of: str, story: tuple[Step, ...], node: str) -> Explanation:
-    message = look.fit_error
-    if look.post_filtering is not None and look.post_filtering.message:
-        message = f"{message} {look.post_filtering.message}"
+def _explanation(
+    view: DecisionView, state: str, as_of: str, story: tuple[Step, ...], node: str
+) -> Explanation:
+    message = view.fit_error
+    if view.post_filtering is not None and view.post_filtering.message:
+        message = f"{message} {view.post_filtering.message}"
     return Explanation(
-        pod=look.pod.key,
+        pod=view.pod.key,
         state=state,
         node=node,
         as_of=as_of,
         message=message,
         story=story,
-        matrix=look.matrix,
-        margin=look.margin,
-        tied=look.tied,
+        matrix=view.matrix,
+        margin=view.margin,
+        tied=view.tied,
     )
 
 
-def _binding(look: Look, end: str) -> Iterator[Step]:
+def _binding(view: DecisionView, end: str) -> Iterator[Step]:
     for point, title in _AFTER_CHOICE:
-        plugins = look.plugins.get(point, ())
+        plugins = view.plugins.get(point, ())
         if plugins:
             text = end if title == "Bind" else "passed"
             yield Step(title, "passed", f"{', '.join(plugins)}: {text}")

@@ -1,4 +1,4 @@
-"""Tables for notebooks: a DataFrame of whichever library is there."""
+"""Tables for notebooks: a DataFrame of pandas or polars, whichever is installed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Frame = Any
 
 LIBRARIES = ("pandas", "polars")
 
-#: Whole and broken numbers stand side by side: polars is to look at all of a column before it names a type.
+#: Columns mix integers and floats, so polars must read a whole column before it chooses a type.
 _OPTIONS = {"polars": {"strict": False, "infer_schema_length": None}}
 
 
@@ -33,7 +33,7 @@ def make_frame(
     *,
     libraries: Sequence[str] = LIBRARIES,
 ) -> Frame:
-    """Of the first library that is installed. Raises MissingFrames."""
+    """A DataFrame of the first library that is installed. Raises MissingFrames."""
     by_column = {name: [row[i] for row in rows] for i, name in enumerate(columns)}
     for library in libraries:
         try:

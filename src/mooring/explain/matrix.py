@@ -1,7 +1,7 @@
-"""The matrix of one decision: what every plugin says of every node, and how it scores those that fit.
+"""The matrix of one decision: every plugin's verdict on every node, and its scores of the nodes that fit.
 
-It is copied out of the engine's arrays at the moment of the decision, a code a cell, so that it stays true
-while the cluster goes on changing. Texts are made only for those who ask.
+It is copied from the engine's arrays at the moment of the decision, one code per cell, so later changes of
+the cluster do not affect it. Texts are built on demand.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mooring.scheduler.extenders import EXTENDER
 
 Codes = NDArray[np.int32]
 
-#: In the codes of a filter: the plugin was not asked, since another one had refused the node before.
+#: In the codes of a filter: the plugin was not asked, because an earlier plugin refused the node.
 UNASKED = -1
 
 
@@ -52,7 +52,7 @@ class ScoreColumn:
 
     plugin: str
     weight: int
-    #: int64[scored node]: as the plugin scored, and brought to 0..100.
+    #: int64[scored node]: the plugin's raw score, and the score normalized to 0..100.
     raw: Ints
     normalized: Ints
 
@@ -65,7 +65,7 @@ class ScoreColumn:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What one plugin gives one node."""
+    """One plugin's score of one node."""
 
     plugin: str
     weight: int
@@ -78,7 +78,7 @@ class Score:
 class Refusal:
     """The nodes that one plugin refuses for the same reasons."""
 
-    #: "" if no plugin took it on itself.
+    #: "" if the status names no plugin.
     plugin: str
     #: Unschedulable where removing pods may help, UnschedulableAndUnresolvable where not.
     code: str
@@ -94,7 +94,7 @@ class NodeView:
     fits: bool
     #: The verdict that counts: that of the first plugin that refuses.
     status: Status
-    #: Every Filter in order, and what it says; None if it was not asked.
+    #: Every Filter plugin in order, and its status; None if it was not asked.
     filters: tuple[tuple[str, Status | None], ...]
     #: Empty if the node was not scored.
     scores: tuple[Score, ...] = ()
@@ -119,14 +119,14 @@ class NodeView:
 class Matrix:
     """Node × plugin: verdicts, reasons and scores of one decision."""
 
-    #: The nodes' names, in the order in which the engine goes through them.
+    #: The names of the nodes, in the engine's order.
     nodes: tuple[str, ...]
     filters: tuple[FilterColumn, ...]
-    #: int32[node]: what counts in the end, as an index into `statuses`.
+    #: int32[node]: the verdict on the node, as an index into `statuses`.
     verdicts: Codes
     #: The first is success.
     statuses: tuple[Status, ...]
-    #: intp[scored node]: the nodes that were scored, best first; empty if there was nothing to compare.
+    #: intp[scored node]: the nodes that were scored, best first; empty if scoring did not run.
     scored: NDArray[np.intp]
     scores: tuple[ScoreColumn, ...]
     #: int64[scored node]: the weighted sum.
@@ -202,7 +202,7 @@ class Matrix:
 
 
 def matrix_of(decision: Decision) -> Matrix:
-    """Copy a decision out of the engine, before the cluster changes."""
+    """Copy a decision from the engine, before the cluster changes."""
     diagnosis = decision.diagnosis
     snapshot = diagnosis.snapshot
     rows, names = snapshot.rows, snapshot.columns.names
@@ -242,7 +242,7 @@ def _filter_columns(matrix: FilterMatrix, rows: NDArray[np.intp]) -> Iterator[Fi
         )
         statuses = [SUCCESS]
         code_of = np.zeros(len(distinct), np.int32)
-        # In the order of the nodes: the codes of equal verdicts need not be equal.
+        # In the order of the nodes. Equal verdicts can have different codes.
         for place in np.argsort(first).tolist():
             code = int(distinct[place])
             if code == UNKNOWN:
@@ -284,7 +284,7 @@ def _verdicts(
         mine = refused_by == index
         for code in np.unique(column.codes[mine]).tolist():
             verdicts[mine & (column.codes == code)] = code_for(column.statuses[code])
-    for i in _looked_at_singly(diagnosis, nodes, rows):
+    for i in _judged_one_by_one(diagnosis, nodes, rows):
         status = diagnosis.get(nodes[i])
         by_extender = nodes[i] in diagnosis.removed_by or nodes[i] in diagnosis.by_extenders
         verdicts[i] = code_for(status.by(EXTENDER) if by_extender else status)
@@ -292,15 +292,15 @@ def _verdicts(
 
 
 def _absent(decision: Decision) -> Status:
-    """The status of nodes that were not looked at, with the plugin that saw to that."""
+    """The status of nodes that PreFilter excluded, with the plugin that excluded them."""
     status, plugins = decision.diagnosis.absent, decision.pre_filter.narrowed_by
     return status if status.plugin or not plugins else status.by(", ".join(sorted(plugins)))
 
 
-def _looked_at_singly(
+def _judged_one_by_one(
     diagnosis: Diagnosis, nodes: Sequence[str], rows: NDArray[np.intp]
 ) -> Iterator[int]:
-    """The nodes that have a verdict of their own, for nominated pods or by an extender."""
+    """The nodes that were judged one by one, because of nominated pods or by an extender."""
     matrix = diagnosis.matrix
     if not (matrix.with_nominated or diagnosis.by_extenders or diagnosis.removed_by):
         return
@@ -313,7 +313,7 @@ def _looked_at_singly(
 def _scores(
     scores: ScoreMatrix | None, nodes: Sequence[str], rows: NDArray[np.intp], chosen: str | None
 ) -> tuple[NDArray[np.intp], tuple[ScoreColumn, ...], Ints]:
-    """Best first; among equals the chosen one, then by name."""
+    """Best first. Among equal scores, the chosen node comes first, then by name."""
     if scores is None:
         return np.empty(0, np.intp), (), np.empty(0, np.int64)
     position: NDArray[np.intp] = np.zeros(int(rows.max()) + 1, np.intp)

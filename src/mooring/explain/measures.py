@@ -1,17 +1,17 @@
-"""How good a placement is, in numbers: how full, how evenly spread, how fragmented.
+"""Measures of a placement: utilisation, balance, fragmentation and spread.
 
-All formulas are over the cluster as it stands, and only over what nodes have and pods ask for:
+All formulas use only the allocatable resources of nodes and the requests of pods:
 
 utilisation of r       requested(r) / allocatable(r), over all nodes
 imbalance of r         the standard deviation over the nodes of requested(r) / allocatable(r)
-fragmentation of r     the share of the free r that a typical pod cannot use where it lies:
+fragmentation of r     the share of the free r on nodes where a typical pod does not fit:
                        Σ_shapes w(s) · Σ_nodes free(n, r) · [s does not fit on n]  /  Σ_nodes free(n, r)
-                       over the shapes s (what a pod asks for) of the pods that ask for r, weighed by how
-                       many pods have them. 0: every hole takes every pod; 1: no hole takes any.
-zone skew              of a workload, the most of its pods in a zone less the fewest in a zone
+                       over the shapes s (distinct requests) of the pods that request r, weighted by the
+                       number of their pods. 0: every pod fits on every node; 1: no pod fits anywhere.
+zone skew              of a workload: its most pods in a zone minus its fewest pods in a zone
 
-Fragmentation follows Weng et al., 'Beware of Fragmentation' (USENIX ATC 2023), for any resource. Whether a
-pod fits is asked of the requests alone: taints, affinity and the like are not fragmentation.
+Fragmentation follows Weng et al., 'Beware of Fragmentation' (USENIX ATC 2023), for any resource. Only
+requests decide whether a pod fits: taints and affinity are not fragmentation.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from mooring.objects.pod import Pod
 from mooring.objects.requests import CPU, MEMORY, PODS
 from mooring.objects.well_known import ZONE
 
-#: Rarer shapes are left out, so that a cluster of many kinds of pods does not take for ever.
+#: Rarer shapes are left out, to limit the time for clusters with many kinds of pods.
 MOST_SHAPES = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Shapes:
-    """What pods ask for: the distinct requests, and how common each is."""
+    """The distinct requests of pods, and how many pods have each."""
 
-    #: The resources that any pod asks for, `pods` among them: every pod is one.
+    #: The resources that pods request. `pods` is one of them: every pod requests one.
     resources: tuple[str, ...]
     #: int64[shape, resource].
     requests: NDArray[np.int64]
@@ -63,7 +63,7 @@ def shapes_of(pods: Iterable[Pod]) -> Shapes:
 
 @dataclass(frozen=True, slots=True)
 class ResourceMeasures:
-    """One resource over all nodes; shares are 0..1, and None where there is nothing to share."""
+    """One resource over all nodes; shares are 0..1, or None if no node has the resource."""
 
     resource: str
     requested: int
@@ -71,13 +71,13 @@ class ResourceMeasures:
     utilisation: float | None
     #: The standard deviation of the nodes' utilisation.
     imbalance: float | None
-    #: None also where no pod asks for it.
+    #: Also None if no pod requests the resource.
     fragmentation: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How evenly workloads lie over zones and nodes: those with two pods or more that have a node."""
+    """How evenly the workloads with two or more placed pods are spread over zones and nodes."""
 
     workloads: int
     zones: int
@@ -92,7 +92,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """A cluster as it stands."""
+    """The measures of a cluster."""
 
     nodes: int
     #: Nodes that hold a pod.
@@ -146,7 +146,7 @@ def measure_resources(infos: Sequence[NodeInfo], shapes: Shapes) -> tuple[Resour
 def measure_amounts(
     allocatable: NDArray[np.int64], requested: NDArray[np.int64], shapes: Shapes
 ) -> tuple[ResourceMeasures, ...]:
-    """From what nodes have and pods hold there: int64[resource, node], in the order of the shapes."""
+    """From int64[resource, node] arrays, with the resources in the order of the shapes."""
     fragmentation = _fragmentation(np.maximum(allocatable - requested, 0), shapes)
     measures = []
     for i, resource in enumerate(shapes.resources):
@@ -195,7 +195,7 @@ def measure_spread(infos: Sequence[NodeInfo]) -> Spread:
 
 
 def workload_of(pod: Pod) -> str:
-    """`ReplicaSet shop/web-5d9`; "" for a pod that nobody controls, and for daemons."""
+    """`ReplicaSet shop/web-5d9`; "" for a pod without a controller, and for DaemonSet pods."""
     owner = pod.metadata.controller
     if owner is None or owner.kind == "DaemonSet":
         return ""
@@ -210,7 +210,7 @@ def _skew(counts: Mapping[str, int], zones: Sequence[str]) -> int:
 def _fragmentation(free: NDArray[np.int64], shapes: Shapes) -> list[float | None]:
     """By resource; `free` is int64[resource, node]."""
     asked = shapes.requests > 0
-    # A resource that a shape does not ask for may be overdrawn without any harm to it.
+    # A shape fits even if a resource that it does not request is overcommitted.
     fits = np.ones((len(shapes.weights), free.shape[1]), bool)
     for i in range(len(shapes.resources)):
         fits &= (free[i][None, :] >= shapes.requests[:, i, None]) | ~asked[:, i, None]

@@ -1,4 +1,4 @@
-"""A trace played again, and measured along the way."""
+"""Replay a trace, and measure the cluster over time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mooring.sim.simulation import SimOptions
 from mooring.sim.traces.replay import Replay
 from mooring.sim.traces.trace import Trace
 
-#: A sample is taken this much later, so that what arrives at its very moment has been placed.
+#: A sample is taken this much later, so that pods that arrive at its moment are placed.
 _A_MOMENT_S = 0.001
 
 
@@ -25,11 +25,11 @@ class Sample:
     """The cluster at one moment."""
 
     at_s: float
-    #: Sums since the beginning.
+    #: Totals since the start.
     arrived: int
     ended: int
     preempted: int
-    #: Now.
+    #: At this moment.
     running: int
     pending: int
     nodes_in_use: int
@@ -38,7 +38,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """How long the pods that were placed had waited for it, in seconds of virtual time."""
+    """How long the placed pods waited for their node, in seconds of virtual time."""
 
     mean_s: float
     median_s: float
@@ -48,20 +48,20 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport:
-    """What came of a trace."""
+    """The result of a replayed trace."""
 
     trace: str
     notes: tuple[str, ...]
     nodes: int
     arrived: int
     placed: int
-    #: Left without ever having had a node.
+    #: Pods that left without having had a node.
     never_placed: int
     preempted: int
     pending: tuple[Pending, ...]
     elapsed_s: float
     decisions: int
-    #: On the wall clock.
+    #: Wall-clock time.
     took_s: float
     waiting: Waiting | None
     samples: tuple[Sample, ...]
@@ -106,7 +106,7 @@ def replay(
     until_s: float | None = None,
     stopwatch: Callable[[], float] = time.perf_counter,
 ) -> ReplayReport:
-    """Play it to its end or to `until_s`, and measure it at so many moments. Raises ConfigError."""
+    """Replay to the end or to `until_s`, and measure at `samples` moments. Raises ConfigError."""
     ends_s = trace.ends_s if pods_end else trace.last_arrival_s
     if until_s is not None:
         ends_s = min(ends_s, until_s)

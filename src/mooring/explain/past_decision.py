@@ -1,9 +1,8 @@
-"""A decision of a run, made again on the cluster of its moment, and checked against what the journal says.
+"""Make a decision of a run again, on the cluster of its moment, and check it against the journal.
 
-The sure way is to run again up to the decision. Where nothing but pods coming to nodes has happened until
-then, the cluster of that moment is put together instead. That takes as long as reading it, because no earlier
-pod has to be decided on again. The decision shows whether it is the same cluster: if it comes out otherwise,
-the run is repeated.
+The safe way is to repeat the run up to the decision. If the run has only placed pods until then, mooring
+builds the cluster of that moment directly. That is faster, because no earlier pod has to be decided again. If
+the decision on that cluster differs from the journal, mooring repeats the run.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from itertools import takewhile
 
 from mooring.config.types import KubeSchedulerConfiguration
 from mooring.errors import MooringError
-from mooring.explain.world import Look, World
+from mooring.explain.what_if import DecisionView, WhatIf
 from mooring.garbage import seldom_collecting
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
@@ -25,18 +24,18 @@ from mooring.sim.simulation import SimOptions, Simulation
 
 OnDecision = Callable[[Decision], None]
 
-#: Plugins from elsewhere may remember things of their own.
+#: Other plugins may keep state of their own.
 _BUILT_IN = "mooring.plugins."
 
 
 class DecidedOtherwise(MooringError):
-    """A run that was repeated did not come to a decision that was recorded."""
+    """A repeated run did not repeat a recorded decision."""
 
     def __init__(self, recorded: Decided, again: Decided | None) -> None:
         super().__init__(
             f"attempt {recorded.number} at pod {recorded.pod} chose {_choice(recorded)}, but"
-            f" {_choice(again)} when the run was repeated; a plugin or an extender does not answer"
-            " the same each time"
+            f" {_choice(again)} when the run was repeated; a plugin or an extender does not always"
+            " give the same answer"
         )
 
 
@@ -54,7 +53,7 @@ class RunInput:
     config: KubeSchedulerConfiguration | None = None
     seed: int | None = None
     until_s: float | None = None
-    #: The facts that the journal keeps. It takes decisions to show them again.
+    #: The facts that the journal keeps. Decisions can be shown again only if it keeps them.
     keeps: AbstractSet[FactKind] = DECISIONS
 
     def options(self, on_decision: OnDecision | None = None) -> SimOptions:
@@ -75,15 +74,15 @@ class RunInput:
 
 @dataclass(frozen=True, slots=True)
 class PastDecision:
-    """A decision as the journal tells of it."""
+    """A decision in the journal."""
 
     decided: Decided
-    #: Who was given which node before; None if more than that had happened.
+    #: Pod → the node that it got before; None if the run had done more than placing pods.
     before: dict[str, str] | None
 
 
 def placed_by(simulation: Simulation, uid: str) -> PastDecision | None:
-    """The last decision that gave the pod a node; None if none did, or its node did not take it."""
+    """The last decision that gave the pod a node; None if none did, or if the pod was not bound."""
     cluster = simulation.scheduler.cluster
     known = cluster.pods.get(uid)
     if uid not in simulation.summary.placements and not (known and cluster.is_assumed(known)):
@@ -93,7 +92,7 @@ def placed_by(simulation: Simulation, uid: str) -> PastDecision | None:
 
 
 def past_decision(simulation: Simulation, decided: Decided) -> PastDecision:
-    """Any decision that the simulation's journal has."""
+    """A decision in the simulation's journal."""
     if not only_placing(simulation):
         return PastDecision(decided, None)
     earlier = takewhile(lambda each: each is not decided, simulation.journal.decisions)
@@ -101,7 +100,7 @@ def past_decision(simulation: Simulation, decided: Decided) -> PastDecision:
 
 
 def only_placing(simulation: Simulation) -> bool:
-    """Whether the cluster of any moment follows from the nodes that pods had been given until then."""
+    """Whether the placements alone determine the cluster of every moment."""
     summary, scheduler = simulation.summary, simulation.scheduler
     return (
         summary.only_placing
@@ -115,44 +114,46 @@ def only_placing(simulation: Simulation) -> bool:
     )
 
 
-def decide_again(source: RunInput, past: PastDecision) -> Look:
-    """The decision in full. Raises DecidedOtherwise if it does not come out as it was recorded."""
+def decide_again(source: RunInput, past: PastDecision) -> DecisionView:
+    """The decision in full. Raises DecidedOtherwise if it differs from the recorded one."""
     with seldom_collecting():
         if past.before is not None:
-            look = _put_together(source, past.decided, past.before)
-            if look is not None:
-                return look
+            view = _from_placements(source, past.decided, past.before)
+            if view is not None:
+                return view
         return run_again(source, (past.decided,))[past.decided]
 
 
-def _put_together(source: RunInput, decided: Decided, before: dict[str, str]) -> Look | None:
-    """None if it does not lead to the same decision."""
+def _from_placements(
+    source: RunInput, decided: Decided, before: dict[str, str]
+) -> DecisionView | None:
+    """The decision on a cluster built from the placements; None if it differs from the recorded one."""
     pods = (obj for obj in source.objects if isinstance(obj, Pod))
     pod = next((each for each in pods if each.uid == decided.uid), None)
     if pod is None:
         return None
     there = (_then(obj, before) for obj in source.objects)
-    world = World.as_read((obj for obj in there if obj is not None), source.options())
+    what_if = WhatIf.as_read((obj for obj in there if obj is not None), source.options())
     try:
-        look = world.look(pod)
+        view = what_if.look(pod)
     finally:
-        world.close()
-    fitting = int((look.matrix.verdicts == 0).sum())
-    same = (look.chosen or "", fitting) == (decided.node, decided.feasible)
-    return look if same else None
+        what_if.close()
+    fitting = int((view.matrix.verdicts == 0).sum())
+    same = (view.chosen or "", fitting) == (decided.node, decided.feasible)
+    return view if same else None
 
 
 def _then(obj: KubeObject, before: dict[str, str]) -> KubeObject | None:
-    """Pods that waited are left out: they have no part in what becomes of another."""
+    """The object as it was then. Waiting pods are left out: they do not affect the decision."""
     if not isinstance(obj, Pod) or obj.node_name:
         return obj
     return obj.placed_on(before[obj.key]) if obj.key in before else None
 
 
-def run_again(source: RunInput, wanted: Iterable[Decided]) -> dict[Decided, Look]:
+def run_again(source: RunInput, wanted: Iterable[Decided]) -> dict[Decided, DecisionView]:
     """Repeat the run up to the last of these decisions. Raises DecidedOtherwise."""
     left = {(each.uid, each.number): each for each in wanted}
-    looks: dict[Decided, Look] = {}
+    views: dict[Decided, DecisionView] = {}
     otherwise: list[DecidedOtherwise] = []
 
     def watch(decision: Decision) -> None:
@@ -162,7 +163,7 @@ def run_again(source: RunInput, wanted: Iterable[Decided]) -> dict[Decided, Look
         if recorded is None:
             return
         if again == recorded:
-            looks[recorded] = World(simulation).look(decision.pod, decision)
+            views[recorded] = WhatIf(simulation).look(decision.pod, decision)
         else:
             otherwise.append(DecidedOtherwise(recorded, again))
         if otherwise or not left:
@@ -177,4 +178,4 @@ def run_again(source: RunInput, wanted: Iterable[Decided]) -> dict[Decided, Look
         otherwise.append(DecidedOtherwise(recorded, None))
     if otherwise:
         raise otherwise[0]
-    return looks
+    return views

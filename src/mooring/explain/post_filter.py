@@ -1,7 +1,7 @@
-"""What PostFilter would say of a pod that fits nowhere, without its doing anything about it.
+"""What PostFilter would do for a pod that fits on no node, without doing it.
 
-The profile's own chain is run, with its own rules for who comes next and what is said in the end; only that
-each plugin answers and does not act. How, is known of the built-in ones. Others are not asked: that may act.
+The profile's own chain of PostFilter plugins runs, but built-in plugins only answer and change nothing. Other
+plugins are not asked, because they could change the cluster.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ class PostFiltering:
     node: str
     #: From most to least important, with their priorities.
     victims: tuple[tuple[str, int], ...]
-    #: What the scheduler would add to its message; "" if preemption helps.
+    #: The text that the scheduler would add to its message; "" if preemption helps.
     message: str
-    #: The plugins that were left out, as nobody knows how to ask them.
+    #: The plugins that were not asked.
     unasked: tuple[str, ...] = ()
 
 
 def ask_post_filter(
     framework: Framework, state: CycleState, decision: Decision
 ) -> PostFiltering | None:
-    """None if there is nobody to ask."""
+    """None if the profile has no PostFilter plugin."""
     calls = framework.points[Point.POST_FILTER]
     asked = [answering for call in calls if (answering := _answering(call)) is not None]
     unasked = tuple(call.name for call in calls if _answering(call) is None)
@@ -59,7 +59,7 @@ def ask_post_filter(
 
 
 class _Answering:
-    """A plugin that has only its answer."""
+    """A PostFilter plugin that only answers."""
 
     def __init__(self, post_filter: Callable[..., object]) -> None:
         self.post_filter = post_filter
@@ -70,6 +70,6 @@ def _answering(call: Calls) -> Calls | None:
         case DefaultPreemption() as plugin:
             return Calls(call.name, _Answering(plugin.decide), Metrics())
         case DynamicResources() as plugin:
-            # Whatever it would free, mooring has none of: it only answers.
+            # It would free resource claims. mooring has none, so it only answers.
             return Calls(call.name, _Answering(plugin.post_filter), Metrics())
     return None

@@ -1,4 +1,4 @@
-"""A pod's way through the extension points, a line for each."""
+"""The story of a decision: one step for each extension point."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mooring.explain.post_filter import PostFiltering
-from mooring.explain.world import Look
+from mooring.explain.what_if import DecisionView
 from mooring.framework.status import Status
 
-#: How many names a sentence can bear.
+#: The most names in a sentence.
 _MOST_NAMES = 4
 
 
@@ -21,29 +21,29 @@ class Step:
     """What happened at one extension point."""
 
     point: str
-    #: passed, refused, helped or reached; nothing else happens to a pod.
+    #: passed, refused, helped or reached.
     outcome: str
     text: str
 
 
 def gate_step(gate: Status | None, said: str) -> Step:
     if gate is None:
-        return Step("PreEnqueue", "passed", "nothing keeps it from being tried")
+        return Step("PreEnqueue", "passed", "no plugin holds the pod back")
     return Step("PreEnqueue", "refused", said or f"{gate.plugin}: {gate.message}")
 
 
-def steps_of(look: Look) -> Iterator[Step]:
+def steps_of(view: DecisionView) -> Iterator[Step]:
     """From PreFilter to the choice of a node."""
-    yield _pre_filter(look)
-    if not look.pre_filter.ok:
-        yield from _post_filter(look)
+    yield _pre_filter(view)
+    if not view.pre_filter.ok:
+        yield from _post_filter(view)
         return
-    yield _filter(look)
-    if look.chosen is None:
-        yield from _post_filter(look)
+    yield _filter(view)
+    if view.chosen is None:
+        yield from _post_filter(view)
         return
-    yield from _scoring(look)
-    yield _choice(look)
+    yield from _scoring(view)
+    yield _choice(view)
 
 
 def names_in_short(names: Sequence[str]) -> str:
@@ -53,19 +53,19 @@ def names_in_short(names: Sequence[str]) -> str:
     return f"{', '.join(names[:_MOST_NAMES])} and {len(names) - _MOST_NAMES:,} more"
 
 
-def _pre_filter(look: Look) -> Step:
-    if not look.pre_filter.ok:
-        by = look.pre_filter.plugin or ", ".join(look.narrowed_by)
-        text = f"{by}: {look.pre_filter.message}" if by else look.pre_filter.message
+def _pre_filter(view: DecisionView) -> Step:
+    if not view.pre_filter.ok:
+        by = view.pre_filter.plugin or ", ".join(view.narrowed_by)
+        text = f"{by}: {view.pre_filter.message}" if by else view.pre_filter.message
         return Step("PreFilter", "refused", text)
-    if look.left_by_pre_filter is None:
-        return Step("PreFilter", "passed", f"all {len(look.matrix):,} nodes are looked at")
-    left = f"{look.left_by_pre_filter:,} of {len(look.matrix):,} nodes"
-    return Step("PreFilter", "passed", f"{', '.join(look.narrowed_by)} leaves {left}")
+    if view.left_by_pre_filter is None:
+        return Step("PreFilter", "passed", f"all {len(view.matrix):,} nodes are considered")
+    left = f"{view.left_by_pre_filter:,} of {len(view.matrix):,} nodes"
+    return Step("PreFilter", "passed", f"{', '.join(view.narrowed_by)} leaves {left}")
 
 
-def _filter(look: Look) -> Step:
-    matrix = look.matrix
+def _filter(view: DecisionView) -> Step:
+    matrix = view.matrix
     fitting = int(np.count_nonzero(matrix.verdicts == 0))
     text = f"{fitting:,} of {len(matrix):,} nodes fit"
     refused: Counter[str] = Counter()
@@ -78,8 +78,8 @@ def _filter(look: Look) -> Step:
     return Step("Filter", "passed" if fitting else "refused", text)
 
 
-def _post_filter(look: Look) -> Iterator[Step]:
-    told = look.post_filtering
+def _post_filter(view: DecisionView) -> Iterator[Step]:
+    told = view.post_filtering
     if told is None:
         return
     if told.node:
@@ -87,7 +87,7 @@ def _post_filter(look: Look) -> Iterator[Step]:
     elif told.message:
         yield Step("PostFilter", "refused", told.message)
     if told.unasked:
-        text = f"{', '.join(told.unasked)}: not asked here, since asking may act"
+        text = f"{', '.join(told.unasked)}: not asked, because asking could change the cluster"
         yield Step("PostFilter", "refused", text)
 
 
@@ -96,26 +96,28 @@ def _evictions(told: PostFiltering) -> str:
     return f"preemption would make room on {told.node} by evicting {names_in_short(victims)}"
 
 
-def _scoring(look: Look) -> Iterator[Step]:
-    scored = look.matrix.scores
+def _scoring(view: DecisionView) -> Iterator[Step]:
+    scored = view.matrix.scores
     if not scored:
         return
     text = ", ".join(f"{column.plugin} ×{column.weight}" for column in scored)
-    if look.skipped_scores:
-        text += f"; nothing to score for {', '.join(sorted(look.skipped_scores))}"
-    yield Step("Score", "passed", f"{len(look.matrix.scored):,} nodes, by {text}")
+    if view.skipped_scores:
+        text += f"; skipped: {', '.join(sorted(view.skipped_scores))}"
+    yield Step("Score", "passed", f"{len(view.matrix.scored):,} nodes, by {text}")
 
 
-def _choice(look: Look) -> Step:
-    if not look.matrix.scores:
-        return Step("choice", "passed", f"{look.chosen} is the only node that fits")
-    assert look.chosen is not None
-    chosen = look.matrix.node(look.chosen)
-    text = f"{look.chosen} with {chosen.total} points"
-    if look.chosen not in look.tied:
-        return Step("choice", "passed", f"{text}: it was held for the pod, so it was tried first")
-    if len(look.tied) > 1:
-        text += f", as many as {len(look.tied) - 1:,} others (the tie-break took this one)"
-    if look.margin is not None:
-        text += f", {look.margin} more than the next"
+def _choice(view: DecisionView) -> Step:
+    if not view.matrix.scores:
+        return Step("choice", "passed", f"{view.chosen} is the only node that fits")
+    assert view.chosen is not None
+    chosen = view.matrix.node(view.chosen)
+    text = f"{view.chosen} with {chosen.total} points"
+    if view.chosen not in view.tied:
+        return Step(
+            "choice", "passed", f"{text}: it was nominated for the pod, so it was tried first"
+        )
+    if len(view.tied) > 1:
+        text += f", tied with {len(view.tied) - 1:,} other nodes (the tie-break decided)"
+    if view.margin is not None:
+        text += f", {view.margin} more than the next score"
     return Step("choice", "passed", text)

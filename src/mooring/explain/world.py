@@ -27,7 +27,7 @@ from mooring.sim.simulation import SimOptions, Simulation
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class DecisionView:
     """One decision in full, as data that no longer depends on the cluster."""
 
     pod: Pod
@@ -59,7 +59,7 @@ class Look:
         return int(totals[0] - behind[0]) if len(behind) else None
 
 
-class World:
+class WhatIf:
     """Ask what would become of a pod, as things stand."""
 
     def __init__(self, simulation: Simulation) -> None:
@@ -68,7 +68,7 @@ class World:
         self.cluster = simulation.scheduler.cluster
 
     @classmethod
-    def as_read(cls, objects: Iterable[KubeObject], options: SimOptions | None = None) -> World:
+    def as_read(cls, objects: Iterable[KubeObject], options: SimOptions | None = None) -> WhatIf:
         """What the objects say and nothing more: no pod is placed. Close its simulation when done."""
         simulation = Simulation(options)
         simulation.scheduler.load(objects)
@@ -82,7 +82,7 @@ class World:
 
     # Questions
 
-    def look(self, pod: Pod, decision: Decision | None = None) -> Look:
+    def look(self, pod: Pod, decision: Decision | None = None) -> DecisionView:
         """Decide on the pod in full, or take a decision that was just taken.
 
         Raises PluginFailure, ExtenderError, and NoNodesError if there are no nodes.
@@ -94,7 +94,7 @@ class World:
             decision.node_name = taken or decision.node_name
         return _look(framework, decision)
 
-    def look_without(self, pod: Pod) -> Look:
+    def look_without(self, pod: Pod) -> DecisionView:
         """Decide on a pod that has a node, as if it had none."""
         # NodeName would refuse every other node.
         anew = pod.placed_on("")
@@ -107,7 +107,7 @@ class World:
         finally:
             self.cluster.add_pod(known)
 
-    def look_and_preempt(self, pod: Pod) -> Look:
+    def look_and_preempt(self, pod: Pod) -> DecisionView:
         """As `look`; if the pod fits nowhere, what preemption would do, without doing it."""
         framework = self.scheduler.framework(pod)
         state = CycleState()
@@ -175,12 +175,12 @@ def on_pod(pod: Pod, changes: Sequence[Change]) -> Pod:
     return pod
 
 
-def _look(framework: Framework, decision: Decision) -> Look:
+def _look(framework: Framework, decision: Decision) -> DecisionView:
     matrix = matrix_of(decision)
     outcome, scores = decision.pre_filter, decision.scores
     names = decision.diagnosis.snapshot.columns.names
     asked = [column.plugin for column in matrix.filters]
-    return Look(
+    return DecisionView(
         pod=decision.pod,
         profile=framework.profile_name,
         matrix=matrix,

@@ -180,7 +180,7 @@ class ApiClient:
         try:
             if not may_send():
                 what = f"{request.method} {request.path}"
-                raise errors.NotLeading(f"{what}: not sent: this process does not lead")
+                raise errors.NotLeading(f"{what}: not sent: this process is not the leader")
         except errors.ApiError:
             self.give_turn_back()
             raise
@@ -378,7 +378,7 @@ def _unanswered(what: str, error: Exception) -> errors.Unanswered:
     elif isinstance(error, TimeoutError):
         problem = "no answer in time"
     elif isinstance(error, aiohttp.ClientPayloadError):
-        problem = "the connection broke off"
+        problem = "the connection was lost"
     return errors.Unanswered(f"{what}: {problem or type(error).__name__}", maybe_done=not refused)
 
 

@@ -42,8 +42,8 @@ _EARLY_S = 300.0
 _RENEW_AT_MOST_EVERY_S = 10.0
 
 _NO_WAY = (
-    "no way to reach a cluster: there is no kubeconfig at {}, and this is not a pod with a service"
-    " account; name one with --kubeconfig or KUBECONFIG"
+    "no cluster configured: there is no kubeconfig at {} and no service account of a pod; give one"
+    " with --kubeconfig or KUBECONFIG"
 )
 
 
@@ -157,7 +157,7 @@ class _Credentials:
                 await self._load()
                 self._take_pair()
             except Exception as error:
-                _LOG.warning("%s: credentials could not be renewed: %s", self.source, _said(error))
+                _LOG.warning("%s: cannot renew the credentials: %s", self.source, _said(error))
                 self._due_at = self._clock.now() + _RENEW_AT_MOST_EVERY_S
 
     def _make_tls(self) -> ssl.SSLContext:
@@ -211,7 +211,7 @@ class _Kubeconfig(_Credentials):
     async def _load(self) -> None:
         if self._merger is None:
             if not _files(self._paths):
-                raise FileNotFoundError("there is no such file")
+                raise FileNotFoundError("no such file")
             self._merger = self._kube_config.KubeConfigMerger(self._paths)
             self._loader = self._make_loader(self._merger.config)
         user = self._user(self._merger.config)
@@ -270,7 +270,7 @@ class _Kubeconfig(_Credentials):
         try:
             self._merger.save_changes()
         except OSError as error:
-            _LOG.warning("%s: the renewed token could not be kept: %s", self.source, error)
+            _LOG.warning("%s: cannot save the renewed token: %s", self.source, error)
 
 
 class _ServiceAccount(_Credentials):
@@ -310,7 +310,7 @@ def _files(paths: str) -> list[Path]:
 def _said(error: Exception) -> str:
     if isinstance(error, TypeError | AttributeError | KeyError):
         # What the loader stumbled over, in terms of its own code, helps nobody.
-        return "this is not a kubeconfig with a cluster, a user and a context"
+        return "not a kubeconfig with a cluster, a user and a context"
     return str(error) or type(error).__name__
 
 

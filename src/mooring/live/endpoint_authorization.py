@@ -103,8 +103,8 @@ class Gate:
                 try:
                     client = ApiClient(await self._connect(), clock=self._clock)
                 except CredentialsError as error:
-                    _LOG.warning("who may read this cannot be asked: %s", error)
-                    text = "the API server could not be asked"
+                    _LOG.warning("cannot ask the API server for authorization: %s", error)
+                    text = "cannot reach the API server"
                     raise Refusal(500, "InternalError", text) from error
                 self._client = await client.__aenter__()
                 self._authorization = EndpointAuthorization(self._client, self._clock)
@@ -146,7 +146,7 @@ class EndpointAuthorization:
         try:
             answer = await self._ask(_TOKEN_REVIEWS, document)
         except ApiError as error:
-            _LOG.warning("whose token it is could not be found out: %s", error)
+            _LOG.warning("cannot verify the token: %s", error)
             raise Refusal(401, "Unauthorized", "Unauthorized") from error
         status = msgspec.json.decode(answer, type=_TokenReview).status
         user = status.user if status.authenticated else None
@@ -171,8 +171,8 @@ class EndpointAuthorization:
         try:
             answer = await self._ask(_ACCESS_REVIEWS, document)
         except ApiError as error:
-            _LOG.warning("whether %s may get %s: %s", user.username, path, error)
-            raise Refusal(500, "InternalError", "the API server could not be asked") from error
+            _LOG.warning("cannot check whether %s may get %s: %s", user.username, path, error)
+            raise Refusal(500, "InternalError", "cannot reach the API server") from error
         allowed = msgspec.json.decode(answer, type=_AccessReview).status.allowed
         self._remember(self._allowed, (digest, path), allowed)
         return allowed

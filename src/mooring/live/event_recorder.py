@@ -252,7 +252,7 @@ class EventRecorder:
             except Exception:
                 # Whatever it is, the other Events are not to suffer.
                 self._drop()
-                _LOG.exception("an Event for %s is dropped", record.event_key[4].name)
+                _LOG.exception("dropped an Event for %s", record.event_key[4].name)
             finally:
                 self._under_way -= 1
                 self._update_idle()
@@ -297,7 +297,7 @@ class EventRecorder:
                 break
             await sleep(self._clock, _PAUSE_S * (1.0 + self._rng.random()))
         self._drop()
-        _LOG.warning("an Event for %s is dropped: %s", record.event_key[4].name, problem)
+        _LOG.warning("dropped an Event for %s: %s", record.event_key[4].name, problem)
 
     async def _write(self, record: _Record, count: int) -> None:
         folder = f"/apis/{_API}/namespaces/{record.namespace}/events"

@@ -358,7 +358,7 @@ class ElectionThread:
             asyncio.run(self._run())
         except BaseException as error:
             self.failure = error
-            _LOG.exception("leader election ended by a failure")
+            _LOG.exception("leader election failed")
 
     async def _run(self) -> None:
         stopping = asyncio.Event()

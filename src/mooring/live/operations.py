@@ -190,7 +190,7 @@ class OperationsServer:
             if not self._started.is_set():
                 self._problem = error
             else:
-                _LOG.exception("the health endpoints are no longer served")
+                _LOG.exception("the health endpoints stopped")
         finally:
             self._started.set()
 

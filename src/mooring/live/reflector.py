@@ -131,11 +131,11 @@ class Reflector:
                 self._version = None
             except (TooManyRequests, ServerUnavailable) as error:
                 self._outage.noticed(error)
-                _LOG.debug("%s: %s; going on", self.kind.plural, error)
+                _LOG.debug("%s: %s; watching again", self.kind.plural, error)
             except (Unauthorized, Forbidden) as error:
                 # Said aloud once: until somebody changes the rights, it stays the same.
                 level = logging.DEBUG if self._failures else logging.WARNING
-                _LOG.log(level, "%s: %s; going on", self.kind.plural, error)
+                _LOG.log(level, "%s: %s; watching again", self.kind.plural, error)
             except NotFound as error:
                 self._not_served(error)
             except (ApiError, msgspec.DecodeError) as error:
@@ -153,7 +153,11 @@ class Reflector:
     def _not_served(self, error: NotFound) -> None:
         """An API server that does not know the kind has no objects of it; it may learn it later."""
         if not self.synced.is_set():
-            _LOG.warning("%s are not served, so there are none: %s", self.kind.plural, error)
+            _LOG.warning(
+                "the API server does not serve %s; treating them as none: %s",
+                self.kind.plural,
+                error,
+            )
         self._version = None
         self.synced.set()
 
@@ -250,7 +254,7 @@ class Reflector:
         try:
             obj = decode_object(text, self.kind)
         except msgspec.DecodeError as error:
-            _LOG.error("a %s cannot be read, and is left out: %s", self.kind.name, error)
+            _LOG.error("cannot read a %s; skipping it: %s", self.kind.name, error)
             return None
         return self._with_shared_parts(obj) if isinstance(obj, Pod) else obj
 
@@ -284,7 +288,7 @@ class Reflector:
         try:
             listener(*objects)
         except Exception:
-            _LOG.exception("telling of %s %s", self.kind.name, objects[-1].key)
+            _LOG.exception("handling a change of %s %s failed", self.kind.name, objects[-1].key)
 
     def _params(self) -> dict[str, str]:
         selector = self.kind.field_selector

@@ -84,14 +84,14 @@ class Reloader:
                 self._apply(config)
         except ConfigError as error:
             for problem in error.problems:
-                _LOG.error("configuration refused, the one in use stays: %s", problem)
+                _LOG.error("invalid configuration; keeping the current one: %s", problem)
             return False
         for part in _FIXED:
             if getattr(config, part) != getattr(self._current, part):
-                _LOG.warning("a change of %s takes effect at the next start", part)
+                _LOG.warning("the change of %s takes effect after a restart", part)
         self._current = config
         self._seen = self._fingerprint()
-        _LOG.info("configuration reloaded: %s", self._source.path or "the default one")
+        _LOG.info("configuration reloaded: %s", self._source.path or "the default configuration")
         return True
 
     def _fingerprint(self) -> dict[str, bytes]:

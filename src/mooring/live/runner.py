@@ -62,9 +62,9 @@ FAILED = 1
 class Outcome(Enum):
     """Why a run ended."""
 
-    STOPPED = "asked to stop"
+    STOPPED = "stopped by a signal"
     LEASE_LOST = "leaderelection lost"
-    FATAL = "something went wrong that only a fresh start can mend"
+    FATAL = "internal error; restart mooring"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ class Runner:
                     _LOG.warning(
                         "the API server at %s %s: %s; trying again in %.0f s",
                         connection.server,
-                        "does not accept the credentials" if refused else "cannot be used yet",
+                        "rejects the credentials" if refused else "is not ready",
                         error,
                         pause_s,
                     )
@@ -195,7 +195,7 @@ class Runner:
                 pause_s = min(_LONGEST_PAUSE_S, pause_s * 2)
 
     async def _sync(self, session: Session, driver: Driver) -> None:
-        _LOG.info("listing what is in the cluster")
+        _LOG.info("listing the objects of the cluster")
         session.watch(kinds_to_watch(driver.scheduler), driver, self._fatal)
         await session.synced()
         _spare_what_stays()
@@ -234,9 +234,9 @@ class Runner:
             drain_s = self._options.drain_s if outcome is Outcome.STOPPED else 0.0
             left = await driver.drain(drain_s)
             if left.bindings:
-                _LOG.warning("%d bindings were under way and were given up", left.bindings)
+                _LOG.warning("gave up %d bindings that were not finished", left.bindings)
             if left.others:
-                _LOG.warning("%d preemptions were under way and were given up", left.others)
+                _LOG.warning("gave up %d preemptions that were not finished", left.others)
         if session is not None:
             if outcome is Outcome.STOPPED:
                 self._tell_of_election(session, "stopped leading")
@@ -277,14 +277,14 @@ class Runner:
 
     def _asked_to_stop(self) -> None:
         if self._stopping or self._ended.done():
-            _LOG.error("asked to stop a second time: not waiting any longer")
+            _LOG.error("second stop signal: exiting at once")
             logging.shutdown()
             os._exit(FAILED)
         self._end(Outcome.STOPPED)
 
     def _reload(self) -> None:
         if self._reloader is None or self._stopping:
-            _LOG.warning("there is nothing to reload yet")
+            _LOG.warning("cannot reload the configuration: the scheduler is not running")
             return
         self._metrics.reloaded("success" if self._reloader.reload() else "refused")
 
@@ -299,7 +299,7 @@ class Runner:
 
     def _dump(self) -> None:
         if self._driver is None:
-            _LOG.warning("there is nothing to dump yet")
+            _LOG.warning("cannot dump the cache and queue: the scheduler is not running")
         else:
             log_dump(self._driver.scheduler, self._driver.journal)
 

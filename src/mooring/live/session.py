@@ -118,8 +118,8 @@ class Session:
             self._tasks.discard(task)
             error = None if done.cancelled() else done.exception()
             if error is not None:
-                _LOG.error("%s ended unexpectedly", name, exc_info=error)
-                on_failure(f"{name} ended: {error!r}")
+                _LOG.error("%s failed", name, exc_info=error)
+                on_failure(f"{name} failed: {error!r}")
 
         task.add_done_callback(ended)
 

@@ -66,11 +66,11 @@ async def read_cluster(client: ApiClient) -> tuple[list[KubeObject], list[str]]:
         try:
             objects += [obj async for obj in _listed(client, kind)]
         except NotFound:
-            left_out.append(f"{kind.plural} are not served by this API server")
+            left_out.append(f"{kind.plural} are not included: this API server does not serve them")
         except Forbidden as error:
             if kind.struct in (Node, Pod):
                 raise
-            left_out.append(f"{kind.plural} may not be read: {error}")
+            left_out.append(f"{kind.plural} are not included: cannot read them: {error}")
     return stripped(objects), left_out
 
 

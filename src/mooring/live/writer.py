@@ -156,9 +156,9 @@ class LiveWriter:
             except (Unauthorized, Forbidden):
                 refusals += 1
             except (ServerUnavailable, TooManyRequests) as error:
-                _LOG.info("whether pod %s was bound is not known yet: %s", pod.key, error)
+                _LOG.info("not known yet whether pod %s was bound: %s", pod.key, error)
             if refusals > _MOST_REFUSALS:
-                raise ServerUnavailable(f"whether pod {pod.key} was bound could not be found out")
+                raise ServerUnavailable(f"cannot find out whether pod {pod.key} was bound")
             pause_s = min(_FIRST_LOOK_S * 2.0 ** min(look, 16), _LONGEST_LOOK_S)
             await sleep(self._clock, pause_s * (1.0 + self._rng.random()))
 

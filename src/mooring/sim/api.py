@@ -1,8 +1,8 @@
-"""An API server in memory: stores objects, tells a watcher of every change, plays the kubelet's part.
+"""An API server in memory. It stores objects, sends every change to watchers, and acts as the kubelet.
 
-It does what a real one does to a scheduler's writes: a binding sets the node, the PodScheduled condition and
-clears the nomination; a deleted pod terminates first and goes after its grace period. Changes are told in
-order and only after the write has returned, as by a watch.
+It treats a scheduler's writes as a real API server does: a binding sets the node and the PodScheduled
+condition and clears the nomination; a deleted pod first terminates for its grace period. Watchers get
+changes in order, and only after the write has returned.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ K = TypeVar("K", bound=KubeObject)
 
 
 class Watcher(Protocol):
-    """Who is told of changes."""
+    """Receives every change of an object."""
 
     def added(self, obj: KubeObject) -> None: ...
     def updated(self, old: KubeObject, new: KubeObject) -> None: ...
@@ -53,17 +53,17 @@ class SimApi:
         self._untold: deque[Callable[[], None]] = deque()
         #: Every Event that was recorded, with its time.
         self.events: list[tuple[float, Event]] = []
-        #: Pods that have run to their end.
+        #: Pods that have finished.
         self.finished: list[Pod] = []
-        #: Timers that will still change something: runs, terminations and the like that are under way.
+        #: The number of timers that will still change something, such as runs and terminations.
         self.busy = 0
-        #: How many of them are pods that run to their end.
+        #: How many of them are pods that run until they finish.
         self.running = 0
 
-    # What anyone may do
+    # Objects
 
     def watch(self, watcher: Watcher) -> None:
-        """Tell of every change from now on; what exists already is told first."""
+        """Send the existing objects to the watcher, then every change."""
         self._watchers.append(watcher)
         for obj in self._objects.values():
             watcher.added(obj)
@@ -93,12 +93,12 @@ class SimApi:
         return stored
 
     def delete(self, obj: KubeObject) -> None:
-        """At once; a pod on a node terminates first if it is deleted by `delete_pod`."""
+        """Delete at once. `delete_pod` lets a pod on a node terminate first."""
         gone = self._must_get(obj)
         del self._objects[type(gone), gone.key]
         self._tell(lambda watcher: watcher.deleted(gone))
 
-    # What a scheduler writes
+    # Writes of a scheduler
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         stored = self._same_pod(pod)
@@ -147,7 +147,7 @@ class SimApi:
 
     async def update_object(self, obj: K) -> K:
         if not KIND_OF[type(obj)].writable:
-            raise Forbidden(f"a scheduler may not change a {type(obj).__name__}")
+            raise Forbidden(f"a scheduler cannot change a {type(obj).__name__}")
         stored = self._must_get(obj)
         if stored.metadata.resource_version != obj.metadata.resource_version:
             raise Conflict(f"{type(obj).__name__} {obj.key} has been modified")
@@ -156,7 +156,7 @@ class SimApi:
     def record_event(self, event: Event) -> None:
         self.events.append((self._clock.now(), event))
 
-    # The kubelet's part
+    # The kubelet
 
     def _start(self, pod: Pod) -> None:
         run_s = run_seconds(pod)
@@ -179,7 +179,7 @@ class SimApi:
             self.delete(stored)
 
     def later(self, delay_s: float, action: Callable[[], None]) -> None:
-        """Do something that changes the cluster after a while; a run waits for it."""
+        """Change the cluster after a delay; a run waits for it."""
         self.busy += 1
 
         def act() -> None:
@@ -221,7 +221,7 @@ class SimApi:
 
 
 def run_seconds(pod: Pod) -> float | None:
-    """How long the pod says it runs; None if it does not, and so never ends. Raises ValueError."""
+    """The run time in the pod's annotation; None if it has none and never finishes. Raises ValueError."""
     text = pod.metadata.annotations.get(RUN_SECONDS)
     if text is None:
         return None

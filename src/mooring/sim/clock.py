@@ -1,8 +1,8 @@
-"""Virtual time: an event loop whose clock jumps to the next thing that is due.
+"""Virtual time: an event loop whose clock jumps to the next timer.
 
-Plugins may be coroutines, and may well await `asyncio.sleep`; so simulation runs a real event loop and only
-takes the waiting out of it. Nothing here touches a socket or the wall clock, and callbacks due at the
-same time run in the order they were asked for, so a run repeats itself exactly.
+Plugins can be coroutines and can await `asyncio.sleep`, so a simulation runs a real event loop that never
+waits. The loop uses no sockets and no wall clock. Callbacks of the same time run in the order in which they
+were requested, so every run of the same input is equal.
 """
 
 from __future__ import annotations
@@ -12,38 +12,38 @@ from collections.abc import Callable
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """An event loop that never waits: where nothing is ready, time moves on instead."""
+    """An event loop that never waits: when nothing is ready, its time jumps forward."""
 
     def __init__(self) -> None:
         super().__init__()
         self._now = 0.0
-        # What the base class polls for I/O; here it is where time passes.
+        # The base class polls this for I/O; here, it moves the time.
         self._selector = self
-        #: Asked whenever all that is due has been done; true stops the loop before time passes.
+        #: Called when nothing is ready; true stops the loop before the time moves.
         self.stops_when: Callable[[], bool] | None = None
 
     def time(self) -> float:
         return self._now
 
     def select(self, timeout: float | None) -> list[object]:
-        """Called by the base class when nothing is ready for `timeout` seconds; None is for ever."""
+        """The base class calls this when nothing is ready for `timeout` seconds; None means forever."""
         if timeout is None or (timeout > 0 and self.stops_when is not None and self.stops_when()):
             self.stop()
         elif timeout > 0:
-            # To the timer itself, not by the difference to it: sums of differences drift.
+            # Set the time of the timer; adding differences would drift.
             scheduled: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
             self._now = max(self._now, scheduled[0].when())
         return []
 
     def _process_events(self, events: list[object]) -> None:
-        """There is no I/O, so there are none."""
+        """There is no I/O."""
 
     def _write_to_self(self) -> None:
-        """There is no other thread to wake this one."""
+        """No other thread wakes this one."""
 
 
 class VirtualClock:
-    """The scheduler's view of virtual time, as seconds since the epoch."""
+    """Virtual time for the scheduler, in seconds since the epoch."""
 
     def __init__(self, loop: VirtualLoop, epoch_s: float) -> None:
         self._loop = loop

@@ -4,8 +4,8 @@
                                ▲            │
                                └── watch ───┘
 
-The recorder stands between the scheduler and the API, so it hears of an attempt when the attempt ends. It
-watches the API for what the scheduler has no part in: pods that arrive, finish and go away.
+The recorder is between the scheduler and the API, so it sees the end of every attempt. It watches the API for
+pods that arrive, finish or are deleted.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ class Recorder:
     clock: VirtualClock
     api: ApiWriter
     journal: Journal
-    #: The scheduler that writes through here; it is asked why it holds a pod back.
+    #: The scheduler that writes through this recorder.
     scheduler: Engine = field(init=False)
     summary: RunSummary = field(default_factory=RunSummary)
-    #: The last attempt, if it found no node: PostFilter has yet to say what it does about it.
+    #: The last attempt if it found no node; PostFilter runs after it.
     _failing: Decision | None = None
-    #: By UID of a pod for which others were chosen to go: why on that node.
+    #: UID of a preemptor → why preemption chose that node.
     _why_there: dict[str, str] = field(default_factory=dict)
 
     def decided(self, decision: Decision) -> None:
-        """Told of each attempt once its node is found, or found missing."""
+        """Called for each attempt after the search for a node."""
         number = self.summary.of(decision.pod.uid).attempts + 1
         self._add(journal.decided(self.clock.elapsed_s, decision, number))
         self._failing = decision if decision.node_name is None else None
 
-    # What the scheduler writes
+    # Writes of the scheduler
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         await self.api.bind(pod, node_name)
@@ -62,7 +62,7 @@ class Recorder:
         if not patch.nominated_node_name:
             return
         if pod.node_name:
-            # The pod is assumed there, and something keeps it from being bound at once.
+            # The pod is assumed on its node and waits to be bound.
             held_back_by = waits_for(self.scheduler, pod)
             self._note(FactKind.WAITING, pod, node=pod.node_name, message=held_back_by)
         else:
@@ -79,7 +79,7 @@ class Recorder:
         pod = event.regarding
         match event.reason:
             case "Scheduled":
-                pass  # told by the binding itself
+                pass  # `bind` records this
             case "FailedScheduling":
                 self._remember_preemption(pod)
                 self._note(FactKind.FAILED, pod, message=event.note)
@@ -88,7 +88,7 @@ class Recorder:
             case _:
                 self._note(FactKind.EVENT, pod, message=f"{event.reason}: {event.note}")
 
-    # What the API shows
+    # Changes in the API
 
     def added(self, obj: KubeObject) -> None:
         if not isinstance(obj, Pod) or obj.finished:
@@ -111,7 +111,7 @@ class Recorder:
 
     def _pod_updated(self, old: Pod, new: Pod) -> None:
         if new.node_name and not old.node_name and new.uid not in self.summary.placements:
-            # By a plugin that binds in its own way.
+            # A plugin bound the pod without `bind`.
             self._bound(new, new.node_name)
         if new.finished and not old.finished:
             self._note(FactKind.FINISHED, new, node=new.node_name)
@@ -121,7 +121,7 @@ class Recorder:
             self._note(FactKind.PLACED, new, node=new.node_name)
 
     def _admission(self, pod: Pod) -> tuple[FactKind, str]:
-        """How the queue took a pod that it has just been told of."""
+        """What the queue did with a new pod, and why."""
         if pod.node_name:
             return FactKind.PLACED, ""
         if pod.scheduler_name not in self.scheduler.frameworks:
@@ -164,7 +164,7 @@ class Recorder:
 
 
 def waits_for(scheduler: Engine, pod: Pod) -> str:
-    """What a pod that is assumed on its node waits for."""
+    """What an assumed pod waits for."""
     waiting = scheduler.waiting_pods.get(pod.uid)
     if waiting is None:
         return "for PreBind"
@@ -172,6 +172,6 @@ def waits_for(scheduler: Engine, pod: Pod) -> str:
 
 
 def gated_by(pod: Pod, plugin: str) -> str:
-    """Why PreEnqueue keeps a pod out: by the pod's own gates, or by some other plugin."""
+    """Why PreEnqueue holds a pod back: its own scheduling gates, or another plugin."""
     gates = ", ".join(gate.name for gate in pod.spec.scheduling_gates)
     return f"waiting for scheduling gates: {gates}" if gates else f"held back by {plugin}"

@@ -1,4 +1,4 @@
-"""What came of a simulation, as plain data: who is where, who waits and why, and how full the nodes are."""
+"""The report of a simulation, as plain data: placed pods, pending pods and why, and the usage of nodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mooring.scheduler.journal import Fact, Preempted
 from mooring.sim.recorder import gated_by, waits_for
 from mooring.sim.simulation import SimOptions, Simulation
 
-#: Always reported; others only where some pod asks for them.
+#: Always reported; other resources only if a pod requests them.
 _ALWAYS_REPORTED = (CPU, MEMORY, PODS)
 _UNITS = {CPU: "millicores", MEMORY: "bytes", EPHEMERAL_STORAGE: "bytes", PODS: "count"}
 
@@ -33,7 +33,7 @@ class Placement:
     node: str
     #: Seconds of virtual time since the start.
     at_s: float
-    #: running, or how its stay ended: finished, preempted, deleted.
+    #: running, finished, preempted or deleted.
     state: str = "running"
     ended_at_s: float | None = None
 
@@ -45,11 +45,11 @@ class Pending:
     pod: str
     #: unschedulable, gated, ignored (no such profile), waiting (for Permit or its binding), error.
     state: str
-    #: For an unschedulable pod the text of its FitError, as `kubectl describe` would show it.
+    #: For an unschedulable pod, the message that `kubectl describe` shows.
     message: str
     since_s: float
     attempts: int
-    #: The plugins that stand in its way, sorted.
+    #: The plugins that rejected it, sorted.
     plugins: tuple[str, ...] = ()
     priority: int = 0
     nominated_node: str = ""
@@ -57,7 +57,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A pod that ran to its end."""
+    """A pod that finished."""
 
     pod: str
     node: str
@@ -66,17 +66,17 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """One resource of one node, or of all of them together."""
+    """One resource of one node, or of all nodes together."""
 
     resource: str
-    #: millicores, bytes or count: what `requested` and `allocatable` are numbers of.
+    #: The unit of `requested` and `allocatable`: millicores, bytes or count.
     unit: str
     requested: int
     allocatable: int
 
     @property
     def percent(self) -> float | None:
-        """None where there is nothing to take a share of."""
+        """None if nothing is allocatable."""
         if self.allocatable <= 0:
             return None
         return round(100 * self.requested / self.allocatable, 1)
@@ -84,7 +84,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class NodeUsage:
-    """A node; its resources are the same, in the same order, for every node of a report."""
+    """The usage of a node. All nodes of a report have the same resources in the same order."""
 
     node: str
     usages: tuple[Usage, ...]
@@ -102,20 +102,20 @@ class Victim:
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
-    """Pods that had to go from one node for one more important pod."""
+    """The pods that one pod preempted on one node."""
 
     at_s: float
     preemptor: str
     priority: int
     node: str
     victims: tuple[Victim, ...]
-    #: Why that node and no other.
+    #: Why preemption chose this node.
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeBound:
-    """A claim that got its volume during the run."""
+    """A claim that was bound to a volume during the run."""
 
     at_s: float
     #: `namespace/name`.
@@ -131,7 +131,7 @@ class SimulationReport:
 
     elapsed_s: float
     nodes: int
-    #: Pods that had their node before the simulation began.
+    #: The number of pods that had a node before the simulation started.
     already_placed: int
     placements: tuple[Placement, ...]
     pending: tuple[Pending, ...]
@@ -140,9 +140,9 @@ class SimulationReport:
     volumes: tuple[VolumeBound, ...]
     utilisation: tuple[NodeUsage, ...]
     totals: tuple[Usage, ...]
-    #: None if the simulation was not asked to keep it.
+    #: None if the journal does not keep it.
     timeline: tuple[Fact, ...] | None
-    #: What went wrong beside any pod: a plugin's task that failed in the background.
+    #: Errors that concern no pod: background tasks of plugins that failed.
     errors: tuple[str, ...]
 
     @property
@@ -187,7 +187,7 @@ def simulate_objects(
     *,
     until_s: float | None = None,
 ) -> SimulationReport:
-    """Simulate a cluster from its objects alone. Raises InputError and ConfigError."""
+    """Simulate a cluster from its objects. Raises InputError and ConfigError."""
     with Simulation(options) as simulation:
         simulation.load(objects)
         simulation.run(until_s=until_s)
@@ -195,7 +195,7 @@ def simulate_objects(
 
 
 def build_report(simulation: Simulation) -> SimulationReport:
-    """Look at a simulation that has run."""
+    """The report of a simulation that has run."""
     summary, api = simulation.summary, simulation.api
     nodes = list(api.all(Node))
     waiting = [pod for pod in api.all(Pod) if not pod.node_name and not pod.finished]
@@ -232,16 +232,16 @@ def build_report(simulation: Simulation) -> SimulationReport:
 
 
 def _elapsed_s(simulation: Simulation) -> float:
-    """To the end that was asked for, else to the last thing that happened: timers may run on."""
+    """With `until_s`, the clock; otherwise the time of the last fact, because timers can run longer."""
     until_s = simulation.until_s
     return float(simulation.summary.last_s if until_s is None else simulation.clock.elapsed_s)
 
 
-# Pods that wait
+# Pending pods
 
 
 def pending_of(simulation: Simulation, pod: Pod) -> Pending:
-    """Why a pod without a node has none."""
+    """Why the pod has no node."""
     record = simulation.summary.of(pod.uid)
     state, message = _why_pending(simulation, pod, record.last_failure)
     queued = simulation.scheduler.queue.get(pod.key)
@@ -269,7 +269,7 @@ def _why_pending(simulation: Simulation, pod: Pod, last_failure: str | None) -> 
         return "gated", gated_by(pod, queued.gating_plugin)
     if last_failure is None:
         return "queued", "not tried yet"
-    # The condition has the whole text, where the Event's is cut short.
+    # The condition has the whole text; the Event's text is truncated.
     condition = pod.condition(POD_SCHEDULED)
     if condition is None:
         return "error", last_failure
@@ -281,7 +281,7 @@ def _why_pending(simulation: Simulation, pod: Pod, last_failure: str | None) -> 
 
 
 def _preemptions(evictions: Iterable[Preempted]) -> Iterator[Preemption]:
-    """Evictions of one moment, for one pod, on one node, are one preemption."""
+    """Group evictions at the same time, for the same pod, on the same node."""
     together: dict[tuple[float, str, str], list[Preempted]] = {}
     for fact in evictions:
         by = fact.preemptor.uid if fact.preemptor is not None else ""
@@ -312,13 +312,13 @@ def _volumes(simulation: Simulation) -> Iterator[VolumeBound]:
         )
 
 
-# How full the nodes are
+# Usage of nodes
 
 
 def _utilisation(
     infos: Mapping[str, NodeInfo], nodes: Sequence[Node], wanted: AbstractSet[str]
 ) -> Iterator[NodeUsage]:
-    """Of cpu, memory and pods, and of whatever else pods hold or have asked for."""
+    """The usage of cpu, memory, pods, and other resources that pods request."""
     shown = [infos[node.name] for node in nodes]
     held = {name for info in shown for name, amount in info.requested.items() if amount}
     resources = (*_ALWAYS_REPORTED, *sorted((held | wanted).difference(_ALWAYS_REPORTED)))
@@ -327,7 +327,7 @@ def _utilisation(
 
 
 def node_usages(simulation: Simulation, resource: str) -> Iterator[tuple[Node, Usage]]:
-    """How much of one resource is requested on each node."""
+    """The usage of one resource on each node."""
     infos = simulation.scheduler.cluster.infos
     for node in simulation.api.all(Node):
         yield node, _node_usage(infos[node.name], resource)
@@ -353,7 +353,7 @@ def _totals(utilisation: Sequence[NodeUsage]) -> tuple[Usage, ...]:
 
 
 def unit_of(resource: str) -> str:
-    """What the integers of a resource count."""
+    """The unit of a resource's amounts."""
     if resource.startswith("hugepages-"):
         return "bytes"
     return _UNITS.get(resource, "count")
@@ -367,7 +367,7 @@ def _records(records: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def _named(value: Any) -> Any:
-    """Keys as Kubernetes spells them: `at_s` is `atSeconds`."""
+    """Keys in camel case: `at_s` becomes `atSeconds`."""
     if isinstance(value, dict):
         return {_camel(key): _named(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

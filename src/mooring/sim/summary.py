@@ -1,4 +1,4 @@
-"""What the facts of a run come to, pod by pod, whether or not the journal keeps them."""
+"""Totals over the facts of a run, for each pod. They do not depend on what the journal keeps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PLACED = FactKind.PLACED
 _ARRIVALS = frozenset((FactKind.QUEUED, FactKind.GATED, FactKind.IGNORED))
 _ENDS = frozenset((FactKind.FINISHED, FactKind.PREEMPTED, FactKind.DELETED))
 _NO_PROGRESS = frozenset((FactKind.FAILED, FactKind.NOMINATED, FactKind.WAITING, FactKind.EVENT))
-#: These change the cluster in other ways than by giving a pod its node.
+#: Facts that change the cluster in another way than by placing a pod.
 _MORE_THAN_PLACING = _ENDS | {FactKind.NOMINATED, FactKind.WAITING, FactKind.CLAIM_BOUND}
 
 
@@ -19,26 +19,26 @@ class PlacedPod:
     """A pod's time on the node that the scheduler bound it to."""
 
     bound: Bound
-    #: finished, preempted or deleted; None while the pod is there.
+    #: finished, preempted or deleted; None while the pod is on its node.
     ended: FactKind | None = None
     ended_s: float | None = None
 
 
 @dataclass(slots=True)
 class PodRecord:
-    """What else has become of a pod."""
+    """The attempts of a pod."""
 
-    #: When it came without a node; 0.0 if it had one from the start.
+    #: When it arrived without a node; 0.0 if it had a node from the start.
     arrived_s: float = 0.0
-    #: How often a node was looked for.
+    #: The number of scheduling attempts.
     attempts: int = 0
-    #: The message of the last attempt that failed; None if none did.
+    #: The message of the last failed attempt; None if none failed.
     last_failure: str | None = None
 
 
 @dataclass(slots=True)
 class RunSummary:
-    """Sums over all facts so far."""
+    """Totals over all facts so far."""
 
     #: By UID.
     records: dict[str, PodRecord] = field(default_factory=dict)
@@ -47,22 +47,22 @@ class RunSummary:
     finished: list[Fact] = field(default_factory=list)
     preempted: list[Preempted] = field(default_factory=list)
     bound_claims: list[ClaimBound] = field(default_factory=list)
-    #: How many pods came with their node.
+    #: The number of pods that had a node from the start.
     already_placed: int = 0
     decisions: int = 0
     last_decision: Decided | None = None
-    #: Whether nothing has changed the cluster but pods that were given nodes, and kept them.
+    #: Whether the run has only placed pods, and every placed pod is still on its node.
     only_placing: bool = True
-    #: When something last happened, and when it last was more than a failure.
+    #: The time of the last fact, and of the last fact that is more than a failed attempt.
     last_s: float = 0.0
     last_progress_s: float = 0.0
 
     def of(self, uid: str) -> PodRecord:
-        """An empty record if nothing is known of the pod."""
+        """The record of the pod; an empty one if it has none."""
         return self.records.get(uid) or PodRecord()
 
     def add(self, fact: Fact) -> None:
-        """Kinds that every pod has come first: this is called several times for each."""
+        """The most frequent kinds come first: this runs several times for each pod."""
         if isinstance(fact, Decided):
             self._record(fact).attempts = fact.number
             self.decisions += 1

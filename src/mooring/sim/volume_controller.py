@@ -1,7 +1,7 @@
 """The volume controller and the provisioner of a simulated cluster.
 
-It does what the scheduler waits for: completes the claims that a volume was reserved for, binds immediate
-claims, and makes volumes for claims that name a node. Provisioning may take its time, and may fail.
+It completes claims that a volume is reserved for, binds claims with immediate binding, and provisions volumes
+for claims with a selected node. Provisioning can take time, and can fail.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from mooring.objects.storage import (
 from mooring.objects.well_known import HOSTNAME
 from mooring.sim.api import SimApi
 
-#: On a StorageClass: seconds until a volume is there, and whether provisioning fails instead.
+#: On a StorageClass: the seconds that provisioning takes, and whether it fails.
 PROVISION_SECONDS = "mooring.dev/provision-seconds"
 PROVISION_FAILS = "mooring.dev/provision-fails"
 
@@ -54,7 +54,7 @@ class VolumeController:
     api: SimApi
 
     def added(self, obj: KubeObject) -> None:
-        # As it is by now: what the watch tells may be older than what was done about it meanwhile.
+        # Read the current object: the one from the watch can be outdated.
         current = self.api.get(type(obj), obj.key)
         match current:
             case PersistentVolume():
@@ -66,10 +66,10 @@ class VolumeController:
         self.added(new)
 
     def deleted(self, obj: KubeObject) -> None:
-        """What is left of a volume whose claim is gone stays as it is."""
+        """The volume of a deleted claim stays as it is."""
 
     def _volume_changed(self, volume: PersistentVolume) -> None:
-        """A volume that was set aside for a claim: complete both sides. A free one: find a claim."""
+        """Complete the binding of a reserved volume. Find a claim for a free volume."""
         if volume.status.phase == "Bound":
             return
         for claim in self.api.all(PersistentVolumeClaim):
@@ -79,7 +79,7 @@ class VolumeController:
                 return
         if volume.spec.claim_ref is None:
             for claim in self.api.all(PersistentVolumeClaim):
-                if self._binds_at_once(claim) and _will_do(volume, claim):
+                if self._binds_at_once(claim) and _fits(volume, claim):
                     if self._take_smallest(claim) == volume.name:
                         return
 
@@ -100,15 +100,15 @@ class VolumeController:
         self.api.later(delay_s, lambda: self._provision(claim, node_name, fails=fails))
 
     def _binds_at_once(self, claim: PersistentVolumeClaim) -> bool:
-        """Without a class that waits for a pod, a claim takes the first volume that will do."""
+        """Whether the claim has immediate binding and still needs a volume."""
         if claim.spec.volume_name or claim.terminating:
             return False
         storage_class = self.api.get(StorageClass, class_of_claim(claim))
         return storage_class is None or not waits_for_consumer(storage_class)
 
     def _take_smallest(self, claim: PersistentVolumeClaim) -> str:
-        """Bind the claim to the smallest volume that will do; its name, or "" if there is none."""
-        free = [v for v in self.api.all(PersistentVolume) if _will_do(v, claim)]
+        """Bind the claim to the smallest volume that fits; return its name, or "" if there is none."""
+        free = [v for v in self.api.all(PersistentVolume) if _fits(v, claim)]
         if not free:
             return ""
         volume = min(free, key=_size)
@@ -147,7 +147,7 @@ class VolumeController:
         self._quietly(lambda: self.api.update(bound))
 
     def _quietly(self, write: Callable[[], object]) -> None:
-        """An object that is gone by now needs no volume."""
+        """A deleted object needs no volume, so ignore API errors."""
         with suppress(ApiError):
             write()
 
@@ -161,7 +161,7 @@ def _annotated(
     return msgspec.structs.replace(claim, metadata=metadata)
 
 
-def _will_do(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+def _fits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     return (
         volume.spec.claim_ref is None
         and volume.status.phase == "Available"
@@ -177,7 +177,7 @@ def _size(volume: PersistentVolume) -> tuple[int, str]:
 
 
 def _volume_for(claim: PersistentVolumeClaim, hostname: str | None) -> PersistentVolume:
-    """A volume as a provisioner would make it: where the pod's node can reach it."""
+    """A volume as a provisioner creates it: accessible from the pod's node."""
     affinity = None
     if hostname:
         named = SelectorRequirement(key=HOSTNAME, operator="In", values=[hostname])

@@ -1,8 +1,8 @@
-"""Who may ask: whoever has the token, from a page of this server, by the name of this server.
+"""Access to the page: a request needs the token, a host name of this server, and a page of this server.
 
-The token stands in the address that is printed, and is exchanged at once for a cookie that no script can read
-and no other site can send. `Host` is checked so that no foreign name can be made to lead here, `Origin` and
-`Sec-Fetch-Site` so that no foreign page can ask.
+The printed address contains the token. The first request exchanges it for a cookie that scripts cannot read
+and other sites cannot send. Checking `Host` stops DNS rebinding; checking `Origin` and `Sec-Fetch-Site`
+stops requests from other pages.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 LOOPBACK_NAMES = frozenset(("localhost", "127.0.0.1", "::1"))
-#: A shorter token could be found by trying.
+#: A shorter token could be guessed.
 SHORTEST_TOKEN = 16
 
 
@@ -31,21 +31,21 @@ def is_loopback(address: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The rules of one server."""
+    """The access rules of one server."""
 
     token: str
-    #: Names by which the page may be reached; beside these, any plain IP address if `anywhere`.
+    #: The allowed host names; with `anywhere`, every IP address is allowed too.
     names: frozenset[str] = LOOPBACK_NAMES
-    #: Whether the server listens beyond this machine.
+    #: Whether other machines can reach the server.
     anywhere: bool = False
-    #: What the cookie holds: not the token itself, and another one for each server.
+    #: The value of the cookie: not the token itself, and different for each server.
     secret: str = field(default_factory=new_token)
 
     def is_token(self, given: str) -> bool:
         return _same(given, self.token)
 
     def knows(self, *, cookie: str, authorization: str) -> bool:
-        """Whether the request is by someone who had the token."""
+        """Whether the request has the cookie or the token."""
         scheme, _, token = authorization.partition(" ")
         by_header = scheme.lower() == "bearer" and self.is_token(token.strip())
         return _same(cookie, self.secret) or by_header
@@ -64,7 +64,7 @@ class Access:
 
 
 def host_name(host: str) -> str:
-    """Of a Host header: without the port, which may be another one on the way here."""
+    """The name in a Host header, without the port: a forwarded port can differ."""
     if host.startswith("["):
         return host[1:].partition("]")[0].lower()
     return host.partition(":")[0].lower()

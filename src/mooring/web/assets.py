@@ -1,7 +1,7 @@
-"""The page's own files, and the document that brings them together: served, or written into one file.
+"""The files of the page, and the HTML document that loads them: served, or written to one file.
 
-Modules import each other by bare names (`mooring/map`, `preact`). An import map says where each is: at an
-address of the server, or in the document itself. The names are made from the files, so nothing lists them.
+Modules import each other by bare names (`mooring/map`, `preact`). An import map has the address of each
+name: on the server, or in the document itself. The names follow from the file names.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DATA, _START = "<!-- mooring:data -->", "<!-- mooring:start -->"
 class Asset:
     """A file of the page."""
 
-    #: Under the folder, with slashes.
+    #: Relative to the folder, with slashes.
     path: str
     content: bytes
 
@@ -42,7 +42,7 @@ class Asset:
 
     @property
     def specifier(self) -> str:
-        """The name by which other modules import this one."""
+        """The name under which other modules import this one."""
         stem = self.path.removesuffix(".js")
         in_vendor = stem.startswith(f"{VENDOR}/")
         return stem.removeprefix(f"{VENDOR}/") if in_vendor else f"mooring/{stem}"
@@ -54,7 +54,7 @@ class Asset:
 
 @dataclass(frozen=True, slots=True)
 class Assets:
-    """All of them, by path."""
+    """All files of the page, by path."""
 
     by_path: dict[str, Asset]
 
@@ -62,7 +62,7 @@ class Assets:
     def read(cls, folder: Path = FOLDER) -> Assets:
         files = sorted(path for path in folder.rglob("*") if path.suffix in _TYPES)
         found = [Asset(path.relative_to(folder).as_posix(), path.read_bytes()) for path in files]
-        # What the page borrows comes first, so that its own styles have the last word.
+        # Vendor files come first, so that the page's own styles override them.
         found.sort(key=lambda asset: (not asset.path.startswith(VENDOR), asset.path))
         return cls({asset.path: asset for asset in found})
 
@@ -76,7 +76,7 @@ class Assets:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The page, and the policy that it is to be shown under."""
+    """The page, and its Content-Security-Policy."""
 
     text: str
     policy: str
@@ -88,7 +88,7 @@ def served_document(assets: Assets) -> Document:
     links = (
         f'<link rel="stylesheet" href="static/{asset.path}">' for asset in assets.ending(".css")
     )
-    # All at once, instead of one after the other as they import each other.
+    # Load all modules at once, instead of one import after another.
     preloads = (
         f'<link rel="modulepreload" href="static/{asset.path}">' for asset in assets.ending(".js")
     )
@@ -108,7 +108,7 @@ def served_document(assets: Assets) -> Document:
 
 
 def report_document(assets: Assets, data: bytes) -> Document:
-    """One file with everything in it; `data` is JSON. The policy stands in the document itself."""
+    """One file with everything in it, and the policy too; `data` is JSON."""
     addresses = {asset.specifier: _data_address(asset) for asset in assets.ending(".js")}
     modules = _script_json({"imports": addresses})
     start = f'import "{START}";'
@@ -133,10 +133,10 @@ def report_document(assets: Assets, data: bytes) -> Document:
 
 
 def in_script(data: bytes) -> str:
-    """JSON that cannot end the script element that it stands in, nor begin a comment there.
+    """JSON that is safe inside a script element: it cannot end the element or start a comment.
 
-    `<` is written as an escape of JSON strings: outside of strings JSON has none. So are the two line ends
-    that JSON knows and older JavaScript did not.
+    `<`, `>` and `&` become escapes; JSON has them only in strings. So do the two line ends that older
+    JavaScript does not allow in strings.
     """
     text = data.decode()
     return (
@@ -153,12 +153,12 @@ def _script_json(data: object) -> str:
 
 
 def _filled(text: str, parts: dict[str, str]) -> str:
-    """In one pass over the file: what is put in is not looked at again."""
+    """Replace all marks in one pass: marks in inserted text are not replaced."""
     pieces = [text]
     for mark, part in parts.items():
         split: list[str] = []
         for i, piece in enumerate(pieces):
-            # Every other piece is one that was put in.
+            # Every second piece was inserted.
             if i % 2:
                 split.append(piece)
                 continue

@@ -1,5 +1,7 @@
-"""A run's nodes and pods as columns: fifty thousand pods in two or three megabytes, packed in a few hundred
-kilobytes, where an object for each would take a browser seconds to read. API.md describes the form.
+"""The nodes and pods of a run as columns. API.md describes the format.
+
+Columns of 50,000 pods take two or three megabytes (a few hundred kilobytes compressed). A browser would need
+seconds to read one object per pod.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ STATES = (
     "deleted",
 )
 
-#: Labels with more values than this make no groups that one can look at.
+#: Labels with more values than this are not useful for groups.
 _MOST_GROUPS = 200
 
 
@@ -41,7 +43,7 @@ def map_data(run: Run) -> dict[str, Any]:
     strings.code("")
     label_sets: Codes[tuple[int, ...]] = Codes()
     resources = _resources(run)
-    nodes = run.premise.nodes
+    nodes = run.run_spec.nodes
     shapes: Codes[tuple[int, ...]] = Codes()
     data = {
         "resources": [{"name": name, "unit": unit_of(name)} for name in resources],
@@ -61,7 +63,7 @@ def map_data(run: Run) -> dict[str, Any]:
 
 
 def group_keys(nodes: Iterable[Node]) -> list[str]:
-    """The zone first, then the labels with the fewest values; none that tells every node apart."""
+    """The zone first, then labels with few values. Labels that are unique to each node are left out."""
     values: dict[str, set[str]] = {}
     counts: Counter[str] = Counter()
     for node in nodes:
@@ -134,12 +136,12 @@ def _shape(pod: Pod, resources: Sequence[str]) -> tuple[int, ...]:
 
 
 def _states(run: Run) -> dict[int, int]:
-    """By pod index, of those that are not running."""
+    """Pod index → state, for pods that are not running."""
     index = run.places.pod_index
     states = {pod: STATES.index(how) for pod, how in run.places.ended.items()}
     for preemption in run.report.preemptions:
         states.update({index[each.pod]: STATES.index("preempted") for each in preemption.victims})
-    for pod in run.premise.pods:
+    for pod in run.run_spec.pods:
         if pod.finished:
             states[index[pod.key]] = STATES.index("finished")
     states.update({index[each.pod]: STATES.index(each.state) for each in run.report.pending})

@@ -1,4 +1,4 @@
-"""Strings that occur often, written once and pointed to by number."""
+"""Codes for repeated values: each distinct value is stored once and referenced by number."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ H = TypeVar("H", bound=Hashable)
 
 @dataclass(slots=True)
 class Codes(Generic[H]):
-    """Gives each distinct value a number, from 0 on."""
+    """Numbers each distinct value, from 0."""
 
     _numbers: dict[H, int] = field(default_factory=dict)
 

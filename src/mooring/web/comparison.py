@@ -1,4 +1,4 @@
-"""Two runs side by side: what `mooring compare` says of them."""
+"""Compare two runs, as `mooring compare` does."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from typing import Any
 
 from mooring.explain.compare import Comparison, Variant, compare, values_of
 from mooring.scheduler.journal import DECISIONS
-from mooring.web.premise import Premise
+from mooring.web.run_spec import RunSpec
 
-#: How many decisions that come out otherwise are explained.
+#: The number of differing decisions to explain.
 _EXPLAINED = 5
 
-#: Told how many attempts both have made together.
+#: Called with the number of attempts of both runs together.
 OnProgress = Callable[[int], None]
 
 
 def comparison_data(
-    names: tuple[str, str], premises: tuple[Premise, Premise], on_progress: OnProgress
+    names: tuple[str, str], run_specs: tuple[RunSpec, RunSpec], on_progress: OnProgress
 ) -> dict[str, Any]:
     """The baseline first. Raises InputError and ConfigError."""
     both = _distinct(names)
-    comparison = _compared(both, premises, on_progress)
+    comparison = _compared(both, run_specs, on_progress)
     labels = {key: words for run in comparison.runs for key, words, _ in values_of(run)}
     return {**comparison.to_data(), "labels": labels}
 
 
 def _compared(
-    names: tuple[str, str], premises: tuple[Premise, Premise], on_progress: OnProgress
+    names: tuple[str, str], run_specs: tuple[RunSpec, RunSpec], on_progress: OnProgress
 ) -> Comparison:
-    first, second = premises
+    first, second = run_specs
     if first.objects == second.objects:
-        # They came here apart; that decisions were taken on one and the same cluster is worth telling.
-        premises = first, replace(second, objects=first.objects)
-    over_time = any(each.times is not None or each.until_s is not None for each in premises)
+        # Equal objects were read separately. Share them, so that the comparison sees the same cluster.
+        run_specs = first, replace(second, objects=first.objects)
+    over_time = any(each.times is not None or each.until_s is not None for each in run_specs)
     attempts = 0
 
     def count(_: str, __: int) -> None:
@@ -43,8 +43,8 @@ def _compared(
         on_progress(attempts)
 
     variants = [
-        Variant(name, replace(premise, keeps=DECISIONS))
-        for name, premise in zip(names, premises, strict=True)
+        Variant(name, replace(run_spec, keeps=DECISIONS))
+        for name, run_spec in zip(names, run_specs, strict=True)
     ]
     return compare(variants, explained=0 if over_time else _EXPLAINED, on_progress=count)
 

@@ -1,6 +1,6 @@
-"""What the server and its worker processes say to each other, and how it travels through a pipe.
+"""The messages between the server and its worker processes, and their encoding in a pipe.
 
-Workers are this program's own children, so pickles are no danger here.
+Workers are child processes of the server, so pickle is safe here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import msgspec
 
-#: The length of a message, in front of it.
+#: Each message starts with its length.
 HEADER = struct.Struct(">Q")
 #: Compresses a map of 50,000 pods to a seventh in 30 ms; higher levels gain little.
 _LEVEL = 5
@@ -29,7 +29,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Answer that question at once with what there is."""
+    """Answer this question at once, with what has been found so far."""
 
     number: int
 
@@ -50,15 +50,15 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The question cannot be answered, by whoever's fault."""
+    """The worker cannot answer the question."""
 
     number: int
     message: str
-    #: As API.md has them.
+    #: In the format of API.md.
     problems: tuple[dict[str, Any], ...] = ()
-    #: Whether what was asked for does not exist.
+    #: Whether the question is about something that does not exist.
     missing: bool = False
-    #: Whether it is mooring's own fault.
+    #: Whether the cause is a bug in mooring.
     bug: bool = False
 
 
@@ -78,7 +78,7 @@ def read_message(pipe: IO[bytes]) -> Any:
 
 
 def packed(data: object) -> bytes:
-    """As compressed JSON: made where there is time for it, and passed on as it is."""
+    """Compressed JSON. The worker compresses, and the server passes the bytes on."""
     return gzip.compress(msgspec.json.encode(data), _LEVEL, mtime=0)
 
 

@@ -1,4 +1,4 @@
-"""Where a page's cluster came from."""
+"""The source of a page's cluster."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where the cluster came from, for people."""
+    """Where the cluster was read from, as the page shows it."""
 
     title: str
     #: files, cluster or trace.

@@ -1,7 +1,7 @@
-"""Where every pod is at every moment of a run, as changes: so that a browser can go back and forth.
+"""Where every pod is at every moment of a run, as a list of changes that a browser can apply and undo.
 
-A pod's *place* is the index of its node, `WAITING` while it has none, or `ABSENT` before it comes and after
-it is over.
+A pod's *place* is the index of its node, `WAITING` while it has no node, or `ABSENT` before it arrives and
+after it ends.
 """
 
 from __future__ import annotations
@@ -11,36 +11,36 @@ from dataclasses import dataclass, field
 
 from mooring.objects.pod import Pod
 from mooring.scheduler.journal import TIMELINE, Fact, FactKind
-from mooring.web.premise import Premise
+from mooring.web.run_spec import RunSpec
 
 WAITING, ABSENT = -1, -2
 
 
 @dataclass(slots=True)
 class Places:
-    """A journal, read for places."""
+    """The places of pods over a run, from its journal."""
 
     node_index: dict[str, int]
-    #: By key; every pod that the premise has.
+    #: Pod key → pod index, for every pod of the run.
     pod_index: dict[str, int]
-    #: By pod index: before the first change, and at the end.
+    #: Pod index → place: before the first change, and at the end.
     start: list[int]
     places: list[int]
-    #: The changes in their order: when, which pod, its place from then on.
+    #: The changes in order: the time, the pod, its new place.
     at_s: list[float] = field(default_factory=list)
     pods: list[int] = field(default_factory=list)
     moved_to: list[int] = field(default_factory=list)
-    #: What users see of the run, and how many changes were made before each line.
+    #: The timeline that users see, and the number of changes before each fact.
     timeline: list[Fact] = field(default_factory=list)
     steps: list[int] = field(default_factory=list)
-    #: Pod index → finished or deleted, of pods that are over.
+    #: Pod index → finished or deleted, for pods that ended.
     ended: dict[int, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, facts: Iterable[Fact], premise: Premise) -> Places:
-        nodes = {node.name: i for i, node in enumerate(premise.nodes)}
-        pods = premise.pods
-        if premise.times is not None:
+    def of(cls, facts: Iterable[Fact], run_spec: RunSpec) -> Places:
+        nodes = {node.name: i for i, node in enumerate(run_spec.nodes)}
+        pods = run_spec.pods
+        if run_spec.times is not None:
             start = [ABSENT] * len(pods)
         else:
             start = [_place(pod, nodes) for pod in pods]

@@ -1,4 +1,4 @@
-"""Everything about one pod of a run: its way through the extension points, and the matrix as columns."""
+"""The page of one pod: its story, its extension points, and the matrix as columns."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.explain.explanation import Explanation
 from mooring.explain.matrix import Matrix, status_data
 from mooring.explain.story import Step
-from mooring.explain.world import Look
+from mooring.explain.what_if import DecisionView
 from mooring.web.run import Run
 
-#: In the order of the Scheduling Framework's picture.
+#: The extension points in the order of the Scheduling Framework.
 _PICTURE = (
     (Point.PRE_ENQUEUE, "PreEnqueue"),
     (Point.QUEUE_SORT, "QueueSort"),
@@ -27,15 +27,15 @@ _PICTURE = (
     (Point.BIND, "Bind"),
     (Point.POST_BIND, "PostBind"),
 )
-#: Points of which the story has no line → the point that is reached only through them.
+#: Points without a step in the story → the point that follows or precedes them.
 _PASSED_BEFORE = {"QueueSort": "PreFilter", "PreScore": "Score"}
 _PASSED_AFTER = {"PostBind": "Bind"}
 
 _MOST_NAMES = 100
 
 
-def pod_data(run: Run, key: str, seen: Look | None) -> dict[str, Any]:
-    """`seen` is the decision that placed the pod, if one did. Raises CannotAnswer."""
+def pod_data(run: Run, key: str, seen: DecisionView | None) -> dict[str, Any]:
+    """`seen` is the decision that placed the pod, if there is one. Raises CannotAnswer."""
     explanation = run.explain(key, seen)
     index = run.places.pod_index[key]
     pod = run.pods[index]

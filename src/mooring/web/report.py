@@ -1,7 +1,7 @@
-"""The page of one cluster as a single file: the same views over the same answers, without a server.
+"""The page of a cluster as one HTML file: the same views and answers, without a server.
 
-The file holds every answer that the page may ask for, under the address by which it would ask. What would
-have to be run (another configuration, a comparison) is not in it.
+The file holds every answer that the page can request, under the address of the request. It does not hold
+answers that need another run, such as another configuration or a comparison.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from mooring.web.assets import Assets, report_document
 from mooring.web.cluster_map import map_data
 from mooring.web.origin import Origin
 from mooring.web.pod_page import pod_data
-from mooring.web.premise import Premise
 from mooring.web.run import Run
+from mooring.web.run_spec import RunSpec
 from mooring.web.timeline import timeline_data
 from mooring.web.what_if import config_text
 
-#: Pages of pods: of all that are pending up to this many, and of some that were placed.
+#: The most pages of pending pods, and of placed pods.
 _MOST_PENDING, _SOME_PLACED = 200, 20
-#: A run that took longer is not run again for each pod that it placed.
+#: If the run took longer than this, placed pods have no pages: each would repeat the run.
 _QUICK_S = 1.0
 _NAME = "as it is"
 
-#: Told what is done, and how many of how many.
+#: Called with the phase, the number done and the total.
 OnProgress = Callable[[str, int, int | None], None]
 
 
 def write_report(
-    origin: Origin, premise: Premise, *, budget_s: float, on_progress: OnProgress
+    origin: Origin, run_spec: RunSpec, *, budget_s: float, on_progress: OnProgress
 ) -> str:
-    """Raises InputError, ConfigError and what else a simulation can fail with."""
-    run = Run.of(premise, lambda attempts: on_progress("placing pods", attempts, None))
+    """Raises InputError, ConfigError and other errors of a simulation."""
+    run = Run.of(run_spec, lambda attempts: on_progress("placing pods", attempts, None))
     try:
         answers = {
             "api/session": _session(origin, run),
             "api/runs/1/map": {"run": 1, **map_data(run)},
             "api/runs/1/time": timeline_data(run),
-            "api/runs/1/config": {"text": config_text(premise)},
+            "api/runs/1/config": {"text": config_text(run_spec)},
             **dict(_pods(run, budget_s, on_progress)),
         }
     finally:
@@ -79,14 +79,14 @@ def _pods(run: Run, budget_s: float, on_progress: OnProgress) -> Iterator[tuple[
     pending = [each.pod for each in run.report.pending[:_MOST_PENDING]]
     placed = [each.pod for each in run.report.placements[:_SOME_PLACED]]
     keys = [*pending, *(placed if run.took_s <= _QUICK_S else ())]
-    # All pods share the time, so that a report of many does not take for ever.
+    # All pods share the budget.
     each_s = budget_s / max(len(pending), 1)
     for number, key in enumerate(keys):
         on_progress("explaining pods", number, len(keys))
         address = quote(key, safe="!'()*")
         try:
             past = run.placed_by(key)
-            seen = None if past is None else decide_again(run.premise, past)
+            seen = None if past is None else decide_again(run.run_spec, past)
             page = pod_data(run, key, seen)
             yield f"api/runs/1/pod?key={address}", page
             if page["counterfactuals"] and budget_s > 0:
@@ -94,5 +94,5 @@ def _pods(run: Run, budget_s: float, on_progress: OnProgress) -> Iterator[tuple[
                 data = {"run": 1, **found.to_data()}
                 yield f"api/runs/1/counterfactuals?pod={address}", data
         except MooringError:
-            # A pod that cannot be explained, for example since a plugin fails, has no page.
+            # A pod has no page if mooring cannot explain it, for example because a plugin fails.
             continue

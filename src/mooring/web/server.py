@@ -1,6 +1,6 @@
-"""The page's HTTP: which address answers what, and what stands around every answer.
+"""The HTTP server of the page: routes, access checks and headers.
 
-It never computes: answers come from the session as they are, mostly compressed already.
+It computes nothing: the session has the answers, mostly compressed already.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from mooring.web.session import (
     NotReady,
     Session,
 )
-from mooring.web.what_if import Named, NodesLike, WhatIf
+from mooring.web.what_if import Named, NodesLike, RequestedChanges
 from mooring.web.worker_process import Refused
 
 _LOG = logging.getLogger(__name__)
 
 MOST_BYTES = 2 * 1024 * 1024
-#: Between two events at least, and at most.
+#: The shortest and the longest time between two events.
 _EVENT_EVERY_S, _SIGN_OF_LIFE_S = 0.2, 15.0
 
 _HEADERS = {
@@ -43,14 +43,14 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 _NOTHING_BUT_TEXT = "default-src 'none'; frame-ancestors 'none'"
-_HOW_TO_GET_IN = "open the address that `mooring ui` printed: it has the token that lets you in"
+_HOW_TO_GET_IN = "open the address that `mooring ui` printed; it contains the access token"
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 T = TypeVar("T")
 
 
 class _Body(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """What a POST carries."""
+    """The body of a POST request."""
 
 
 class CounterfactualsBody(_Body):
@@ -84,7 +84,7 @@ class CheckBody(_Body):
 
 
 class Page:
-    """The routes, over one session."""
+    """The routes of one session."""
 
     def __init__(self, session: Session, access: Access, assets: Assets) -> None:
         self._session = session
@@ -119,7 +119,7 @@ class Page:
         )
         return app
 
-    # Around every request
+    # Every request
 
     @web.middleware
     async def _around(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -134,10 +134,10 @@ class Page:
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         access, host = self._access, request.headers.get("Host", "")
         if access.refuses_host(host):
-            raise web.HTTPForbidden(reason="this is not a name of this server")
-        # A link with the token may stand on any page; all it does is to open this one.
+            raise web.HTTPForbidden(reason="unknown host name; allow it with --name")
+        # Any page can have a link with the token; such a link only opens this page.
         if request.path != "/" and access.refuses_origin(request.headers, host):
-            raise web.HTTPForbidden(reason="this page does not take questions from another one")
+            raise web.HTTPForbidden(reason="requests from other pages are not allowed")
         if request.method == "GET" and request.path == "/" and "token" in request.query:
             return self._let_in(request)
         if not access.knows(
@@ -153,7 +153,7 @@ class Page:
 
     def _let_in(self, request: web.Request) -> web.StreamResponse:
         if not self._access.is_token(request.query["token"]):
-            raise web.HTTPUnauthorized(reason=f"this is not the token; {_HOW_TO_GET_IN}")
+            raise web.HTTPUnauthorized(reason=f"wrong token; {_HOW_TO_GET_IN}")
         response = web.Response(status=303, headers={"Location": "./"})
         response.set_cookie(
             self._cookie, self._access.secret, path="/", httponly=True, samesite="Strict"
@@ -176,7 +176,7 @@ class Page:
     async def _static(self, request: web.Request) -> web.Response:
         asset = self._assets.by_path.get(request.match_info["path"])
         if asset is None or asset.path.endswith(".html"):
-            raise web.HTTPNotFound(reason="there is no such file")
+            raise web.HTTPNotFound(reason="no such file")
         return _file(request, asset)
 
     # The session
@@ -193,7 +193,7 @@ class Page:
         try:
             await self._send_events(response)
         except (ConnectionError, asyncio.CancelledError):
-            # The tab is gone, or the server goes; nobody is left to be told.
+            # The tab is closed, or the server stops.
             pass
         finally:
             self._streams.discard(task)
@@ -241,7 +241,7 @@ class Page:
         body = await _body(request, CounterfactualsBody)
         if not 0 < body.budget_seconds <= MOST_BUDGET_S:
             raise web.HTTPBadRequest(
-                reason=f"budgetSeconds: write a number up to {MOST_BUDGET_S:g}"
+                reason=f"budgetSeconds: must be a number up to {MOST_BUDGET_S:g}"
             )
         job = self._session.counterfactuals(_number(request, "run"), body.pod, body.budget_seconds)
         return _json({"job": job.id}, status=202)
@@ -249,9 +249,11 @@ class Page:
     async def _what_if(self, request: web.Request) -> web.Response:
         body = await _body(request, WhatIfBody)
         answer = body.counterfactual
-        changes = WhatIf(body.config, body.objects, body.remove, body.add_nodes)
-        if changes == WhatIf() and answer is None:
-            raise web.HTTPBadRequest(reason="nothing is to be changed, so nothing is run")
+        changes = RequestedChanges(body.config, body.objects, body.remove, body.add_nodes)
+        if changes == RequestedChanges() and answer is None:
+            raise web.HTTPBadRequest(
+                reason="the request changes nothing, so there is nothing to run"
+            )
         run = await self._session.what_if(
             body.base,
             changes,
@@ -289,11 +291,11 @@ class Page:
 
 
 async def _told(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Whatever goes wrong, as JSON."""
+    """Errors as JSON."""
     try:
         return await handler(request)
     except web.HTTPException as error:
-        return _error(error.status, error.reason or "this cannot be answered")
+        return _error(error.status, error.reason or "the request failed")
     except Missing as error:
         return _error(404, str(error))
     except NotReady as error:
@@ -308,7 +310,7 @@ async def _told(request: web.Request, handler: Handler) -> web.StreamResponse:
         raise
     except Exception as error:
         _LOG.exception("a request failed: %s %s", request.method, request.path)
-        return _error(500, f"this is a bug in mooring: {type(error).__name__}")
+        return _error(500, f"internal error, please report it: {type(error).__name__}")
 
 
 def _error(status: int, message: str, problems: list[dict[str, Any]] | None = None) -> web.Response:
@@ -316,13 +318,13 @@ def _error(status: int, message: str, problems: list[dict[str, Any]] | None = No
 
 
 def _closed(request: web.Request) -> web.Response:
-    """For a person. A link on another site brings no cookie along; asked again from here, it comes."""
+    """A page without access. A link on another site sends no cookie, so the page reloads itself once."""
     again = ""
     if request.headers.get("Sec-Fetch-Site") == "cross-site" and "again" not in request.query:
         again = '<meta http-equiv="refresh" content="0; url=./?again">'
     text = (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
-        f"{again}<title>mooring</title><h1>Not open</h1><p>Please {_HOW_TO_GET_IN}.</p>"
+        f"{again}<title>mooring</title><h1>No access</h1><p>Please {_HOW_TO_GET_IN}.</p>"
     )
     return web.Response(status=401, text=text, content_type="text/html")
 
@@ -334,7 +336,7 @@ async def _body(request: web.Request, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(await request.read(), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        reason = _one_line(f"the request is not as it should be: {error}")
+        reason = _one_line(f"invalid request: {error}")
         raise web.HTTPBadRequest(reason=reason) from error
 
 
@@ -345,7 +347,7 @@ def _number(request: web.Request, name: str) -> int:
 def _query(request: web.Request, name: str) -> str:
     value = request.query.get(name, "")
     if not value:
-        raise web.HTTPBadRequest(reason=f"{name}: is missing from the address")
+        raise web.HTTPBadRequest(reason=f"{name}: is missing in the address")
     return value
 
 
@@ -366,7 +368,7 @@ def _packed(request: web.Request, answer: bytes) -> web.Response:
 
 
 def _file(request: web.Request, asset: Asset) -> web.Response:
-    """Kept by the browser, but asked for each time whether it is still the same."""
+    """A file that the browser caches, and revalidates on every use."""
     headers = {"Cache-Control": "no-cache", "ETag": f'"{asset.tag}"'}
     if request.headers.get("If-None-Match") == headers["ETag"]:
         return web.Response(status=304, headers=headers)

@@ -1,4 +1,4 @@
-"""The page at work: a session, a server in front of it, and what is needed to end both."""
+"""Run the page: a session and its HTTP server."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _SHUTDOWN_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A page that answers."""
+    """A running page."""
 
     session: Session
-    #: With the token: whoever has it is let in.
+    #: With the access token.
     address: str
 
     @property
@@ -33,7 +33,7 @@ class Service:
         return self.session.job(1)
 
     async def first_run(self, patience_s: float) -> bool:
-        """Whether the first run is over, after waiting for it no longer than this."""
+        """Wait for the first run, at most this long; whether it has ended."""
         waiting = asyncio.ensure_future(self.session.settled(self.first_job))
         done, _ = await asyncio.wait([waiting], timeout=patience_s)
         return bool(done)
@@ -43,7 +43,7 @@ class Service:
 async def serving(
     origin: Origin, folder: Path, access: Access, *, listen: str, port: int
 ) -> AsyncIterator[Service]:
-    """The folder is one of `put_down`. Raises InputError if the port cannot be had."""
+    """Serve the page; the folder is one of `save_run_spec`. Raises InputError if the port is taken."""
     session = await Session.open(origin, folder)
     runner = web.AppRunner(
         Page(session, access, Assets.read()).application(),
@@ -57,7 +57,7 @@ async def serving(
             await site.start()
         except OSError as error:
             why = error.strerror or error
-            raise InputError([f"{listen}, port {port}: cannot be listened on: {why}"]) from error
+            raise InputError([f"cannot listen on {listen}, port {port}: {why}"]) from error
         name = f"[{listen}]" if ":" in listen else listen
         taken = runner.addresses[0][1]
         yield Service(session, f"http://{name}:{taken}/?token={access.token}")

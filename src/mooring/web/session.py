@@ -1,10 +1,10 @@
-"""What all tabs of the page look at: the runs, the work under way, and the processes that do it.
+"""The session that all tabs of the page share: the runs, the jobs, and the worker processes.
 
-    Run   running ─▶ ready            its worker stays, to be asked about pods
+    Run   running ─▶ ready            its worker stays, to answer questions about pods
              ├──▶ failed
              └──▶ cancelled           its worker was ended
 
-The session decides nothing and computes nothing: it keeps what workers answered, and hands it out.
+The session computes nothing: it keeps the answers of workers.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from mooring.errors import MooringError
 from mooring.explain.past_decision import PastDecision
 from mooring.web.messages import Progress
 from mooring.web.origin import Origin
-from mooring.web.premise import premise_path
-from mooring.web.what_if import Applied, Named, WhatIf
+from mooring.web.run_spec import run_spec_path
+from mooring.web.what_if import Applied, Named, RequestedChanges
 from mooring.web.worker_process import Gone, Refused, WorkerProcess
 
-#: A run of 50,000 pods takes half a gigabyte: of more runs than these, the one asked least recently is let
-#: go, and run again if someone asks about its pods.
+#: A run of 50,000 pods takes half a gigabyte. With more runs than this, the least recently used worker ends;
+#: the run is repeated when a question needs it.
 _MOST_WARM = 4
 _MOST_JOBS = 50
 _MOST_PAGES = 64
@@ -36,7 +36,7 @@ BASE_NAME = "as it is"
 
 
 class NotReady(MooringError):
-    """The answer is not there: the work is under way, failed or cancelled."""
+    """There is no answer: the job is running, failed or cancelled."""
 
     def __init__(self, message: str, problems: list[dict[str, Any]] | None = None) -> None:
         super().__init__(message)
@@ -49,7 +49,7 @@ class Missing(MooringError):
 
 @dataclass(slots=True)
 class Job:
-    """Work that takes longer."""
+    """Work in the background."""
 
     id: int
     kind: str
@@ -61,9 +61,9 @@ class Job:
     phase: str = "starting"
     problems: list[dict[str, Any]] = field(default_factory=list)
     result: bytes | None = None
-    #: Of counterfactuals: what can be made true.
+    #: For counterfactuals: the answers that can be applied.
     answers: list[Applied] = field(default_factory=list)
-    #: What the job is about: asked again, it is this job that has the answer.
+    #: The question; the same question again gets this job.
     about: tuple[object, ...] = ()
     break_off: Callable[[], Coroutine[Any, Any, None]] | None = None
     task: asyncio.Task[None] | None = None
@@ -88,7 +88,7 @@ class RunEntry:
 
     id: int
     name: str
-    premise: Path
+    run_spec: Path
     base: int | None = None
     changes: tuple[str, ...] = ()
     state: str = "running"
@@ -96,10 +96,10 @@ class RunEntry:
     problems: list[dict[str, Any]] = field(default_factory=list)
     summary: dict[str, Any] | None = None
     worker: WorkerProcess | None = None
-    #: What was asked before, as it was answered.
+    #: Cached answers.
     kept: dict[str, bytes] = field(default_factory=dict)
     pages: dict[str, bytes] = field(default_factory=dict)
-    #: One question at a time may bring the worker back, or look at a moment of the run.
+    #: Only one question at a time may restart the worker, or make a past decision again.
     waking: asyncio.Lock = field(default_factory=asyncio.Lock)
     looking: asyncio.Lock = field(default_factory=asyncio.Lock)
     last_asked: int = 0
@@ -118,27 +118,27 @@ class RunEntry:
 
 
 class Session:
-    """Made by `open`, ended by `close`."""
+    """Created by `open`, ended by `close`."""
 
     def __init__(self, origin: Origin, folder: Path, desk: WorkerProcess) -> None:
         self._origin = origin
         self._folder = folder
-        #: Answers what needs no run: texts, checks, and the premises of other runs.
+        #: The worker for questions that need no run: texts, checks, and the input of new runs.
         self._desk = desk
         self._runs: dict[int, RunEntry] = {}
         self._jobs: dict[int, Job] = {}
         self._made_runs = 0
         self._made_jobs = 0
-        self._made_premises = 0
+        self._made_run_specs = 0
         self._questions = 0
         self.version = 0
         self._change = asyncio.Event()
 
     @classmethod
     async def open(cls, origin: Origin, folder: Path) -> Session:
-        """The folder is one of `put_down`. The first run starts at once."""
+        """The folder is one of `save_run_spec`. The first run starts at once."""
         session = cls(origin, folder, await WorkerProcess.start())
-        session._start_run(RunEntry(session._next_run(), BASE_NAME, session._premise_path()))
+        session._start_run(RunEntry(session._next_run(), BASE_NAME, session._run_spec_path()))
         return session
 
     async def close(self) -> None:
@@ -147,7 +147,7 @@ class Session:
         workers = [run.worker for run in self._runs.values() if run.worker is not None]
         await asyncio.gather(self._desk.end(), *(worker.end() for worker in workers))
 
-    # What everyone sees
+    # The state of the session
 
     def to_data(self) -> dict[str, Any]:
         return {
@@ -160,7 +160,7 @@ class Session:
         }
 
     async def change_after(self, version: int) -> None:
-        """Until the session is another one than that of the version."""
+        """Wait until the session changes after this version."""
         while self.version <= version:
             await self._change.wait()
 
@@ -185,7 +185,7 @@ class Session:
         if key not in run.pages:
             answer = await self._asked(run, "pod", key=key, seen=None)
             if isinstance(answer, PastDecision):
-                answer = await self._looked_at(run, key, answer)
+                answer = await self._decided_again(run, key, answer)
             while len(run.pages) >= _MOST_PAGES:
                 del run.pages[next(iter(run.pages))]
             run.pages[key] = answer
@@ -193,44 +193,49 @@ class Session:
 
     async def config(self, number: int) -> bytes:
         run = self._run(number)
-        answer: bytes = await self._at_desk("config", premise=run.premise)
+        answer: bytes = await self._at_desk("config", run_spec=run.run_spec)
         return answer
 
     async def manifest(self, number: int, named: Named) -> bytes:
         run = self._run(number)
-        answer: bytes = await self._at_desk("manifest", premise=run.premise, named=named)
+        answer: bytes = await self._at_desk("manifest", run_spec=run.run_spec, named=named)
         return answer
 
     async def check(self, number: int, *, config: str, objects: str) -> bytes:
         run = self._run(number)
         answer: bytes = await self._at_desk(
-            "check", premise=run.premise, config=config, objects=objects
+            "check", run_spec=run.run_spec, config=config, objects=objects
         )
         return answer
 
     def result(self, number: int) -> bytes:
         job = self._job(number)
         if job.state == "running":
-            raise NotReady("this is still being worked on")
+            raise NotReady("the job is still running")
         if job.result is None and job.state == "done":
-            raise Missing("this job has no result of its own")
+            raise Missing("the job has no result")
         if job.result is None:
-            raise NotReady(f"this job has {job.state}", job.problems)
+            raise NotReady(f"the job is {job.state}", job.problems)
         return job.result
 
     # Work
 
     async def what_if(
-        self, base: int, what_if: WhatIf, *, name: str, counterfactual: tuple[int, int] | None
+        self,
+        base: int,
+        what_if: RequestedChanges,
+        *,
+        name: str,
+        counterfactual: tuple[int, int] | None,
     ) -> RunEntry:
-        """Another run."""
+        """Start another run."""
         if len(self._runs) >= MOST_RUNS:
-            raise NotReady(f"there are {MOST_RUNS} runs; forget some of them first")
-        origin, target = self._run(base), self._premise_path()
+            raise NotReady(f"there are already {MOST_RUNS} runs; delete one first")
+        origin, target = self._run(base), self._run_spec_path()
         applied = None if counterfactual is None else self._answer(*counterfactual)
         changes: tuple[str, ...] = await self._at_desk(
             "derive",
-            premise=origin.premise,
+            run_spec=origin.run_spec,
             what_if=what_if,
             counterfactual=applied,
             target=target,
@@ -268,22 +273,22 @@ class Session:
             if job.break_off is not None:
                 await job.break_off()
         if job.task is not None:
-            # It ends by itself once nobody works on it.
+            # The task ends once its worker has ended.
             await asyncio.gather(job.task, return_exceptions=True)
 
     async def forget(self, number: int) -> None:
         run = self._run(number)
         if run.base is None:
-            raise NotReady("the first run cannot be forgotten: all others come from it")
+            raise NotReady("the first run cannot be deleted: all others start from it")
         await self.cancel(run.job)
         if run.worker is not None:
             await run.worker.end()
         del self._runs[number]
-        await asyncio.to_thread(run.premise.unlink, missing_ok=True)
+        await asyncio.to_thread(run.run_spec.unlink, missing_ok=True)
         self._changed()
 
     async def settled(self, job: Job) -> None:
-        """Until the job is over."""
+        """Wait until the job ends."""
         if job.task is not None:
             await asyncio.gather(job.task, return_exceptions=True)
 
@@ -301,10 +306,10 @@ class Session:
     async def _play(self, job: Job, run: RunEntry) -> None:
         worker = run.worker = await self._worker_for(job)
         async with _Outcome(self, job):
-            asked = worker.ask("run", premise=run.premise, on_progress=self._noting(job))
+            asked = worker.ask("run", run_spec=run.run_spec, on_progress=self._noting(job))
             run.summary = await asked.reply
             run.kept["map"] = await worker.ask("map", run=run.id).reply
-            await self._let_go()
+            await self._end_least_used()
         run.state = "ready" if job.state == "done" else job.state
         run.problems = job.problems
         if run.state != "ready":
@@ -332,7 +337,7 @@ class Session:
                 "compare",
                 runs=(first.id, second.id),
                 names=(first.name, second.name),
-                premises=(first.premise, second.premise),
+                run_specs=(first.run_spec, second.run_spec),
                 on_progress=self._noting(job),
             )
             job.result = await asked.reply
@@ -348,7 +353,7 @@ class Session:
     # Workers
 
     async def _worker_for(self, job: Job) -> WorkerProcess:
-        """One that is ended if the job is cancelled, even before there is anything to end."""
+        """A new worker, which ends if the job is cancelled, even if that happened while it started."""
         worker = await WorkerProcess.start()
         job.break_off = worker.end
         if job.state == "cancelled":
@@ -356,30 +361,30 @@ class Session:
         return worker
 
     async def _asked(self, run: RunEntry, name: str, **arguments: Any) -> Any:
-        """Once more if the worker was let go, or died, just then."""
+        """Ask the run's worker; ask again if it ended meanwhile."""
         try:
             return await (await self._awake(run)).ask(name, **arguments).reply
         except Gone:
             return await (await self._awake(run)).ask(name, **arguments).reply
 
     async def _at_desk(self, name: str, **arguments: Any) -> Any:
-        """A text may be so bad that reading it ends the process; others can be read all the same."""
+        """Ask the desk worker; restart it if an earlier text crashed it."""
         if not self._desk.alive:
             self._desk = await WorkerProcess.start()
         return await self._desk.ask(name, **arguments).reply
 
     async def _awake(self, run: RunEntry) -> WorkerProcess:
-        """The run's worker; run again if it was let go."""
+        """The run's worker; if it has ended, a new worker repeats the run."""
         self._questions += 1
         run.last_asked = self._questions
         async with run.waking:
             if run.worker is None or not run.worker.alive:
                 run.worker = await WorkerProcess.start()
-                await run.worker.ask("run", premise=run.premise).reply
-                await self._let_go()
+                await run.worker.ask("run", run_spec=run.run_spec).reply
+                await self._end_least_used()
             return run.worker
 
-    async def _let_go(self) -> None:
+    async def _end_least_used(self) -> None:
         warm = [
             run for run in self._runs.values() if run.worker is not None and run.state == "ready"
         ]
@@ -388,22 +393,22 @@ class Session:
             assert worker is not None
             await worker.end()
 
-    async def _looked_at(self, run: RunEntry, key: str, past: PastDecision) -> bytes:
-        """By a process of its own: the run's worker goes on answering."""
+    async def _decided_again(self, run: RunEntry, key: str, past: PastDecision) -> bytes:
+        """Make the decision again in another process, so that the run's worker can still answer."""
         async with run.looking:
             looker = await WorkerProcess.start()
             try:
-                seen = await looker.ask("look", premise=run.premise, past=past).reply
+                seen = await looker.ask("past_decision", run_spec=run.run_spec, past=past).reply
             finally:
                 await looker.end()
         answer: bytes = await self._asked(run, "pod", key=key, seen=seen)
         return answer
 
-    # Books
+    # Runs and jobs
 
     def _run(self, number: int) -> RunEntry:
         if number not in self._runs:
-            raise Missing(f"there is no run {number}")
+            raise Missing(f"no run {number}")
         return self._runs[number]
 
     def _ready(self, number: int) -> RunEntry:
@@ -414,7 +419,7 @@ class Session:
 
     def _job(self, number: int) -> Job:
         if number not in self._jobs:
-            raise Missing(f"there is no job {number}")
+            raise Missing(f"no job {number}")
         return self._jobs[number]
 
     def _answer(self, job: int, answer: int) -> Applied:
@@ -424,7 +429,7 @@ class Session:
         return answers[answer]
 
     def _about(self, about: tuple[object, ...]) -> Job | None:
-        """The latest job about it, unless it came to nothing."""
+        """The latest running or finished job for this question."""
         for job in reversed(self._jobs.values()):
             if job.about == about and job.state in ("running", "done"):
                 return job
@@ -444,13 +449,13 @@ class Session:
         self._made_runs += 1
         return self._made_runs
 
-    def _premise_path(self) -> Path:
-        self._made_premises += 1
-        return premise_path(self._folder, self._made_premises)
+    def _run_spec_path(self) -> Path:
+        self._made_run_specs += 1
+        return run_spec_path(self._folder, self._made_run_specs)
 
 
 class _Outcome:
-    """`async with`: whatever ends the work is written into its job."""
+    """`async with`: writes the result of the work into its job."""
 
     def __init__(self, session: Session, job: Job) -> None:
         self._session = session

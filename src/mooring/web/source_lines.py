@@ -1,4 +1,4 @@
-"""On which line of a text a field stands, so that an editor can point to what is wrong."""
+"""Find the line of a field in a text, so that the editor can mark problems."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import yaml
 #: A field as problems name it: `profiles[0].plugins.score`.
 _PATH = re.compile(r"([A-Za-z_]\S*): (.*)", re.DOTALL)
 _PART = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
-#: `standard input: document 2 (Pod shop/web-0): `, which begins a line about an object.
+#: `standard input: document 2 (Pod shop/web-0): `, the start of a problem with an object.
 _DOCUMENT = re.compile(
     r"standard input(?:: document (\d+))?(?: \(\S+(?: \S+)?\))?: (.*)", re.DOTALL
 )
@@ -21,12 +21,12 @@ _LINE = re.compile(r"\bline (\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong with a text."""
+    """One problem of a text."""
 
     text: str
-    #: The field; "" if it is about no field.
+    #: The field; "" if the problem concerns no field.
     path: str = ""
-    #: From 1; None if it is not known.
+    #: Counted from 1; None if unknown.
     line: int | None = None
 
     def to_data(self) -> dict[str, Any]:
@@ -34,7 +34,7 @@ class Problem:
 
 
 def located(problems: list[str] | tuple[str, ...], text: str) -> list[Problem]:
-    """The lines of a ConfigError or InputError about this text, each with its place in it."""
+    """The problems of a ConfigError or InputError, each with its line in the text."""
     try:
         documents = list(_composed(text))
     except (yaml.YAMLError, RecursionError, ValueError):
@@ -44,7 +44,7 @@ def located(problems: list[str] | tuple[str, ...], text: str) -> list[Problem]:
 
 def _composed(text: str) -> Iterator[yaml.Node]:
     for node in yaml.compose_all(text, Loader=yaml.CSafeLoader):
-        # A document of nothing but comments is not counted by those who read it either.
+        # The readers do not count documents that have only comments.
         if node is not None and not node.tag.endswith(":null"):
             yield node
 
@@ -66,7 +66,7 @@ def _located(problem: str, documents: list[yaml.Node]) -> Problem:
 
 
 def _line(node: yaml.Node, path: str) -> int:
-    """Of the field, or of the nearest one around it that is there."""
+    """The line of the field, or of the nearest enclosing field that exists."""
     line = node.start_mark.line
     for index, name in _PART.findall(path):
         found = _step(node, index, name)

@@ -1,4 +1,4 @@
-"""A run over virtual time: where pods were, what happened, and how full the cluster was along the way."""
+"""A run over virtual time: the places of pods, the events, and the measures of the cluster."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from mooring.web.codes import Codes
 from mooring.web.places import WAITING
 from mooring.web.run import Run
 
-#: A year of a busy cluster has more events than a browser can hold.
+#: A browser cannot hold more events.
 _MOST_EVENTS = 200_000
-#: How many moments are measured at most and at least; between the two, by how much there is to measure.
+#: The most and the fewest moments to measure; larger clusters get fewer.
 _MOST_SAMPLES, _FEWEST_SAMPLES = 400, 40
 _MOST_CELLS = 40_000_000
 
@@ -98,7 +98,7 @@ def _samples(run: Run) -> dict[str, Any]:
 
 
 def _moments(run: Run) -> list[int]:
-    """Steps, evenly spread over time and over the changes: often they all fall into one second."""
+    """Steps, evenly spaced over time and over the changes, because often all changes have the same time."""
     at_s = run.places.at_s
     count = _how_many(run) // 2
     last = len(at_s)
@@ -128,7 +128,7 @@ def _states_at(run: Run, steps: Sequence[int]) -> Iterator[_State]:
     pods, moved_to = np.array(moves.pods, np.int64), np.array(moves.moved_to, np.int64)
     done = 0
     for step in steps:
-        # Of a pod that moved twice, the later move is made last.
+        # If a pod moved twice, the later move is applied last.
         places[pods[done:step]] = moved_to[done:step]
         done = step
         placed = np.flatnonzero(places >= 0)

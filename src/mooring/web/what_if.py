@@ -1,6 +1,6 @@
-"""What if: a premise made from another one, by what a user typed or chose; and whether it can be used.
+"""What if: derive the input of a new run from another run and the user's changes, and check it.
 
-Nothing is decided here: texts are read as files are, configurations are built as they would be to run.
+Texts are read like files, and configurations are built as for a run.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from mooring.objects.meta import KubeObject, encode_hook
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.sim.simulation import SimOptions, Simulation
-from mooring.web.premise import Premise
+from mooring.web.run_spec import RunSpec
 
-#: A slip of the finger should not take all memory there is.
+#: A typing error must not use up all memory.
 MOST_NODES = 10_000
 _MOST_SENTENCES = 20
-#: What people expect at the top of a manifest.
+#: The fields at the top of a manifest.
 _FIRST = ("apiVersion", "kind", "metadata")
 
 
@@ -44,8 +44,8 @@ class NodesLike(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     count: int = 1
 
 
-class WhatIf(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What is asked for; empty parts change nothing."""
+class RequestedChanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """The requested changes; empty parts change nothing."""
 
     config: str = ""
     objects: str = ""
@@ -55,7 +55,7 @@ class WhatIf(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ca
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A counterfactual that is to be made true: for which pod, and what."""
+    """A counterfactual to apply: the pod and the changes."""
 
     pod: str
     answer: Counterfactual
@@ -63,16 +63,16 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The premise that comes of it, and what was done in sentences."""
+    """The new run, and its changes as sentences."""
 
-    premise: Premise
+    run_spec: RunSpec
     changes: tuple[str, ...]
 
 
-def apply(premise: Premise, what_if: WhatIf, counterfactual: Applied | None) -> Outcome:
-    """Raises InputError and ConfigError; a problem's first word says which part it is about."""
+def apply(run_spec: RunSpec, what_if: RequestedChanges, counterfactual: Applied | None) -> Outcome:
+    """Raises InputError and ConfigError; the first word of a problem names the part."""
     sentences: list[str] = []
-    objects: Sequence[KubeObject] = premise.objects
+    objects: Sequence[KubeObject] = run_spec.objects
     if counterfactual is not None:
         _check_still_there(objects, counterfactual)
         objects = apply_changes(objects, counterfactual.pod, counterfactual.answer.changes)
@@ -83,39 +83,39 @@ def apply(premise: Premise, what_if: WhatIf, counterfactual: Applied | None) -> 
     if what_if.objects.strip():
         found = read_beside(what_if.objects, objects)
         objects = list(_merged(objects, found))
-        sentences += found_sentences(found, premise.objects)
+        sentences += found_sentences(found, run_spec.objects)
     for wanted in what_if.add_nodes:
         added = _added(objects, wanted)
         sentences.append(AddNodes(wanted.like, wanted.count).text)
         objects = [*objects, *added]
-    config = premise.config
+    config = run_spec.config
     if what_if.config.strip():
         config = read_config(what_if.config)
         sentences.append("another configuration")
-    changed = replace(premise, objects=tuple(objects), config=config)
+    changed = replace(run_spec, objects=tuple(objects), config=config)
     return Outcome(changed, _some(sentences))
 
 
 def read_config(text: str) -> KubeSchedulerConfiguration:
-    """Read, and build as to run: plugins have the last word on their arguments. Raises ConfigError."""
+    """Read the configuration and build it, because plugins check their own arguments. Raises ConfigError."""
     config = load_config(text)
     Simulation(SimOptions(config=config)).close()
     return config
 
 
 def read_beside(text: str, objects: Sequence[KubeObject]) -> list[KubeObject]:
-    """What the text has, where it may refer to the cluster's classes and nodes. Raises InputError."""
+    """The objects in the text, which can refer to the cluster's classes and nodes. Raises InputError."""
     given = text.encode()
     problems: list[str] = []
     documents = list(read_documents([STDIN], problems=problems, stdin=io.BytesIO(given)))
     makers = {each.kind for each in documents} - {"Pod", "Node"}
-    # Pods matter to controllers only, and there are a great many of them.
+    # Only controllers need the existing pods, and there can be many.
     around = objects if makers else [obj for obj in objects if not isinstance(obj, Pod)]
     found = read_manifests([STDIN], stdin=io.BytesIO(given), among=around)
     if not found.objects:
         kinds = ", ".join(sorted(found.skipped))
-        what = f"nothing but kinds that mooring does not read: {kinds}" if kinds else "no object"
-        raise InputError([f"there is {what} in this text"])
+        what = f"only kinds that mooring does not read: {kinds}" if kinds else "no objects"
+        raise InputError([f"the text contains {what}"])
     return found.objects
 
 
@@ -128,13 +128,13 @@ def found_sentences(found: Sequence[KubeObject], objects: Sequence[KubeObject]) 
     ]
 
 
-def config_text(premise: Premise) -> str:
-    return _yaml(write_config(premise.config or default_config()))
+def config_text(run_spec: RunSpec) -> str:
+    return _yaml(write_config(run_spec.config or default_config()))
 
 
-def object_text(premise: Premise, named: Named) -> str | None:
-    """As YAML; None if there is no such object."""
-    for obj in premise.objects:
+def object_text(run_spec: RunSpec, named: Named) -> str | None:
+    """The object as YAML; None if there is no such object."""
+    for obj in run_spec.objects:
         if obj.kind == named.kind and obj.key == named.key:
             data = msgspec.to_builtins(obj, enc_hook=encode_hook, str_keys=True)
             first = {field: data[field] for field in _FIRST if field in data}
@@ -156,7 +156,7 @@ def _identity(obj: KubeObject) -> tuple[type[KubeObject], str]:
 
 
 def _check_still_there(objects: Sequence[KubeObject], counterfactual: Applied) -> None:
-    """A change is about nodes and pods that the premise must have."""
+    """Check that the nodes of the changes exist."""
     nodes = {obj.name for obj in objects if isinstance(obj, Node)}
     for change in counterfactual.answer.changes:
         wanted = change.like if isinstance(change, AddNodes) else change.node_name
@@ -173,7 +173,7 @@ def _without(objects: Sequence[KubeObject], named: Named) -> list[KubeObject]:
 
 
 def _without_node(objects: Sequence[KubeObject], name: str) -> Iterator[KubeObject]:
-    """Its pods look for another node, as their controllers would make them again."""
+    """Remove the node; its pods become pending, as if their controllers recreated them."""
     for obj in objects:
         if isinstance(obj, Pod) and obj.node_name == name:
             if not obj.belongs_to_node:
@@ -183,7 +183,7 @@ def _without_node(objects: Sequence[KubeObject], name: str) -> Iterator[KubeObje
 
 
 def _merged(objects: Sequence[KubeObject], found: Sequence[KubeObject]) -> Iterator[KubeObject]:
-    """Replaced ones where they stood, so that the order of the others stays; then those added."""
+    """Replace objects in place, so that the order stays; then append the new ones."""
     instead = {_identity(obj): obj for obj in found}
     for obj in objects:
         yield instead.pop(_identity(obj), obj)
@@ -193,7 +193,7 @@ def _merged(objects: Sequence[KubeObject], found: Sequence[KubeObject]) -> Itera
 def _added(objects: Sequence[KubeObject], wanted: NodesLike) -> list[KubeObject]:
     nodes = {obj.name: obj for obj in objects if isinstance(obj, Node)}
     if wanted.like not in nodes:
-        raise InputError([f"there is no node {wanted.like!r} in this run to add more of"])
+        raise InputError([f"there is no node {wanted.like!r} in this run to copy"])
     if not 1 <= wanted.count <= MOST_NODES:
         raise InputError([f"{wanted.count} nodes: write a number from 1 to {MOST_NODES:,}"])
     pods = [obj for obj in objects if isinstance(obj, Pod) and obj.node_name == wanted.like]

@@ -1,9 +1,9 @@
-"""A process that works for the page: reads premises, runs them, and stays to be asked about what came of it.
+"""A worker process of the page: it runs a simulation, and answers questions about it.
 
     server ── Question, Cancel ──▶ stdin    worker    stdout ── Progress…, Answer or Refusal ──▶ server
 
-One question at a time, in order. Everything that takes long happens here, so that the server always answers
-at once; and whatever is to be broken off is broken off by ending the process.
+It answers one question at a time, in order. All long work happens here, so that the server always answers at
+once. Ending the process cancels its work.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import IO, Any
 from mooring.errors import ConfigError, InputError, MooringError
 from mooring.explain.explanation import CannotAnswer
 from mooring.explain.past_decision import PastDecision, decide_again
-from mooring.explain.world import Look
+from mooring.explain.what_if import DecisionView
 from mooring.garbage import collect_seldom, spare_what_stays
 from mooring.web.cluster_map import map_data
 from mooring.web.comparison import comparison_data
@@ -37,14 +37,14 @@ from mooring.web.messages import (
     read_message,
 )
 from mooring.web.pod_page import pod_data
-from mooring.web.premise import Premise, read_premise, write_premise
 from mooring.web.run import Run
+from mooring.web.run_spec import RunSpec, read_run_spec, write_run_spec
 from mooring.web.source_lines import Problem, located
 from mooring.web.timeline import timeline_data
 from mooring.web.what_if import (
     Applied,
     Named,
-    WhatIf,
+    RequestedChanges,
     apply,
     config_text,
     found_sentences,
@@ -54,18 +54,18 @@ from mooring.web.what_if import (
 )
 
 _PROGRESS_EVERY_S = 0.1
-#: How many premises are kept for questions about what is in them.
-_MOST_PREMISES = 2
-#: A pod that was placed is explained by a second run: here if the first was quicker, else elsewhere.
+#: How many run_specs are kept for questions about what is in them.
+_MOST_RUN_SPECS = 2
+#: Explaining a placed pod repeats the run: in this process if the run took less time, else in another.
 _QUICK_S = 1.5
 
 
 class Worker:
-    """What it knows, and how it answers; `ANSWERS` lists the questions."""
+    """Answers questions; `ANSWERS` lists them."""
 
     def __init__(self, out: IO[bytes]) -> None:
         self._out = out
-        self._premises: dict[Path, Premise] = {}
+        self._run_specs: dict[Path, RunSpec] = {}
         self._run: Run | None = None
         self.questions: queue.SimpleQueue[Question] = queue.SimpleQueue()
         self.cancelled: set[int] = set()
@@ -73,7 +73,7 @@ class Worker:
         self._next_progress_s = 0.0
 
     def listen(self, pipe: IO[bytes]) -> None:
-        """In a thread of its own. Without its server, a worker has nothing to live for."""
+        """Read messages, in a thread of its own. The process exits when the server closes the pipe."""
         while (message := read_message(pipe)) is not None:
             if isinstance(message, Cancel):
                 self.cancelled.add(message.number)
@@ -94,32 +94,32 @@ class Worker:
             reply = self._refusal(str(error), [])
         except Exception as error:
             traceback.print_exc()
-            what = f"this is a bug in mooring: {type(error).__name__}: {error}"
+            what = f"internal error, please report it: {type(error).__name__}: {error}"
             reply = Refusal(question.number, what, bug=True)
         self._send(reply)
 
     def _refusal(self, message: str, problems: list[Problem]) -> Refusal:
         return Refusal(self._number, message, tuple(each.to_data() for each in problems))
 
-    # What there is before anything is run
+    # Before the run
 
-    def config(self, *, premise: Path) -> bytes:
-        return packed({"text": config_text(self._premise(premise))})
+    def config(self, *, run_spec: Path) -> bytes:
+        return packed({"text": config_text(self._run_spec(run_spec))})
 
-    def manifest(self, *, premise: Path, named: Named) -> bytes:
-        text = object_text(self._premise(premise), named)
+    def manifest(self, *, run_spec: Path, named: Named) -> bytes:
+        text = object_text(self._run_spec(run_spec), named)
         if text is None:
             raise CannotAnswer(f"there is no {named.kind} {named.key!r} in this run")
         return packed({"text": text})
 
-    def check(self, *, premise: Path, config: str, objects: str) -> bytes:
+    def check(self, *, run_spec: Path, config: str, objects: str) -> bytes:
         problems: list[Problem] = []
         found: list[str] = []
         try:
             if config:
                 read_config(config)
             if objects:
-                known = self._premise(premise).objects
+                known = self._run_spec(run_spec).objects
                 found = found_sentences(read_beside(objects, known), known)
         except (InputError, ConfigError) as error:
             problems = located(error.problems, config or objects)
@@ -129,17 +129,22 @@ class Worker:
         return packed({"ok": not problems, "problems": data, "found": found})
 
     def derive(
-        self, *, premise: Path, what_if: WhatIf, counterfactual: Applied | None, target: Path
+        self,
+        *,
+        run_spec: Path,
+        what_if: RequestedChanges,
+        counterfactual: Applied | None,
+        target: Path,
     ) -> tuple[str, ...]:
-        """Writes the premise of another run; returns its changes in sentences."""
-        outcome = apply(self._premise(premise), what_if, counterfactual)
-        write_premise(outcome.premise, target)
+        """Writes the run_spec of another run; returns its changes in sentences."""
+        outcome = apply(self._run_spec(run_spec), what_if, counterfactual)
+        write_run_spec(outcome.run_spec, target)
         return outcome.changes
 
     # Running
 
-    def run(self, *, premise: Path) -> dict[str, object]:
-        started_from = self._premise(premise)
+    def run(self, *, run_spec: Path) -> dict[str, object]:
+        started_from = self._run_spec(run_spec)
         waiting = sum(1 for pod in started_from.pods if not pod.node_name and not pod.finished)
         spare_what_stays()
         _step_back()
@@ -151,10 +156,10 @@ class Worker:
         return self._run.summary()
 
     def compare(
-        self, *, runs: tuple[int, int], names: tuple[str, str], premises: tuple[Path, Path]
+        self, *, runs: tuple[int, int], names: tuple[str, str], run_specs: tuple[Path, Path]
     ) -> bytes:
         _step_back()
-        first, second = (self._premise(path) for path in premises)
+        first, second = (self._run_spec(path) for path in run_specs)
         data = comparison_data(
             names,
             (first, second),
@@ -162,11 +167,11 @@ class Worker:
         )
         return packed({"runs": runs, **data})
 
-    def look(self, *, premise: Path, past: PastDecision) -> Look:
+    def past_decision(self, *, run_spec: Path, past: PastDecision) -> DecisionView:
         _step_back()
-        return decide_again(self._premise(premise), past)
+        return decide_again(self._run_spec(run_spec), past)
 
-    # What came of it
+    # After the run
 
     def map(self, *, run: int) -> bytes:
         return packed({"run": run, **map_data(self._ready)})
@@ -174,13 +179,13 @@ class Worker:
     def time(self) -> bytes:
         return packed(timeline_data(self._ready))
 
-    def pod(self, *, key: str, seen: Look | None) -> bytes | PastDecision:
+    def pod(self, *, key: str, seen: DecisionView | None) -> bytes | PastDecision:
         """The decision that has to be made again first, if that would take long."""
         run, past = self._ready, self._ready.placed_by(key)
         if past is not None and seen is None:
             if run.took_s > _QUICK_S:
                 return past
-            seen = decide_again(run.premise, past)
+            seen = decide_again(run.run_spec, past)
         return packed(pod_data(run, key, seen))
 
     def counterfactuals(
@@ -202,12 +207,12 @@ class Worker:
         assert self._run is not None, "asked about a run before it was run"
         return self._run
 
-    def _premise(self, path: Path) -> Premise:
-        if path not in self._premises:
-            while len(self._premises) >= _MOST_PREMISES:
-                del self._premises[next(iter(self._premises))]
-            self._premises[path] = read_premise(path)
-        return self._premises[path]
+    def _run_spec(self, path: Path) -> RunSpec:
+        if path not in self._run_specs:
+            while len(self._run_specs) >= _MOST_RUN_SPECS:
+                del self._run_specs[next(iter(self._run_specs))]
+            self._run_specs[path] = read_run_spec(path)
+        return self._run_specs[path]
 
     def _progress(self, done: int, total: int | None, phase: str) -> None:
         now = time.perf_counter()
@@ -229,7 +234,7 @@ ANSWERS: dict[str, Callable[..., Any]] = {
         Worker.derive,
         Worker.run,
         Worker.compare,
-        Worker.look,
+        Worker.past_decision,
         Worker.map,
         Worker.time,
         Worker.pod,
@@ -239,13 +244,13 @@ ANSWERS: dict[str, Callable[..., Any]] = {
 
 
 def _step_back() -> None:
-    """The browser, and whoever answers it, come first."""
+    """Lower the priority of this process: the browser and the server come first."""
     if hasattr(os, "nice"):
         os.nice(5)
 
 
 def main() -> None:
-    """With messages on the standard streams; what plugins print goes to standard error instead."""
+    """Messages use the standard streams; what plugins print goes to standard error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     collect_seldom()
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")

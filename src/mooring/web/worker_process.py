@@ -1,4 +1,4 @@
-"""A worker seen from the server: asked without blocking anyone, and ended whenever need be."""
+"""The server's side of a worker process: ask it without blocking, and end it."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Gone(MooringError):
     """The worker ended before it answered."""
 
     def __init__(self) -> None:
-        super().__init__("the process that worked on this has ended")
+        super().__init__("the worker process ended before it answered; try again")
 
 
 class Asked:
-    """A question under way."""
+    """A question that waits for its answer."""
 
     def __init__(self, number: int, on_progress: OnProgress | None) -> None:
         self.number = number
@@ -50,7 +50,7 @@ class Asked:
 
 
 class WorkerProcess:
-    """Started by `start`; ends with `end`, or by itself when the server does."""
+    """Started by `start`, ended by `end` or with the server."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -60,8 +60,8 @@ class WorkerProcess:
 
     @classmethod
     async def start(cls) -> WorkerProcess:
-        # Plugins beside a configuration were found by this process's path; and one thread of arithmetic
-        # is enough where several workers share a machine.
+        # Workers need this process's path to find plugins next to the configuration. One BLAS thread is
+        # enough, because several workers share the machine.
         environment = os.environ | {
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
             "OPENBLAS_NUM_THREADS": "1",
@@ -82,10 +82,10 @@ class WorkerProcess:
         return not self._reading.done()
 
     def ask(self, name: str, *, on_progress: OnProgress | None = None, **arguments: Any) -> Asked:
-        """Its `reply` raises Refused, or Gone."""
+        """`reply` raises Refused or Gone."""
         self._count += 1
         asked = Asked(self._count, on_progress)
-        # Nobody may be waiting for it any more when the worker goes.
+        # Nothing may be waiting for the reply when the worker ends.
         asked.reply.add_done_callback(_look_at)
         if not self.alive:
             asked.reply.set_exception(Gone())

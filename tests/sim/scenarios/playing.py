@@ -8,7 +8,7 @@ from pathlib import Path
 from mooring.objects.pod import Pod
 from mooring.sim.scenarios.run import Outcome, play
 from mooring.sim.scenarios.scenario import read_scenarios
-from mooring.sim.scenarios.stage import Stage
+from mooring.sim.scenarios.scenario_cluster import ScenarioCluster
 from mooring.sim.simulation import SimOptions
 
 HEAD = "apiVersion: mooring.dev/v1\nkind: Scenario\n"
@@ -64,20 +64,20 @@ def played(folder: Path, *objects: str, body: str, **options) -> Outcome:
     return play(only, **options)
 
 
-def stage_of(folder: Path, *objects: str) -> Stage:
+def stage_of(folder: Path, *objects: str) -> ScenarioCluster:
     """A settled cluster; close it when done."""
     path = folder / "s.scenario.yaml"
     path.write_text(scenario(*objects, body="expect: no pods of app=none exist\n"))
     (only,) = read_scenarios(path)
-    stage = Stage(SimOptions(), folder)
-    stage.apply([], only.objects)
-    stage.settle()
-    return stage
+    cluster = ScenarioCluster(SimOptions(), folder)
+    cluster.apply([], only.objects)
+    cluster.settle()
+    return cluster
 
 
-def pods(stage: Stage, app: str) -> dict[str, str]:
+def pods(cluster: ScenarioCluster, app: str) -> dict[str, str]:
     """Name → node, of those that are not on their way out."""
-    found = stage.simulation.api.all(Pod)
+    found = cluster.simulation.api.all(Pod)
     return {
         pod.name: pod.node_name
         for pod in found

@@ -68,8 +68,8 @@ def test_every_difference_is_told_with_the_pods_that_it_is_about(tmp_path):
         "2 of 6 pods",
         "3 zones: a 2, b 2, c 2",
         "3 nodes: a-1 2, b-1 2, c-1 2",
-        "there is no such pod",
-        "it is there",
+        "no such pod",
+        "it exists",
         "0 pods preempted",
         "a-1 50.0%, b-1 50.0%, c-1 50.0%",
     ]
@@ -401,19 +401,19 @@ def test_the_timeline_is_there_if_asked_for(tmp_path):
         ("stepz: []\nexpect: no pods pending", ":7: stepz: unknown field; did you mean 'steps'?"),
         ("expect: 5", ":7: expect: must be a line of text or a mapping, not 5"),
         ("expect: []", "expects nothing, so it cannot fail; add expect"),
-        ("expect: {pods: app=web}", "says nothing of the pods; add placed"),
+        ("expect: {pods: app=web}", "expects nothing of the pods; add placed"),
         ("expect: {pods: app=web, placed: maybe}", ":7: expect.placed: must be true or false"),
         ("expect: {pods: app=web, spred: {}}", "did you mean 'spread'?"),
         ("expect: {pods: app=web, spread: {over: zones, domain: 3}}", "did you mean 'domains'?"),
-        ("expect: {utilisation: {resource: cpu}}", "needs a bound: atLeast or atMost"),
-        ("expect: {utilisation: {atMost: lots}}", "must be a share such as 80%, not 'lots'"),
+        ("expect: {utilisation: {resource: cpu}}", "needs a limit: add atLeast or atMost"),
+        ("expect: {utilisation: {atMost: lots}}", "must be a percentage such as 80%, not 'lots'"),
         ("expect: {pods: a=b, onNodes: {}}", "must name nodes, labels or a taint"),
         ("expect: {pods: a=b, onNodes: []}", "must name at least one node"),
         ("expect: {pods: a=b, count: {about: 3}}", "with atLeast and atMost"),
-        ("steps:\n- {}", "steps[0]: is empty; it may apply, delete"),
-        ("steps:\n- drain: a-1\n  fail: a-1", ":8: steps[0]: does several things (drain, fail)"),
+        ("steps:\n- {}", "steps[0]: is empty; add one of apply, delete"),
+        ("steps:\n- drain: a-1\n  fail: a-1", ":8: steps[0]: has several actions (drain, fail)"),
         ("steps:\n- drian: a-1", ":8: steps[0].drian: unknown field; did you mean 'drain'?"),
-        ("steps:\n- wait: soon", "steps[0].wait: must be a length of time"),
+        ("steps:\n- wait: soon", "steps[0].wait: must be a duration"),
         ("steps:\n- {wait: 5s, timeout: 5s}", "steps[0].timeout: unknown field"),
         (
             "steps:\n- scale: {workload: web, replicas: 3}",
@@ -444,7 +444,7 @@ def test_what_is_wrong_with_a_file_is_told_with_its_line_and_field(tmp_path, bod
     ("step", "said"),
     [
         ("drain: a-9", "steps[0]: there is no node 'a-9'; did you mean 'a-1'?"),
-        ("fail: zone x", "steps[0]: there is no node: zone x"),
+        ("fail: zone x", "steps[0]: no node matches: zone x"),
         ("recover: a-1", "steps[0]: there is no node 'a-1'"),
         (
             "scale: {workload: deployment/wed, replicas: 1}",
@@ -452,7 +452,7 @@ def test_what_is_wrong_with_a_file_is_told_with_its_line_and_field(tmp_path, bod
         ),
         ("scale: {workload: node/a-1, replicas: 1}", "a Node cannot be scaled; Deployment"),
         ("delete: pod/x", "there is no pod/default/x"),
-        ("delete: {pods: app=x}", "there is no such pod"),
+        ("delete: {pods: app=x}", "no such pod"),
         ("apply: nothing.yaml", "nothing.yaml: no such file or folder"),
         ("apply: {apiVersion: v1, kind: Pod, metadata: {name: P}}", "steps[0].apply"),
         ("expect: all pods of deployment/x placed", "there is no deployment/default/x"),
@@ -471,7 +471,7 @@ def test_a_step_that_cannot_be_done_says_which_and_why(tmp_path, step, said):
 def test_a_moment_that_has_passed_is_refused(tmp_path):
     body = "steps:\n  - wait: 1h\n  - at: 30m\n    expect: no pods pending\n"
 
-    with pytest.raises(InputError, match=r"30m0s has passed: it is 1h0m0s by now"):
+    with pytest.raises(InputError, match=r"30m0s has passed: the time is already 1h0m0s"):
         played(tmp_path, *ZONES, body=body)
 
 

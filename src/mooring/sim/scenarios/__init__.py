@@ -1,1 +1,1 @@
-"""Scenarios: things that happen to a cluster, one after another, and what must be true of it then."""
+"""Scenarios: steps that change a cluster, and expectations about the result."""

@@ -1,8 +1,8 @@
-"""Draining nodes: no new pods, and those that are there are evicted as far as disruption budgets allow.
+"""Drain nodes: cordon them, and evict their pods as far as disruption budgets allow.
 
-As `kubectl drain --ignore-daemonsets --force`: pods of DaemonSets and static pods stay, pods without a
-controller go for good. What a budget does not let go is tried again every few seconds, so a drain ends when
-the replacements of those that went first run elsewhere; or never, if they cannot.
+As `kubectl drain --ignore-daemonsets --force`: DaemonSet and static pods stay, and pods without a controller
+are deleted. Evictions that a budget blocks are tried again every few seconds, until replacements run on
+other nodes.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from mooring.objects.taints import Taint
 from mooring.objects.well_known import UNSCHEDULABLE_TAINT
 from mooring.sim.api import SimApi
 
-#: As kubectl waits between two attempts.
+#: The time between two attempts, as in kubectl.
 _AGAIN_S = 5.0
-#: A drain that gets nowhere for so long is given up, or a scenario would have no end.
+#: A drain stops after this many attempts without an eviction; otherwise a scenario might never end.
 _MOST_ATTEMPTS = 720
 
 
@@ -38,7 +38,7 @@ def uncordon(api: SimApi, node: Node) -> None:
 
 
 def drain(api: SimApi, nodes: Sequence[Node]) -> None:
-    """Begin: cordon the nodes and evict whoever may go; the others follow in time."""
+    """Cordon the nodes and evict the pods that budgets allow; retry the others later."""
     for node in nodes:
         cordon(api, node)
     _evict(api, frozenset(node.name for node in nodes), _MOST_ATTEMPTS)
@@ -46,7 +46,7 @@ def drain(api: SimApi, nodes: Sequence[Node]) -> None:
 
 def _evict(api: SimApi, names: frozenset[str], attempts: int) -> None:
     blocked = False
-    # Whoever uncordons a node calls the drain off.
+    # Uncordoning a node cancels its drain.
     names = frozenset(n for n in names if (node := api.get(Node, n)) and node.spec.unschedulable)
     for pod in list(api.all(Pod)):
         if pod.node_name not in names or pod.terminating or pod.finished or pod.belongs_to_node:
@@ -68,7 +68,7 @@ def _budgets_of(api: SimApi, pod: Pod) -> Iterator[PodDisruptionBudget]:
 
 
 def _allows(api: SimApi, budget: PodDisruptionBudget) -> bool:
-    """Whether one more may go. Pods on their way out count as expected but not as there."""
+    """Whether the budget allows one more eviction. Terminating pods count as expected, not as healthy."""
     selector = compile_selector(budget.spec.selector)
     pods = [
         pod

@@ -1,4 +1,4 @@
-"""Expectations as fields, for those that are made by programs or do not fit into a line."""
+"""Read expectations from fields: for programs, and for expectations that do not fit into a line."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def read_checks(fields: Fields, name: str = "expect") -> tuple[Check, ...]:
 
 
 def _read(source: Source, path: Path, value: Any) -> list[Expectation]:
-    """A mapping may say several things, each of which is checked by itself."""
+    """A mapping can hold several expectations; each is checked on its own."""
     if isinstance(value, str):
         try:
             return [parse_expectation(value)]
@@ -84,10 +84,10 @@ def _about_pods(fields: Fields) -> list[Expectation]:
         by = fields.read("preempted", _preemptor, "")
         says = f"preempted by {by}" if by else "preempted"
         found.append(Preempted(f"{some} {says}", subject, how_many, by))
-    found += _lying(fields, subject, who)
+    found += _spreads(fields, subject, who)
     if _SUBJECT.issuperset(fields.given):
         fields.wrong(
-            "says nothing of the pods; add placed, pending, onNodes, spread or another field"
+            "expects nothing of the pods; add placed, pending, onNodes, spread or another field"
         )
     return found
 
@@ -97,7 +97,7 @@ def _stand_alone(fields: Fields) -> bool:
 
 
 def _subject(fields: Fields) -> tuple[Subject, str]:
-    """The pods that are meant, and the text form of that."""
+    """The selected pods, and their text form."""
     selector = fields.read("pods", text, "") if "pods" in fields.given else ""
     fields.knows("pods")
     namespace = fields.read("namespace", text, "")
@@ -156,7 +156,7 @@ def _preemptor(value: object) -> str:
     if value is True:
         return ""
     if not isinstance(value, dict) or value.keys() != {"by"}:
-        raise FieldError("must be true, or a mapping with by: the pod that they had to go for")
+        raise FieldError("must be true, or a mapping with by: the pod that preempted them")
     return pod_key(value["by"])
 
 
@@ -186,10 +186,10 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(text(each) for each in (value if isinstance(value, list) else [value]))
 
 
-# How they lie together
+# Spread
 
 
-def _lying(fields: Fields, subject: Subject, who: str) -> list[Expectation]:
+def _spreads(fields: Fields, subject: Subject, who: str) -> list[Expectation]:
     found: list[Expectation] = []
     fields.knows("spread", "distinct")
     for path, value in fields.items("spread"):
@@ -210,7 +210,7 @@ def _lying(fields: Fields, subject: Subject, who: str) -> list[Expectation]:
     return found
 
 
-# How full nodes are
+# Utilisation
 
 
 def _utilisation(fields: Fields) -> Expectation:
@@ -224,9 +224,9 @@ def _utilisation(fields: Fields) -> Expectation:
     selector = inner.read("nodes", parse_selector, None)
     inner.finish()
     if not resource:
-        inner.wrong("is missing; name one such as cpu", "resource")
+        inner.wrong("is missing; give a resource such as cpu", "resource")
     if least is None and most is None:
-        inner.wrong("needs a bound: atLeast or atMost")
+        inner.wrong("needs a limit: add atLeast or atMost")
     of = f"node {node}" if node else f"nodes with {labels}" if labels else "the cluster"
     if each_node:
         of = f"every node with {labels}" if labels else "every node"
@@ -246,4 +246,4 @@ def _percent(value: object) -> float:
             return float(words)
     except ValueError:
         pass
-    raise FieldError(f"must be a share such as 80%, not {described(value)}")
+    raise FieldError(f"must be a percentage such as 80%, not {described(value)}")

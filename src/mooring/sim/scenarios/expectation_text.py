@@ -18,8 +18,8 @@
     whole       = "the cluster" | "node" NAME | "nodes with" SELECTOR | "every node" [ "with" SELECTOR ]
     KEY         = "zones" | "regions" | "nodes" | a label of nodes
 
-Words are separated by blanks; a selector or a text with blanks in it is put in quotes. `spread`, `distinct`,
-`preempted` and `gone` stand alone, as they are not about one pod at a time.
+Words are separated by blanks; a selector or a text with blanks must be in quotes. `spread`, `distinct`,
+`preempted` and `gone` cannot be combined with other conditions, because they are not about a single pod.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _CONDITIONS = (
 
 
 def parse_expectation(text: str) -> Expectation:
-    """Raises FieldError that says after which words what was expected."""
+    """Raises FieldError, which names the expected words and their position."""
     words = _Words(text)
     if words.takes("pod"):
         key = pod_key(words.next("a pod's name"))
@@ -129,14 +129,12 @@ def _standing_alone(words: _Words, subject: Subject, how_many: HowMany) -> Expec
     text = words.text
     if words.takes("preempted"):
         if subject.owner is not None:
-            raise FieldError(
-                "pods that were preempted have no owner any more; choose them by labels"
-            )
+            raise FieldError("preempted pods no longer have an owner; select them by labels")
         by = pod_key(words.next("a pod's name")) if words.takes("by") else ""
         return Preempted(text, subject, how_many, by)
     if words.takes("gone"):
         if not subject.pod:
-            raise FieldError("'gone' is said of one pod; of several, write 'no pods of … exist'")
+            raise FieldError("'gone' works for one pod; for several, write 'no pods of … exist'")
         return Gone(text, subject.pod)
     if words.takes("spread"):
         _needs_all(how_many, "spread")
@@ -160,7 +158,7 @@ def _standing_alone(words: _Words, subject: Subject, how_many: HowMany) -> Expec
 
 def _needs_all(how_many: HowMany, what: str) -> None:
     if not how_many.all:
-        raise FieldError(f"{what!r} is said of all pods, not of {how_many} of them")
+        raise FieldError(f"{what!r} applies to all pods, not to {how_many} of them")
 
 
 def _key(words: _Words) -> str:
@@ -168,7 +166,7 @@ def _key(words: _Words) -> str:
     if key in KEYS:
         return KEYS[key]
     if "/" not in key and "." not in key and (hint := did_you_mean(key, KEYS)):
-        raise FieldError(f"{key!r} is no topology key{hint}")
+        raise FieldError(f"{key!r} is not a topology key{hint}")
     return key
 
 
@@ -177,7 +175,7 @@ def _key(words: _Words) -> str:
 
 def _condition(words: _Words) -> PodCondition:
     if words.takes("placed"):
-        return Placed(seconds(words.next("a length of time")) if words.takes("within") else None)
+        return Placed(seconds(words.next("a duration")) if words.takes("within") else None)
     if words.takes("pending"):
         plugin = words.next("a plugin's name") if words.takes("by") else ""
         because = words.next("a part of the message, in quotes") if words.takes("because") else ""
@@ -193,7 +191,7 @@ def _condition(words: _Words) -> PodCondition:
     if words.takes("on"):
         return replace(_on_nodes(words), negated=negated)
     if words.peek() in ("preempted", "gone", "spread"):
-        raise FieldError(f"{words.peek()!r} stands alone; write it as an expectation of its own")
+        raise FieldError(f"{words.peek()!r} cannot be combined; write it as a separate expectation")
     raise words.error(*(("on", "in zone") if negated else _CONDITIONS))
 
 
@@ -214,15 +212,15 @@ def _on_nodes(words: _Words) -> OnNodes:
     return OnNodes(labels=labels, selector=parse_selector(labels))
 
 
-# How full nodes are
+# Utilisation
 
 
 def _usage(words: _Words) -> Expectation:
     resource = words.next("all, no, a number, pods, pod, or a resource such as cpu")
     if not words.takes("of"):
         raise FieldError(
-            f"{words.text!r}: must begin with pods (as 'all pods of app=web placed') or a resource (as"
-            f" 'cpu of the cluster at most 80%'){did_you_mean(resource, ('all', 'no', 'pods', 'pod'))}"
+            f"{words.text!r}: must start with pods ('all pods of app=web placed') or a resource"
+            f" ('cpu of the cluster at most 80%'){did_you_mean(resource, ('all', 'no', 'pods', 'pod'))}"
         )
     usage = _of_nodes(words, Utilisation(words.text, resource))
     if words.takes("between"):
@@ -258,18 +256,18 @@ def _of_nodes(words: _Words, usage: Utilisation) -> Utilisation:
 
 
 class _Words:
-    """The words of a line, taken one after another."""
+    """The words of a line, read one by one."""
 
     def __init__(self, text: str) -> None:
         self.text = " ".join(text.split())
         found = list(_WORD.finditer(text))
         self._words = [next(part for part in each.groups() if part is not None) for each in found]
-        #: Words in quotes are never taken for words of the grammar.
+        #: Words in quotes are never words of the grammar.
         self._quoted = [each[3] is None for each in found]
         self.position = 0
 
     def peek(self, ahead: int = 0) -> str:
-        """The next word; "" at the end, and for one in quotes."""
+        """The next word; "" at the end, and for a word in quotes."""
         at = self.position + ahead
         return "" if at >= len(self._words) or self._quoted[at] else self._words[at]
 
@@ -297,7 +295,7 @@ class _Words:
     def percent(self) -> float:
         found = _PERCENT.fullmatch(self.peek())
         if found is None:
-            raise self.error("a share such as 80%")
+            raise self.error("a percentage such as 80%")
         self.position += 1
         return float(found[1])
 
@@ -316,16 +314,14 @@ class _Words:
     def end(self) -> None:
         if self.position < len(self._words):
             rest = " ".join(self._words[self.position :])
-            raise FieldError(
-                f"{self.text!r}: nothing was expected after {self._before()!r}: {rest!r}"
-            )
+            raise FieldError(f"{self.text!r}: unexpected {rest!r} after {self._before()!r}")
 
     def error(self, *expected: str) -> FieldError:
         got = self._words[self.position] if self.position < len(self._words) else ""
-        after = f"after {self._before()!r}" if self.position else "at the beginning"
+        after = f"after {self._before()!r}" if self.position else "at the start"
         hint = did_you_mean(got, expected) if got else ""
-        found = f"not {got!r}" if got else "but it ends there"
-        return FieldError(f"{self.text!r}: {after} must come {_or(expected)}, {found}{hint}")
+        found = f"found {got!r}" if got else "found the end of the line"
+        return FieldError(f"{self.text!r}: expected {_or(expected)} {after}, {found}{hint}")
 
     def _before(self) -> str:
         return " ".join(self._words[: self.position])

@@ -1,8 +1,8 @@
-"""What must be true of a cluster at one moment, and how it differs where it is not.
+"""What must be true of a cluster at one moment, and how the cluster differs if it is not.
 
-An expectation is about pods (how many of them meet some conditions, or how all of them lie together), about
-pods that were preempted, or about how full nodes are. Each can be written as a line of text
-(`expectation_text`) or as fields (`expectation_fields`); what comes of both is the same.
+An expectation is about pods (how many meet some conditions, or how they are spread), about preempted pods, or
+about the utilisation of nodes. It can be written as a line of text (`expectation_text`) or as fields
+(`expectation_fields`), with the same result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mooring.sim.scenarios.fields import Path
 from mooring.sim.scenarios.pod_conditions import PodCondition, hold_all
 from mooring.sim.scenarios.view import PodLine, Subject, View
 
-#: Words for the topology keys that everyone has.
+#: Words for common topology keys.
 KEYS = {"zone": ZONE, "zones": ZONE, "region": REGION, "regions": REGION, "node": "", "nodes": ""}
 
 _WORDS = {key: word for word, key in KEYS.items() if word.endswith("s")}
@@ -41,19 +41,19 @@ class Difference:
 
 
 class Expectation(Protocol):
-    """Something to be checked."""
+    """A condition of the cluster to check."""
 
     @property
     def text(self) -> str:
-        """As it was written, or as it would be in the text form."""
+        """The expectation in its text form."""
 
     def differs(self, view: View) -> Difference | None:
-        """None if the cluster is as expected. Raises InputError if that cannot be told."""
+        """None if the cluster is as expected. Raises InputError if the check is not possible."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """An expectation, and where in its document it stands."""
+    """An expectation, and its position in the document."""
 
     path: Path
     expectation: Expectation
@@ -61,7 +61,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class HowMany:
-    """A number of pods; with neither bound, all of them, and at least one."""
+    """A number of pods. Without limits, it means all pods, and at least one."""
 
     least: int | None = None
     most: int | None = None
@@ -85,7 +85,7 @@ class HowMany:
 
 @dataclass(frozen=True, slots=True)
 class PodsMeet:
-    """So many of the pods meet every condition."""
+    """This many of the pods meet every condition."""
 
     text: str
     subject: Subject
@@ -98,7 +98,7 @@ class PodsMeet:
         if self.how_many.agrees(len(meeting), len(pods)):
             return None
         if not pods:
-            return Difference(self.text, "there is no such pod")
+            return Difference(self.text, "no such pod")
         too_many = self.how_many.most is not None and len(meeting) > self.how_many.most
         met = {pod.uid for pod in meeting}
         concerned = meeting if too_many else [pod for pod in pods if pod.uid not in met]
@@ -108,7 +108,7 @@ class PodsMeet:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The pods that have a node lie on so many different values of a topology key, and evenly so."""
+    """The pods are spread over this many topology domains, with at most this skew."""
 
     text: str
     subject: Subject
@@ -122,7 +122,7 @@ class Spread:
     def differs(self, view: View) -> Difference | None:
         pods = [pod for pod in view.subjects(self.subject) if not pod.finished]
         if not pods:
-            return Difference(self.text, "there is no such pod")
+            return Difference(self.text, "no such pod")
         nowhere = [pod for pod in pods if not pod.node_name]
         if nowhere:
             found = f"{len(nowhere)} of {_pods(len(pods))} without a node"
@@ -161,12 +161,12 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Preempted:
-    """So many of the pods had to go for others since the scenario began."""
+    """This many of the pods were preempted since the start of the scenario."""
 
     text: str
     subject: Subject
     how_many: HowMany
-    #: `namespace/name` of the pod they went for; "" for any.
+    #: `namespace/name` of the preemptor; "" for any.
     by: str = ""
 
     def differs(self, view: View) -> Difference | None:
@@ -192,7 +192,7 @@ class Preempted:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """A pod that is not there, or on its way out."""
+    """The pod does not exist, or is terminating."""
 
     text: str
     pod: str
@@ -201,21 +201,21 @@ class Gone:
         pods = view.subjects(Subject(pod=self.pod))
         if not pods:
             return None
-        return Difference(self.text, "it is there", _lines(view, pods))
+        return Difference(self.text, "it exists", _lines(view, pods))
 
 
 @dataclass(frozen=True, slots=True)
 class Utilisation:
-    """What is requested of a resource, as a share of what there is."""
+    """Requested as a percentage of allocatable, for one resource."""
 
     text: str
     resource: str
     least_percent: float | None = None
     most_percent: float | None = None
-    #: Only of these nodes; None of all.
+    #: Only these nodes; None means all.
     selector: Selector | None = None
     node: str = ""
-    #: Whether each node by itself must agree, and not their sum.
+    #: Whether every single node must agree, instead of their sum.
     each_node: bool = False
 
     def differs(self, view: View) -> Difference | None:
@@ -226,7 +226,7 @@ class Utilisation:
             and (self.selector is None or self.selector.matches(node.labels))
         }
         if not usages:
-            return Difference(self.text, "there is no such node")
+            return Difference(self.text, "no such node")
         percents = {
             name: 100 * usage.requested / usage.allocatable
             for name, usage in usages.items()

@@ -1,9 +1,8 @@
-"""Reading a YAML document field by field: nothing is skipped, and every mistake has its place.
+"""Read a YAML document field by field. No field is skipped, and every mistake has its position.
 
     web.scenario.yaml:14: steps[2].scale.replicas: must be a whole number, not 'many'
 
-Values are read by `parse_yaml`, as manifests are. Where a field stands is looked up in a second reading, and
-only once something is wrong.
+`parse_yaml` reads the values, as for manifests. Only if there is a mistake, a second pass finds its line.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ T = TypeVar("T")
 
 
 class FieldError(ValueError):
-    """What is wrong with one value; whoever reads the field knows where it stands."""
+    """What is wrong with one value; the reader of the field adds its position."""
 
 
 @dataclass(slots=True)
 class Source:
-    """One document of a file, and what is wrong with it."""
+    """One document of a file, and its problems."""
 
-    #: As the user named it.
+    #: The name of the file, as the user gave it.
     name: str
-    #: The document's own text.
+    #: The text of the document.
     text: bytes
-    #: The number of its first line in the file.
+    #: Its first line in the file.
     first_line: int
     _problems: list[tuple[Path, str]] = field(default_factory=list)
 
@@ -45,7 +44,7 @@ class Source:
         return not self._problems
 
     def problems(self) -> list[str]:
-        """One line each, in the order they were found."""
+        """One line per problem, in the order in which they were found."""
         root = yaml.compose(self.text, Loader=yaml.CSafeLoader) if self._problems else None
         return [
             f"{self.name}:{self.first_line + _line(root, path)}: {spelled(path)}{problem}"
@@ -53,13 +52,13 @@ class Source:
         ]
 
     def where(self, path: Path) -> str:
-        """`web.scenario.yaml:14: steps[2]`, to begin a line with."""
+        """`web.scenario.yaml:14: steps[2]`, as the start of a line."""
         root = yaml.compose(self.text, Loader=yaml.CSafeLoader)
         return f"{self.name}:{self.first_line + _line(root, path)}: {spelled(path)}".rstrip(": ")
 
 
 class Fields:
-    """A mapping whose fields are asked for by name; what nobody asks for is a mistake."""
+    """A mapping that is read by field name; a field that nothing reads is a mistake."""
 
     def __init__(self, source: Source, path: Path, value: object) -> None:
         self.source = source
@@ -74,11 +73,11 @@ class Fields:
         return list(self._values)
 
     def knows(self, *names: str) -> None:
-        """Names that are read by someone else, or later."""
+        """Names that are read elsewhere."""
         self._asked.update(dict.fromkeys(names))
 
     def read(self, name: str, reader: Callable[[object], T], default: T) -> T:
-        """What `reader` makes of the field; the default if it is not there or makes no sense."""
+        """The field, read by `reader`; the default if the field is missing or invalid."""
         self._asked[name] = None
         if name not in self._values:
             return default
@@ -102,7 +101,7 @@ class Fields:
         return isinstance(self._values.get(name), Mapping)
 
     def inner(self, name: str) -> Fields:
-        """The mapping that a field must be."""
+        """The field as a mapping."""
         self._asked[name] = None
         return Fields(self.source, (*self.path, name), self._values.get(name))
 
@@ -110,10 +109,12 @@ class Fields:
         self.source.wrong((*self.path, name) if name else self.path, problem)
 
     def finish(self) -> None:
-        """Tell of the fields that nobody asked for."""
+        """Report the fields that nothing has read."""
         for name in self._values:
             if name not in self._asked:
-                hint = did_you_mean(name, self._asked) or f"; there are {', '.join(self._asked)}"
+                hint = (
+                    did_you_mean(name, self._asked) or f"; known fields: {', '.join(self._asked)}"
+                )
                 self.source.wrong((*self.path, name), f"unknown field{hint}")
 
 
@@ -141,7 +142,7 @@ def true_or_false(value: object) -> bool:
 
 
 def seconds(value: object) -> float:
-    """Of a length of time such as `1h30m`, or a bare number of seconds."""
+    """The seconds of a duration such as `1h30m`, or of a plain number."""
     if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
         return float(value)
     try:
@@ -149,7 +150,7 @@ def seconds(value: object) -> float:
     except ValueError:
         length = -1.0
     if length < 0:
-        raise FieldError(f"must be a length of time such as 30s or 1h30m, not {described(value)}")
+        raise FieldError(f"must be a duration such as 30s or 1h30m, not {described(value)}")
     return length
 
 
@@ -170,7 +171,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {by_lower[close[0]]!r}?" if close else ""
 
 
-# Where a field stands
+# Positions
 
 
 def spelled(path: Path) -> str:
@@ -180,7 +181,7 @@ def spelled(path: Path) -> str:
 
 
 def _line(node: yaml.Node | None, path: Path) -> int:
-    """How many lines into the document the field stands, or the last thing on the way to it."""
+    """The line of the field in the document, or of the nearest field around it."""
     line = node.start_mark.line if node is not None else 0
     for step in path:
         if isinstance(node, yaml.MappingNode):

@@ -1,4 +1,4 @@
-"""Which nodes a step is about: `a-1`, `zone zone-a`, `nodes with pool=gpu`, or a list of names."""
+"""The nodes of a step: `a-1`, `zone zone-a`, `nodes with pool=gpu`, or a list of names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mooring.sim.scenarios.selector_text import parse_selector
 
 @dataclass(frozen=True, slots=True)
 class NodeChoice:
-    """By names, or by labels."""
+    """Nodes by name or by labels."""
 
     text: str
     names: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class NodeChoice:
             return [known[name] for name in self.names]
         found = [node for node in known.values() if self.selector.matches(node.labels)]
         if not found:
-            raise InputError([f"there is no node: {self.text}"])
+            raise InputError([f"no node matches: {self.text}"])
         return found
 
 

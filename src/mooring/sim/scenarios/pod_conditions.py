@@ -1,4 +1,4 @@
-"""What an expectation may say of a single pod."""
+"""The conditions of a single pod in an expectation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mooring.sim.scenarios.view import View
 
 
 class PodCondition(Protocol):
-    """True or false of one pod; its text is how the text form spells it."""
+    """A condition of one pod; `str()` is its text form."""
 
     def holds(self, view: View, pod: Pod) -> bool: ...
     def __str__(self) -> str: ...
@@ -35,7 +35,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class PendingFor:
-    #: A part of the message, in any case of letters.
+    #: A part of the message; upper and lower case do not matter.
     because: str = ""
     plugin: str = ""
 
@@ -73,10 +73,10 @@ class Exists:
 
 @dataclass(frozen=True, slots=True)
 class OnNodes:
-    """On a node that has one of the names, the labels, and the taint, of those that are given."""
+    """On a node that has one of the names, the labels and the taint; empty ones match every node."""
 
     names: tuple[str, ...] = ()
-    #: As it was written, and as it is read.
+    #: The selector as text, and parsed.
     labels: str = ""
     selector: Selector | None = None
     taint: Taint | None = None
@@ -107,7 +107,7 @@ def _named(names: tuple[str, ...]) -> str:
 
 
 def _alike(wanted: Taint, taint: Taint) -> bool:
-    """What is left empty stands for anything."""
+    """An empty value or effect matches any."""
     return (
         wanted.key == taint.key
         and wanted.value in ("", taint.value)

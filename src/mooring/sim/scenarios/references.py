@@ -1,4 +1,4 @@
-"""Naming an object in one word: `deployment/web`, or `deployment/shop/web` with its namespace."""
+"""References to objects: `deployment/web`, or `deployment/shop/web` with a namespace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mooring.objects.meta import KubeObject
 from mooring.sim.api import SimApi
 from mooring.sim.scenarios.fields import FieldError, described, did_you_mean
 
-#: By every name that kubectl takes for a kind.
+#: Every name that kubectl accepts for a kind → the kind.
 _BY_NAME = {
     spelling: kind
     for kind in KINDS
@@ -44,12 +44,12 @@ def parse_reference(value: object) -> Reference:
     kind_name, *parts = value.split("/") if isinstance(value, str) else ("",)
     if not kind_name or not 1 <= len(parts) <= 2 or not all(parts):
         raise FieldError(
-            "must be KIND/NAME or KIND/NAMESPACE/NAME, as deployment/shop/web,"
+            "must be KIND/NAME or KIND/NAMESPACE/NAME, such as deployment/shop/web,"
             f" not {described(value)}"
         )
     kind = _BY_NAME.get(kind_name.lower())
     if kind is None:
-        raise FieldError(f"{kind_name!r} is no kind{did_you_mean(kind_name, _BY_NAME)}")
+        raise FieldError(f"unknown kind {kind_name!r}{did_you_mean(kind_name, _BY_NAME)}")
     if not kind.namespaced:
         if len(parts) == 2:
             raise FieldError(f"a {kind.name} has no namespace; write {kind_name}/{parts[1]}")
@@ -60,7 +60,7 @@ def parse_reference(value: object) -> Reference:
 
 
 def pod_key(value: object) -> str:
-    """`namespace/name` of a pod whose namespace may have been left out. Raises FieldError."""
+    """`namespace/name` of a pod; the namespace is optional in the value. Raises FieldError."""
     if not isinstance(value, str) or not value or value.count("/") > 1 or " " in value:
         raise FieldError(f"must be a pod's name or NAMESPACE/NAME, not {described(value)}")
     return value if "/" in value else f"{DEFAULT_NAMESPACE}/{value}"

@@ -1,4 +1,4 @@
-"""Playing a scenario in virtual time, and telling where it came out otherwise than expected."""
+"""Run a scenario in virtual time, and report where it differs from its expectations."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from mooring.sim.scenarios import fields
 from mooring.sim.scenarios.expectations import Check, Difference
 from mooring.sim.scenarios.pod_conditions import length
 from mooring.sim.scenarios.scenario import Scenario
-from mooring.sim.scenarios.stage import Stage
+from mooring.sim.scenarios.scenario_cluster import ScenarioCluster
 from mooring.sim.scenarios.steps import Step, check_time
 from mooring.sim.simulation import SimOptions
 
-#: Of a difference that concerns more pods than this, the others are counted.
+#: A difference lists at most this many pods, and counts the others.
 _MOST_PODS = 20
 AT_THE_END = "at the end"
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A difference, and when it was seen."""
+    """A difference, and when it was found."""
 
-    #: What had just been done, as `step 2 (drain a-1)`.
+    #: The step before it, such as `step 2 (drain a-1)`.
     after: str
     at_s: float
     #: `file:line` of the expectation.
@@ -45,28 +45,28 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A step that was taken."""
+    """A step that was run."""
 
     at_s: float
     title: str
-    #: How much of the timeline came before it.
+    #: The number of facts in the timeline before it.
     happened: int
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a scenario came out."""
+    """The result of a scenario."""
 
     name: str
     file: str
     line: int
     failures: tuple[Failure, ...]
-    #: How many expectations were looked at.
+    #: The number of checked expectations.
     checked: int
     #: Virtual time.
     elapsed_s: float
     steps: tuple[Begun, ...]
-    #: None unless it was asked for.
+    #: None unless it was requested.
     timeline: tuple[Fact, ...] | None = None
 
     @property
@@ -74,7 +74,7 @@ class Outcome:
         return not self.failures
 
     def report(self) -> str:
-        """The differences for people to read; nothing if it passed."""
+        """The differences as text; "" if the scenario passed."""
         return "\n\n".join("\n".join(_lines(failure)) for failure in self.failures)
 
     def to_data(self) -> dict[str, Any]:
@@ -94,38 +94,38 @@ class Outcome:
 
 
 def play(scenario: Scenario, *, base: Sequence[KubeObject] = (), timeline: bool = False) -> Outcome:
-    """Play it, on top of the objects of `base`. Raises InputError if a step cannot be done."""
+    """Run the scenario, with the objects of `base` added. Raises InputError if a step is not possible."""
     with _at(scenario, ("config",)):
         keeps = TIMELINE if timeline else NOTHING
         options = SimOptions(config=_config(scenario), seed=scenario.seed, keeps=keeps)
-        stage = Stage(options, scenario.folder)
+        cluster = ScenarioCluster(options, scenario.folder)
     try:
-        playing = _Playing(scenario, stage)
+        playing = _Playing(scenario, cluster)
         playing.begin(base)
         playing.go_on()
         return playing.outcome()
     finally:
-        stage.close()
+        cluster.close()
 
 
 @dataclass(slots=True)
 class _Playing:
     scenario: Scenario
-    stage: Stage
+    cluster: ScenarioCluster
     failures: list[Failure] = field(default_factory=list)
     checked: int = 0
     begun: list[Begun] = field(default_factory=list)
 
     def begin(self, base: Sequence[KubeObject]) -> None:
-        scenario, stage = self.scenario, self.stage
+        scenario, cluster = self.scenario, self.cluster
         with _at(scenario, ("cluster",)):
             manifests = read_manifests(
                 [scenario.folder / path for path in scenario.cluster],
                 documents=scenario.objects,
                 among=base,
             )
-            stage.simulation.load((*base, *manifests.objects))
-        stage.settle()
+            cluster.simulation.load((*base, *manifests.objects))
+        cluster.settle()
 
     def go_on(self) -> None:
         for number, step in enumerate(self.scenario.steps, 1):
@@ -134,28 +134,28 @@ class _Playing:
         self._look(self.scenario.expect, AT_THE_END)
 
     def _step(self, number: int, step: Step) -> bool:
-        """Whether to go on."""
-        stage = self.stage
+        """Run one step; False ends the scenario."""
+        cluster = self.cluster
         after = f"step {number} ({step.title})"
         difference = None
         with _at(self.scenario, step.path):
             if step.at_s is not None:
-                check_time(stage, step.at_s)
-                stage.wait(step.at_s)
-            happened = len(stage.simulation.journal.facts)
-            self.begun.append(Begun(stage.now_s, step.title, happened))
+                check_time(cluster, step.at_s)
+                cluster.wait(step.at_s)
+            happened = len(cluster.simulation.journal.facts)
+            self.begun.append(Begun(cluster.now_s, step.title, happened))
             if step.action is not None:
-                difference = step.action(stage)
+                difference = step.action(cluster)
         self.checked += step.needed
         if difference is not None:
             self._failed(difference, after, step.path)
             return False
-        stage.settle()
+        cluster.settle()
         self._look(step.expect, after)
         return True
 
     def _look(self, checks: Sequence[Check], after: str) -> None:
-        view = self.stage.view
+        view = self.cluster.view
         for check in checks:
             self.checked += 1
             with _at(self.scenario, check.path):
@@ -165,7 +165,7 @@ class _Playing:
 
     def _failed(self, difference: Difference, after: str, path: fields.Path) -> None:
         where = self.scenario.source.where(path).split(": ")[0]
-        self.failures.append(Failure(after, self.stage.now_s, where, difference))
+        self.failures.append(Failure(after, self.cluster.now_s, where, difference))
 
     def outcome(self) -> Outcome:
         return Outcome(
@@ -174,9 +174,9 @@ class _Playing:
             line=self.scenario.line,
             failures=tuple(self.failures),
             checked=self.checked,
-            elapsed_s=self.stage.now_s,
+            elapsed_s=self.cluster.now_s,
             steps=tuple(self.begun),
-            timeline=self.stage.simulation.journal.timeline,
+            timeline=self.cluster.simulation.journal.timeline,
         )
 
 
@@ -190,7 +190,7 @@ def _config(scenario: Scenario) -> KubeSchedulerConfiguration | None:
 
 @contextmanager
 def _at(scenario: Scenario, path: fields.Path) -> Iterator[None]:
-    """Say in which field of which file something could not be done."""
+    """Add the file, line and field to an error."""
     try:
         yield
     except MooringError as error:
@@ -200,7 +200,7 @@ def _at(scenario: Scenario, path: fields.Path) -> Iterator[None]:
 
 
 def _with_place(where: str, scenario: Scenario, line: str) -> str:
-    """Lines about objects that are written in the scenario itself know their place already."""
+    """Problems of objects in the scenario itself already have their position."""
     return line if line.startswith(f"{scenario.source.name}:") else f"{where}: {line}"
 
 

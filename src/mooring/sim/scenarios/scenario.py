@@ -1,4 +1,4 @@
-"""Scenarios as they are written: files of YAML documents of the kind Scenario."""
+"""Read scenarios: files with YAML documents of the kind Scenario."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Scenario:
     source: Source
     name: str
     description: str
-    #: What file names are relative to.
+    #: The folder that file names are relative to.
     folder: Path
-    #: Files and folders of the cluster, and objects beside them.
+    #: Files and folders of the cluster, and objects in the scenario itself.
     cluster: tuple[str, ...]
     objects: tuple[Document, ...]
-    #: A file's name, or the configuration itself; None is the default one.
+    #: The name of a file, or the configuration itself; None is the default configuration.
     config: str | Mapping[str, Any] | None
     seed: int | None
     steps: tuple[Step, ...]
@@ -44,12 +44,12 @@ class Scenario:
 
     @property
     def line(self) -> int:
-        """Where it begins in its file."""
+        """Its first line in the file."""
         return self.source.first_line
 
 
 def read_scenarios(path: Path) -> list[Scenario]:
-    """Every scenario of a file. Raises InputError with a line for each thing that is wrong."""
+    """Every scenario of a file. Raises InputError with a line for each problem."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -68,7 +68,7 @@ def read_scenarios(path: Path) -> list[Scenario]:
             problems.append(_placed(path, error))
         line += chunk.count(b"\n")
     if not scenarios and not problems:
-        problems.append(f"{path}: there is no scenario in it")
+        problems.append(f"{path}: contains no scenario")
     if problems:
         raise InputError(problems)
     return scenarios

@@ -1,4 +1,4 @@
-"""Label selectors in one line, as kubectl takes them: `app=web,tier!=cache,zone in (a, b),!spot`."""
+"""Parse label selectors as in kubectl: `app=web,tier!=cache,zone in (a, b),!spot`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The steps of a scenario: each does one thing to the cluster, and then looks at it.
+"""The steps of a scenario: each changes the cluster, and then checks expectations.
 
-After each step the cluster comes to rest: pods are placed or refused, victims and evicted pods go. That takes
-as much virtual time as it takes, and no more: nobody waits for pods to run to their end.
+After each step the cluster settles: pods are placed or rejected, and preempted and evicted pods terminate.
+That takes as much virtual time as needed. It does not wait for pods to finish.
 """
 
 from __future__ import annotations
@@ -27,43 +27,43 @@ from mooring.sim.scenarios.fields import (
 from mooring.sim.scenarios.node_choice import NodeChoice, parse_nodes
 from mooring.sim.scenarios.pod_conditions import length
 from mooring.sim.scenarios.references import Reference, parse_reference
+from mooring.sim.scenarios.scenario_cluster import Action, ScenarioCluster, waited_for
 from mooring.sim.scenarios.selector_text import parse_selector
-from mooring.sim.scenarios.stage import Action, Stage, waited_for
 from mooring.sim.scenarios.view import Subject
 
-#: How long `waitUntil` waits if it is not told.
+#: The default timeout of `waitUntil`.
 DEFAULT_TIMEOUT_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that happens, and what must be true afterwards."""
+    """One action, and the expectations after it."""
 
     path: Path
-    #: What it does, in a few words.
+    #: What it does, in short.
     title: str
-    #: When, in virtual time since the scenario began; None is at once.
+    #: When, in virtual time since the start of the scenario; None means at once.
     at_s: float | None
     action: Action | None
     expect: tuple[Check, ...]
-    #: Whether the rest of the scenario means something if this step fails.
+    #: Whether the scenario ends if this step fails.
     needed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What a step does: how to say it, and how to do it."""
+    """The action of a step, and its title."""
 
     title: str
     action: Action
 
 
 def read_step(source: Source, path: Path, value: Any) -> Step | None:
-    """None if it cannot be told what it does; the source knows why."""
+    """None if the step is invalid; the source has the problems."""
     fields = Fields(source, path, value)
     found = [name for name in fields.given if name in _ACTS]
     if len(found) > 1:
-        fields.wrong(f"does several things ({', '.join(found)}); make a step of each")
+        fields.wrong(f"has several actions ({', '.join(found)}); write a step for each")
     fields.knows(*_ACTS)
     name = fields.read("name", text, "")
     at_s = fields.read("at", seconds, None)
@@ -71,31 +71,31 @@ def read_step(source: Source, path: Path, value: Any) -> Step | None:
     act = _ACTS[found[0]](fields) if len(found) == 1 else None
     fields.finish()
     if not found and not fields.given:
-        fields.wrong(f"is empty; it may {', '.join(_ACTS)} or expect")
+        fields.wrong(f"is empty; add one of {', '.join(_ACTS)} or expect")
     if not found and not expect and at_s is None:
         return None
-    title = name or (act.title if act is not None else "look")
+    title = name or (act.title if act is not None else "check")
     action = act.action if act is not None else None
     return Step(path, title, at_s, action, expect, needed="waitUntil" in found)
 
 
-# What a step may do
+# Actions
 
 
 def _apply(fields: Fields) -> Act | None:
     paths, documents = read_objects(fields, "apply")
     kinds = [f"{document.kind} {_name(document)}" for document in documents]
     return Act(
-        f"apply {', '.join([*paths, *kinds])}", lambda stage: _applied(stage, paths, documents)
+        f"apply {', '.join([*paths, *kinds])}", lambda cluster: _applied(cluster, paths, documents)
     )
 
 
-def _applied(stage: Stage, paths: list[str], documents: list[Document]) -> None:
-    stage.apply(paths, documents)
+def _applied(cluster: ScenarioCluster, paths: list[str], documents: list[Document]) -> None:
+    cluster.apply(paths, documents)
 
 
 def read_objects(fields: Fields, name: str) -> tuple[list[str], list[Document]]:
-    """Names of files and folders, and objects that are written right there."""
+    """The names of files and folders, and the objects in the scenario itself."""
     paths: list[str] = []
     documents: list[Document] = []
     for path, value in fields.items(name):
@@ -133,11 +133,11 @@ def _delete(fields: Fields) -> Act | None:
         except FieldError as error:
             fields.source.wrong(path, str(error))
 
-    def act(stage: Stage) -> None:
+    def act(cluster: ScenarioCluster) -> None:
         for reference in references:
-            stage.delete(reference.among(stage.simulation.api))
+            cluster.delete(reference.among(cluster.simulation.api))
         for subject in subjects:
-            stage.delete_pods(subject)
+            cluster.delete_pods(subject)
 
     what = [*map(str, references), *("pods" for _ in subjects)]
     return Act(f"delete {', '.join(what)}", act)
@@ -155,32 +155,34 @@ def _scale(fields: Fields) -> Act | None:
         return None
     return Act(
         f"scale {reference} to {replicas}",
-        lambda stage: stage.workloads.scale(reference.among(stage.simulation.api), replicas),
+        lambda cluster: cluster.workloads.scale(reference.among(cluster.simulation.api), replicas),
     )
 
 
-def _on_nodes(name: str, do: Callable[[Stage, NodeChoice], None]) -> Callable[[Fields], Act | None]:
+def _on_nodes(
+    name: str, do: Callable[[ScenarioCluster, NodeChoice], None]
+) -> Callable[[Fields], Act | None]:
     def read(fields: Fields) -> Act | None:
         choice = fields.read(name, parse_nodes, None)
         if choice is None:
             return None
-        return Act(f"{name} {choice.text}", lambda stage: do(stage, choice))
+        return Act(f"{name} {choice.text}", lambda cluster: do(cluster, choice))
 
     return read
 
 
 def _wait(fields: Fields) -> Act | None:
     length_s = fields.read("wait", seconds, 0.0)
-    return Act(f"wait {length(length_s)}", lambda stage: stage.wait(stage.now_s + length_s))
+    return Act(f"wait {length(length_s)}", lambda cluster: cluster.wait(cluster.now_s + length_s))
 
 
 def _wait_until(fields: Fields) -> Act | None:
     timeout_s = fields.read("timeout", seconds, DEFAULT_TIMEOUT_S)
     expectations = [check.expectation for check in read_checks(fields, "waitUntil")]
 
-    def act(stage: Stage) -> Difference | None:
+    def act(cluster: ScenarioCluster) -> Difference | None:
         for expectation in expectations:
-            difference = stage.wait_until(expectation, timeout_s)
+            difference = cluster.wait_until(expectation, timeout_s)
             if difference is not None:
                 return waited_for(timeout_s, difference)
         return None
@@ -192,17 +194,19 @@ _ACTS: dict[str, Callable[[Fields], Act | None]] = {
     "apply": _apply,
     "delete": _delete,
     "scale": _scale,
-    "cordon": _on_nodes("cordon", Stage.cordon),
-    "uncordon": _on_nodes("uncordon", Stage.uncordon),
-    "drain": _on_nodes("drain", Stage.drain),
-    "fail": _on_nodes("fail", lambda stage, choice: stage.fail(stage.chosen(choice))),
-    "recover": _on_nodes("recover", Stage.recover),
+    "cordon": _on_nodes("cordon", ScenarioCluster.cordon),
+    "uncordon": _on_nodes("uncordon", ScenarioCluster.uncordon),
+    "drain": _on_nodes("drain", ScenarioCluster.drain),
+    "fail": _on_nodes("fail", lambda cluster, choice: cluster.fail(cluster.chosen(choice))),
+    "recover": _on_nodes("recover", ScenarioCluster.recover),
     "wait": _wait,
     "waitUntil": _wait_until,
 }
 
 
-def check_time(stage: Stage, at_s: float) -> None:
-    """Raises InputError if that moment has passed."""
-    if at_s < stage.now_s:
-        raise InputError([f"{length(at_s)} has passed: it is {length(stage.now_s)} by now"])
+def check_time(cluster: ScenarioCluster, at_s: float) -> None:
+    """Raises InputError if that time has passed."""
+    if at_s < cluster.now_s:
+        raise InputError(
+            [f"{length(at_s)} has passed: the time is already {length(cluster.now_s)}"]
+        )

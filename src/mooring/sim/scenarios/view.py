@@ -1,4 +1,4 @@
-"""A simulated cluster as expectations see it: its pods, where they are, and why some are nowhere."""
+"""A simulated cluster for expectations: its pods, their nodes, and why some are pending."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mooring.sim.simulation import Simulation
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Which pods an expectation is about: all that agree with everything that is given."""
+    """The pods of an expectation: all pods that match every given field."""
 
     selector: Selector | None = None
     namespace: str = ""
@@ -28,11 +28,11 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class PodLine:
-    """A pod in a difference: where it is, or why it is nowhere."""
+    """A pod in a difference: its node, or why it is pending."""
 
     pod: str
     node: str = ""
-    #: Of a pending pod, what the scheduler says.
+    #: For a pending pod, the scheduler's message.
     why: str = ""
 
     def __str__(self) -> str:
@@ -42,14 +42,14 @@ class PodLine:
 
 
 class View:
-    """The cluster at one moment; make another once time has passed."""
+    """The cluster at one moment; create a new one after time has passed."""
 
     def __init__(self, simulation: Simulation) -> None:
         self.simulation = simulation
 
     @cached_property
     def pods(self) -> list[Pod]:
-        """Those that are not on their way out, by name."""
+        """The pods that are not terminating, by name."""
         there = (pod for pod in self.simulation.api.all(Pod) if not pod.terminating)
         return sorted(there, key=lambda pod: pod.key)
 
@@ -58,14 +58,14 @@ class View:
         return {node.name: node for node in self.simulation.api.all(Node)}
 
     def subjects(self, subject: Subject) -> list[Pod]:
-        """Raises InputError if the owner that is named does not exist."""
+        """Raises InputError if the owner does not exist."""
         owned = self._owned(subject)
-        return [pod for pod in self.pods if _is_meant(pod, subject, owned)]
+        return [pod for pod in self.pods if _matches(pod, subject, owned)]
 
     def evictions(self, subject: Subject) -> list[Preempted]:
-        """Of pods like these, since the scenario began. A pod's owner is not known any more."""
+        """The preemptions of such pods since the start. The owner of a preempted pod is not known."""
         preempted = self.simulation.summary.preempted
-        return [each for each in preempted if _is_meant(each.victim, subject, None)]
+        return [each for each in preempted if _matches(each.victim, subject, None)]
 
     def _owned(self, subject: Subject) -> set[str] | None:
         if subject.owner is None:
@@ -80,7 +80,7 @@ class View:
         return pending_of(self.simulation, pod)
 
     def waited_s(self, pod: Pod) -> float | None:
-        """From its coming to its binding; None if it has no node."""
+        """The time from arrival to binding; None if the pod has no node."""
         summary = self.simulation.summary
         placed = summary.placements.get(pod.uid)
         if placed is None:
@@ -97,7 +97,7 @@ class View:
         return PodLine(pod.key, "", f"pending ({pending.state}): {pending.message}{plugins}")
 
 
-def _is_meant(pod: Pod, subject: Subject, owned: set[str] | None) -> bool:
+def _matches(pod: Pod, subject: Subject, owned: set[str] | None) -> bool:
     return (
         (not subject.pod or pod.key == subject.pod)
         and (not subject.namespace or pod.namespace == subject.namespace)

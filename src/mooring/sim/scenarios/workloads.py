@@ -1,15 +1,15 @@
-"""Controllers at work: while a scenario runs, workloads have the pods that they want.
+"""The controllers of a scenario: they create and delete the pods of workloads.
 
-`made_by_controllers` knows what is missing and makes it; here stands when to ask it, and which pods go if
-there are too many. As upstream, roughly:
+`made_by_controllers` creates missing pods. This module decides when to call it, and which pods to delete if
+there are too many. Roughly as upstream:
 
-- of a ReplicaSet, a ReplicationController or a Job go first the pods without a node, then those with the
-  lower `controller.kubernetes.io/pod-deletion-cost`, then those that share their node with most others of the
-  set, then the youngest;
-- of a StatefulSet go the highest ordinals;
-- a Deployment hands its number on to its ReplicaSets. A changed template makes another ReplicaSet and empties
-  the others at once: rollouts are not played step by step. StatefulSets and DaemonSets renew all their pods;
-- pods of an object that is deleted go with it, and a pod that went is never taken for its replacement.
+- A ReplicaSet, a ReplicationController or a Job first deletes pods without a node, then pods with a lower
+  `controller.kubernetes.io/pod-deletion-cost`, then pods that share their node with most others of the set,
+  then the youngest.
+- A StatefulSet deletes the highest ordinals.
+- A Deployment sets the replicas of its ReplicaSets. A changed template creates another ReplicaSet and scales
+  the others to 0 at once: rollouts are not simulated. StatefulSets and DaemonSets replace all their pods.
+- Deleting an object deletes its pods. A replacement never has the name of a deleted pod.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 Workload = Deployment | ReplicaSet | ReplicationController | StatefulSet | DaemonSet | Job | CronJob
 _SCALABLE = (Deployment, ReplicaSet, ReplicationController, StatefulSet, Job)
-#: What a pod may not be changed in once it is there, so that it is told and not done silently.
+#: Kinds that cannot be changed once they exist.
 _IMMUTABLE = (PersistentVolume, PersistentVolumeClaim, Job, CronJob)
 
 
@@ -62,16 +62,16 @@ class Workloads:
     def __init__(self, simulation: Simulation) -> None:
         self._api = simulation.api
         self._loop = simulation.loop
-        #: Pods that went, as if they had failed: their names are not given again.
+        #: Deleted pods, marked as failed, so that their names are not used again.
         self._gone: list[Pod] = []
         self._uids: set[str] = set()
         self._planned = False
         self._api.watch(self)
 
-    # What users do
+    # Actions of users
 
     def apply(self, obj: KubeObject) -> None:
-        """Create the object, or change the one of that name. Raises InputError if that cannot be."""
+        """Create or update the object. Raises InputError if it cannot be changed."""
         old = self._api.get(type(obj), obj.key)
         if old is None:
             self._api.create(self._fresh(obj))
@@ -93,7 +93,7 @@ class Workloads:
         self._api.update(replace(obj, spec=spec))
 
     def delete(self, obj: KubeObject) -> None:
-        """With everything that it controls; pods get their grace period."""
+        """Delete the object and everything that it controls; pods get their grace period."""
         if isinstance(obj, Pod):
             self._api.terminate(obj)
             return
@@ -102,7 +102,7 @@ class Workloads:
         for child in children:
             self.delete(child)
 
-    # What the API shows
+    # Changes in the API
 
     def added(self, obj: KubeObject) -> None:
         if isinstance(obj, Workload | Node) or (isinstance(obj, Pod) and _has_own_claims(obj)):
@@ -123,23 +123,23 @@ class Workloads:
     def deleted(self, obj: KubeObject) -> None:
         if isinstance(obj, Pod):
             owner = obj.metadata.controller
-            # A StatefulSet gives its names again.
+            # A StatefulSet uses its names again.
             if owner is not None and owner.kind != "StatefulSet":
                 self._gone.append(obj.with_status(phase="Failed"))
         if isinstance(obj, Pod | Node):
             self._plan()
 
-    # What the controllers do
+    # Actions of controllers
 
     def _plan(self) -> None:
-        """All that changes at one moment is looked at once."""
+        """Reconcile once for all changes of one moment."""
         if not self._planned:
             self._planned = True
             self._loop.call_soon(self._reconcile)
 
     def _reconcile(self) -> None:
         self._planned = False
-        self._hand_on()
+        self._resize_sets()
         children = _Children(self._api)
         nodes = {node.name: node for node in self._api.all(Node)}
         for workload in self._workloads():
@@ -160,7 +160,7 @@ class Workloads:
                 self._api.create(self._fresh(defaults.of(obj)))
 
     def _fresh(self, obj: KubeObject) -> KubeObject:
-        """A pod under a name that was there before is another pod."""
+        """Give a pod with a name that was used before a new UID."""
         if not isinstance(obj, Pod):
             return obj
         uid, again = obj.uid, 0
@@ -169,8 +169,8 @@ class Workloads:
             uid = generated_uid("", "Pod", obj.namespace, f"{obj.name} {again}")
         return obj if uid == obj.uid else replace(obj, metadata=replace(obj.metadata, uid=uid))
 
-    def _hand_on(self) -> None:
-        """Of a Deployment's number that its ReplicaSets do not add up to, the newest has the rest."""
+    def _resize_sets(self) -> None:
+        """If a Deployment's replicas differ from the sum of its ReplicaSets, the newest gets the rest."""
         children = _Children(self._api)
         for deployment in self._api.all(Deployment):
             sets = sorted(children.sets_of(deployment), key=revision)
@@ -214,7 +214,7 @@ class Workloads:
 
 
 class _Children:
-    """Who belongs to whom, at one moment; by names, as files seldom have UIDs."""
+    """Objects by their controller, at one moment; by name, because files seldom have UIDs."""
 
     def __init__(self, api: SimApi) -> None:
         self._by_owner: dict[tuple[str, str, str], list[KubeObject]] = defaultdict(list)
@@ -235,7 +235,7 @@ class _Children:
 
 
 def pods_under(api: SimApi, obj: KubeObject) -> set[str]:
-    """The keys of the pods that the object controls, through whatever stands between."""
+    """The keys of the pods that the object controls, directly or indirectly."""
     children = _Children(api)
     found: set[str] = set()
     waiting = [obj]
@@ -248,7 +248,7 @@ def pods_under(api: SimApi, obj: KubeObject) -> set[str]:
     return found
 
 
-# Who goes
+# Which pods to delete
 
 
 def _surplus(workload: Workload, pods: Sequence[Pod], nodes: dict[str, Node]) -> Sequence[Pod]:
@@ -256,10 +256,10 @@ def _surplus(workload: Workload, pods: Sequence[Pod], nodes: dict[str, Node]) ->
     match workload:
         case ReplicaSet() | ReplicationController():
             wanted = 1 if workload.spec.replicas is None else workload.spec.replicas
-            return _first_to_go(at_work)[: max(len(at_work) - wanted, 0)]
+            return _in_deletion_order(at_work)[: max(len(at_work) - wanted, 0)]
         case Job() if not workload.finished:
             wanted = 0 if workload.spec.suspend else wanted_pods(workload, pods)
-            return _first_to_go(at_work)[: max(len(at_work) - wanted, 0)]
+            return _in_deletion_order(at_work)[: max(len(at_work) - wanted, 0)]
         case StatefulSet():
             wanted = 1 if workload.spec.replicas is None else workload.spec.replicas
             end = workload.spec.ordinals.start + wanted
@@ -275,7 +275,7 @@ def _surplus(workload: Workload, pods: Sequence[Pod], nodes: dict[str, Node]) ->
     return []
 
 
-def _first_to_go(pods: Sequence[Pod]) -> list[Pod]:
+def _in_deletion_order(pods: Sequence[Pod]) -> list[Pod]:
     shared = Counter(pod.node_name for pod in pods)
     age = {pod.uid: i for i, pod in enumerate(pods)}
 
@@ -295,11 +295,11 @@ def _ordinal(pod: Pod) -> int:
     return int(text) if text.isdecimal() else -1
 
 
-# Changing what is there
+# Changing existing objects
 
 
 def _changed(old: KubeObject, new: KubeObject) -> KubeObject:
-    """The old object with what the new one says; the old one if that is nothing new."""
+    """The old object with the new object's fields; the old object itself if nothing changes."""
     metadata = replace(old.metadata, labels=new.labels, annotations=new.metadata.annotations)
     changed: Any = replace(new, metadata=metadata)
     if isinstance(old, Pod) and isinstance(new, Pod):

@@ -1,1 +1,1 @@
-"""Recorded clusters: reading traces, and playing them again in virtual time."""
+"""Recorded clusters: read traces, and replay them in virtual time."""

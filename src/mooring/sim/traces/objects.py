@@ -1,4 +1,4 @@
-"""Making nodes and pods of a trace's rows."""
+"""Make nodes and pods from the rows of a trace."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def make_spec(requests: ResourceList, **fields: object) -> PodSpec:
 
 
 def _extended(requests: ResourceList) -> ResourceList:
-    """An API server accepts these only where request and limit are the same."""
+    """Extended resources; for these, an API server requires a limit that equals the request."""
     return {name: amount for name, amount in requests.items() if "/" in name}
 
 
 class PodMaker:
-    """Makes pods that share whatever is the same for all of one shape: traces have few shapes."""
+    """Makes pods. Pods of one shape share their spec, because traces have few shapes."""
 
     def __init__(self) -> None:
         self._defaults = Defaults()
@@ -63,7 +63,7 @@ class PodMaker:
         labels: Mapping[str, str] | None = None,
         workload: str = "",
     ) -> Pod:
-        """`spec` is asked once for each shape; pods of one workload have a controller in common."""
+        """`spec` is called once for each shape. Pods of one workload have the same controller."""
         if shape not in self._specs:
             self._specs[shape] = self._defaults.spec(spec())
         pod = Pod(

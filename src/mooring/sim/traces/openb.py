@@ -1,6 +1,6 @@
-"""The OpenB trace: a GPU cluster of Alibaba over five months, as published with 'Beware of Fragmentation'.
+"""The OpenB trace: a GPU cluster of Alibaba over five months, published with 'Beware of Fragmentation'.
 
-Its GPUs are shared by the thousandth, for which Kubernetes has no resource. What this reader makes of it:
+Pods share its GPUs in thousandths, and Kubernetes has no resource for that. This reader translates:
 
     the trace says               the objects have
     node: gpu = 8                mooring.dev/gpu-milli: 8000, nvidia.com/gpu: 8
@@ -10,9 +10,9 @@ Its GPUs are shared by the thousandth, for which Kubernetes has no resource. Wha
     pod: gpu_spec = A10|T4       required node affinity: nvidia.com/gpu.product in (A10, T4)
     pod: qos = LS                label qos=LS, and a priority if one is given for it
 
-So the GPUs of a node are one pool: a sum over a node is never exceeded, but a share may lie across two of its
-GPUs, which real hardware refuses. That is the lower bound of what is needed; `Sharing.WHOLE` gives every
-share a GPU of its own, which is the upper bound.
+So the GPUs of a node are one pool. The sum over a node is never exceeded, but a share can span two GPUs,
+which real hardware does not allow. That is a lower bound of the needed GPUs. `Sharing.WHOLE` gives every
+share its own GPU, which is an upper bound.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ POD_COLUMNS = (
 )
 
 NOTES = (
-    "nodes take 110 pods each, as the trace does not say",
-    "pods that the trace never placed leave at their deletion time; others run as long as they did",
+    "the trace has no pod limit for nodes; each node takes 110 pods",
+    "pods without a scheduled time leave at their deletion time; others run as long as recorded",
 )
 
 _PODS_A_NODE = "110"
@@ -58,7 +58,7 @@ _WHOLE_MILLI = 1000
 
 
 class Sharing(StrEnum):
-    """What becomes of a share of a GPU."""
+    """How a share of a GPU is requested."""
 
     POOL = "pool"
     WHOLE = "whole"
@@ -72,7 +72,7 @@ def read_nodes(table: Table, problems: list[str]) -> list[Node]:
 def read_pods(
     table: Table, problems: list[str], *, sharing: Sharing, priorities: Mapping[str, int]
 ) -> list[TracePod]:
-    """`priorities` by quality of service; 0 for what is not named."""
+    """`priorities` by quality of service; the default is 0."""
     table.check_columns(POD_COLUMNS)
     maker = PodMaker()
     return [_pod(row, maker, sharing, priorities) for row in table.each(problems)]

@@ -1,4 +1,4 @@
-"""Finding a trace's files, telling their form by their columns, and reading them."""
+"""Find the files of a trace, detect their format by their columns, and read them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from mooring.sim.traces import openb, simple
 from mooring.sim.traces.table import Table, read_table
 from mooring.sim.traces.trace import Trace, TracePod
 
-#: In a folder, the first of these that is there.
+#: The files to look for in a folder; the first match is used.
 _POD_FILES = ("pods.csv", "pods.parquet", "openb_pod_list_default.csv", "*pod_list*.csv")
 _NODE_FILES = ("nodes.csv", "nodes.parquet", "openb_node_list_all_node.csv", "*node_list*.csv")
-#: How many names that occur twice are worth a line each.
+#: The most lines about duplicate names.
 _MOST_LINES = 100
 
 
 @dataclass(frozen=True, slots=True)
 class TraceOptions:
-    """What the files leave open."""
+    """Choices that the files do not make."""
 
     #: Only for OpenB.
     sharing: openb.Sharing = openb.Sharing.POOL
@@ -32,9 +32,9 @@ class TraceOptions:
 def read_trace(
     path: Path, *, nodes_path: Path | None = None, options: TraceOptions | None = None
 ) -> Trace:
-    """A folder, or the file of the pods; that of the nodes lies beside it unless it is named.
+    """Read a folder, or a file with pods. Without `nodes_path`, the nodes are in the same folder.
 
-    Raises InputError with a line for each thing that is wrong.
+    Raises InputError with a line for each problem.
     """
     options = options or TraceOptions()
     folder = path if path.is_dir() else path.parent
@@ -58,16 +58,16 @@ def read_trace(
 
 def _find(folder: Path, patterns: Iterable[str], what: str) -> Path:
     if not folder.is_dir():
-        raise InputError([f"{folder}: cannot be read: no such file or folder"])
+        raise InputError([f"{folder}: no such file or folder"])
     for pattern in patterns:
         found = sorted(folder.glob(pattern))
         if len(found) == 1:
             return found[0]
         if found:
             names = ", ".join(each.name for each in found)
-            raise InputError([f"{folder}: has several files of {what}; name one of {names}"])
+            raise InputError([f"{folder}: has several files with {what}; give one of {names}"])
     raise InputError(
-        [f"{folder}: has no file of {what}; looked for {', '.join(patterns)} (docs/traces.md)"]
+        [f"{folder}: has no file with {what}; it needs {' or '.join(patterns)} (docs/traces.md)"]
     )
 
 
@@ -92,11 +92,11 @@ def _twice(table: Table, names: Iterable[str]) -> list[str]:
         if name in seen:
             twice[name] = None
         seen.add(name)
-    return [f"{table.path}: {name} is there twice; rename one" for name in [*twice][:_MOST_LINES]]
+    return [f"{table.path}: {name} is a duplicate; rename one" for name in [*twice][:_MOST_LINES]]
 
 
 def _from_zero(pods: list[TracePod]) -> list[TracePod]:
-    """Times of traces begin anywhere, even at the epoch; here the first pod arrives at 0."""
+    """Shift the times of the trace, so that the first pod arrives at 0."""
     start_s = pods[0].arrives_s if pods else 0.0
     if not start_s:
         return pods

@@ -1,4 +1,4 @@
-"""Playing a trace: pods come and go at their times, and the scheduler does what it does."""
+"""Replay a trace: pods arrive and leave at their times, and the scheduler places them."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from mooring.sim.traces.trace import Trace, TracePod
 
 
 class Replay(Simulation):
-    """A simulation of a trace; `run()` plays it. Also a Watcher of its own API.
+    """A simulation of a trace; `run()` replays it. It also watches its own API.
 
-    Pods that fit nowhere are tried again when something happens that may help them, and not every five
-    minutes besides: over months of virtual time that would be most of the work, for the same result.
+    Unschedulable pods are tried again when an event may help them, but not also every five minutes: over
+    months of virtual time, that would be most of the work, with the same result.
     """
 
     def __init__(
         self, trace: Trace, options: SimOptions | None = None, *, pods_end: bool = True
     ) -> None:
         super().__init__(replace(options or SimOptions(), tries_leftover=False))
-        #: By UID; pods that run for ever have no entry.
+        #: UID → run time; pods that never finish have no entry.
         self._run_s: dict[str, float] = {}
-        #: How many pods have arrived, and how many have left by themselves.
+        #: The number of pods that have arrived, and that have ended.
         self.arrived = 0
         self.ended = 0
         self.load(trace.nodes)
         self.api.watch(self)
-        # One timer a moment: timers of the same moment have no order among themselves.
+        # One timer per moment: timers of the same moment have no order.
         for at_s, together in groupby(trace.pods, key=lambda each: each.arrives_s):
             pods = list(together)
             self.clock.call_later(at_s, lambda pods=pods: self._arrive(pods))  # type: ignore[misc]
@@ -58,7 +58,7 @@ class Replay(Simulation):
             self.ended += 1
             self.api.delete(stored)
 
-    # What the API shows
+    # Changes in the API
 
     def added(self, obj: KubeObject) -> None:
         pass

@@ -1,4 +1,4 @@
-"""Mooring's own form of a trace: a table of nodes and a table of pods, in CSV or Parquet; docs/traces.md.
+"""mooring's own format of a trace: a table of nodes and a table of pods, in CSV or Parquet; docs/traces.md.
 
 Quantities are written as in Kubernetes. A column with a `/` in its name is an extended resource.
 """
@@ -53,8 +53,8 @@ def _check_unknown(table: Table, known: frozenset[str], problems: list[str]) -> 
     for name in table.columns:
         if name not in known and "/" not in name:
             problems.append(
-                f"{table.path}: there is no column {name!r}; a resource has a '/' in its name, and"
-                f" the others are {', '.join(sorted(known))}"
+                f"{table.path}: unknown column {name!r}; use one of {', '.join(sorted(known))}, or a"
+                " resource with a '/' in its name"
             )
 
 
@@ -67,7 +67,7 @@ def _node(row: Row, table: Table) -> Node:
 
 
 def _pod(row: Row, table: Table, maker: PodMaker) -> TracePod:
-    # Whatever the spec is made of; times and names are not.
+    # The columns that the spec depends on.
     shape = tuple(
         (column, row.text(column))
         for column in table.columns
@@ -110,7 +110,7 @@ def _resources(row: Row, table: Table, named: tuple[str, ...]) -> ResourceList:
 
 
 def _taints(row: Row) -> list[Taint]:
-    """Of `key=value:Effect;…`."""
+    """Parse `key=value:Effect;…`."""
     taints = []
     for text in filter(None, row.text("taints").split(";")):
         pair, _, effect = text.rpartition(":")

@@ -1,4 +1,4 @@
-"""Tables of text in CSV or Parquet, read row by row, with every problem told by its line."""
+"""Read tables in CSV or Parquet row by row; every problem names its line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mooring.errors import InputError
 from mooring.objects.quantity import Quantity, parse_quantity
 
 PARQUET = ".parquet"
-#: Times and amounts beyond this are mistakes, and would not be exact as floats.
+#: Larger times and amounts are mistakes, and floats could not hold them exactly.
 _MOST = 2**53
 
 T = TypeVar("T")
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row; its getters note a problem and give a harmless value, so that all problems are found."""
+    """One row. Its getters record a problem and return a default, so that all problems are found."""
 
     #: `nodes.csv: line 7`.
     where: str
@@ -39,7 +39,7 @@ class Row:
         return text
 
     def whole(self, column: str, default: int = 0) -> int:
-        """Not negative."""
+        """A whole number, 0 or more."""
         return self._read(column, default, _whole, "a whole number, 0 or more")
 
     def integer(self, column: str, default: int = 0) -> int:
@@ -57,7 +57,7 @@ class Row:
         return self._read(column, Quantity(), _quantity, "a quantity such as 500m or 4Gi")
 
     def pairs(self, column: str) -> dict[str, str]:
-        """Of `a=b;c=d`."""
+        """Parse `a=b;c=d`."""
         pairs = {}
         for part in filter(None, self.text(column).split(";")):
             key, equals, value = part.partition("=")
@@ -97,7 +97,9 @@ class Table:
         missing = [name for name in needed if name not in self.columns]
         if missing:
             raise InputError(
-                [f"{self.path}: has no column {', '.join(missing)}; it needs {', '.join(needed)}"]
+                [
+                    f"{self.path}: lacks the columns {', '.join(missing)}; it needs {', '.join(needed)}"
+                ]
             )
 
 
@@ -118,7 +120,7 @@ def _read_csv(path: Path) -> Table:
     except (csv.Error, UnicodeDecodeError) as error:
         raise InputError([f"{path}: is not CSV: {error}"]) from error
     if not columns:
-        raise InputError([f"{path}: is empty; its first line names the columns"])
+        raise InputError([f"{path}: is empty; its first line must name the columns"])
     return Table(path, columns, rows)
 
 
@@ -127,7 +129,7 @@ def _read_parquet(path: Path) -> Table:
     try:
         records = read(path)
     except Exception as error:
-        # Either library has errors of its own for what is no Parquet.
+        # Each library has its own errors for files that are not Parquet.
         raise InputError([f"{path}: cannot be read: {str(error).splitlines()[0]}"]) from error
     if not records.columns:
         raise InputError([f"{path}: has no columns"])
@@ -145,7 +147,7 @@ class _Records:
 
 
 def _parquet_reader(path: Path) -> Callable[[Path], _Records]:
-    """Of whichever library is there. Raises InputError."""
+    """Read with the library that is installed. Raises InputError."""
     for module, reader in (("polars", _by_polars), ("pyarrow.parquet", _by_pyarrow)):
         try:
             library = importlib.import_module(module)
@@ -167,7 +169,7 @@ def _by_pyarrow(parquet: Any, path: Path) -> _Records:
 
 
 def _as_text(value: object) -> str:
-    """As it would stand in CSV: a column with gaps is read as floats, though its numbers are whole."""
+    """The value as in CSV. Columns of integers with gaps are read as floats, so write them as integers."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return "" if value != value else str(value)
@@ -186,7 +188,7 @@ def _whole(text: str) -> int:
 
 def _seconds(text: str) -> float:
     number = float(text)
-    # Also false for what is not a number.
+    # Also false for NaN.
     if not 0 <= number <= _MOST:
         raise ValueError
     return number

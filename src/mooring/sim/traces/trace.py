@@ -1,4 +1,4 @@
-"""A trace: the nodes of a cluster, and the pods that came to it with their times."""
+"""A trace: the nodes of a cluster, and its pods with their times."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mooring.objects.pod import Pod
 
 @dataclass(frozen=True, slots=True)
 class TracePod:
-    """A pod and its times, in seconds since the trace began.
+    """A pod and its times, in seconds since the start of the trace.
 
     arrives ──▶ placed ──▶ runs for `run_s` ──▶ gone
        └────────── gone at `leaves_s`, placed or not
@@ -19,14 +19,14 @@ class TracePod:
 
     pod: Pod
     arrives_s: float
-    #: How long it runs once it has a node; None runs until it leaves, or for ever.
+    #: How long it runs once it has a node; with None, it runs until it leaves, or forever.
     run_s: float | None = None
-    #: When it goes in any case; None never.
+    #: When it is deleted, with or without a node; None means never.
     leaves_s: float | None = None
 
     @property
     def ends_s(self) -> float:
-        """When it is over if it is placed at once; its arrival if it never ends."""
+        """When it ends if it is placed at once; its arrival if it never ends."""
         ends = [self.arrives_s + self.run_s] if self.run_s is not None else []
         ends += [self.leaves_s] if self.leaves_s is not None else []
         return max(self.arrives_s, min(ends, default=self.arrives_s))
@@ -34,14 +34,14 @@ class TracePod:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What a reader makes of its files."""
+    """A trace that has been read."""
 
-    #: Where it came from, for people.
+    #: The file, for messages.
     name: str
     nodes: list[Node]
-    #: By arrival; pods that arrive at one moment in the order of their file.
+    #: In the order of arrival; pods that arrive at the same time are in the order of the file.
     pods: list[TracePod]
-    #: What was assumed where the files do not say.
+    #: The assumptions that the reader made.
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -53,5 +53,5 @@ class Trace:
         return self.pods[-1].arrives_s if self.pods else 0.0
 
     def objects(self) -> list[KubeObject]:
-        """All nodes and all pods at one moment, for commands that know no time."""
+        """All nodes and all pods, for commands that do not use times."""
         return [*self.nodes, *(each.pod for each in self.pods)]

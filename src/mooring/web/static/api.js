@@ -34,7 +34,7 @@ async function fetched(address) {
   if (!embedded) return request("GET", address);
   if (address in embedded) return embedded[address];
   throw new Refusal(404, {
-    message: "This is not in the report: it holds the pending pods and some of the others.",
+    message: "The report does not contain this: it has pages for the pending pods and some of the others.",
   });
 }
 
@@ -54,7 +54,7 @@ export function result(job) {
 async function request(method, address, body) {
   if (embedded)
     throw new Refusal(405, {
-      message: "A report cannot compute anything: open the cluster with `mooring ui`.",
+      message: "A report cannot run the scheduler; open the cluster with `mooring ui`.",
     });
   let response;
   try {

@@ -39,7 +39,7 @@ export function App() {
     document.title = `${what} · ${lastPart(session?.title ?? "")} · Mooring`;
   }, [route, session?.title]);
   const value = useMemo(() => ({ session }), [session]);
-  if (!session) return html`<p class="starting" role="status">Mooring is casting off …</p>`;
+  if (!session) return html`<p class="starting" role="status">Loading mooring …</p>`;
   return html`<${SessionContext.Provider} value=${value}>
     <a class="skip" href="#main" onClick=${(event) => {
       event.preventDefault();
@@ -73,7 +73,7 @@ function Shown({ route, session, run, cluster, error, moments, text, onText }) {
   if (!run)
     return html`<div class="empty">
       <h1>No such run</h1>
-      <p>It was forgotten, or never made. <a href=${linkTo(1, "map")}>To the first run</a></p>
+      <p>It was deleted, or never existed. <a href=${linkTo(1, "map")}>Go to the first run</a></p>
     </div>`;
   if (run.state !== "ready") return html`<${NotReady} run=${run} job=${jobOf(session, run.job)} />`;
   if (error) return html`<${Problems} error=${error} />`;
@@ -102,7 +102,7 @@ function NotReady({ run, job }) {
     </div>`;
   }
   const cancelled = run.state === "cancelled";
-  const message = cancelled ? "The run was cancelled before its end." : "The run could not be done.";
+  const message = cancelled ? "The run was cancelled." : "The run failed.";
   return html`<div class="empty">
     <h1>${run.name}: ${run.state}</h1>
     <${Problems} error=${{ message, problems: run.problems }} />

@@ -25,7 +25,7 @@ export function JobTray({ jobs }) {
   // What would make a pod fit is looked for on the pod's own page, and shown there.
   const running = jobs.filter((job) => job.state === "running" && job.kind !== "counterfactuals");
   if (!running.length) return null;
-  return html`<section class="tray" aria-label="Work under way">
+  return html`<section class="tray" aria-label="Running jobs">
     ${running.map((job) => html`<${JobProgress} key=${job.id} job=${job} />`)}
   </section>`;
 }

@@ -7,10 +7,10 @@ import { clock, count } from "mooring/words";
 // What a pod is in after each kind of happening.
 const AFTER = {
   queued: ["in the queue", "queue"],
-  gated: ["held by a gate", "gate"],
+  gated: ["held by a scheduling gate", "gate"],
   ignored: ["ignored", "gate"],
   failed: ["unschedulable or backing off", "back"],
-  nominated: ["waiting for victims to leave", "hold"],
+  nominated: ["waiting for victims to terminate", "hold"],
   waiting: ["waiting on Permit", "hold"],
   bound: ["bound", "bound"],
   preempted: ["preempted", "over"],
@@ -25,7 +25,7 @@ export function Lifeline({ timeline, endSeconds, attempts }) {
   if (!timeline.length) return null;
   const parts = partsOf(timeline, endSeconds);
   return html`<section class="lifeline" aria-labelledby="life-title">
-    <h2 id="life-title">Its story</h2>
+    <h2 id="life-title">Timeline</h2>
     <p>${count(attempts, "attempt")}, over ${clock(Math.max(endSeconds, 0))} of virtual time.</p>
     <div class="life" aria-hidden="true">
       ${parts.map(

@@ -22,7 +22,7 @@ export function MatrixTable({ cluster, page }) {
   return html`<section class="matrix" aria-labelledby="matrix-title">
     <div class="title"><h2 id="matrix-title">Every node, every plugin</h2>
       <p>${page.asOf}. ${count(rows.filter((row) => row.fits).length, "node")} of ${rows.length.toLocaleString("en")} fit.</p>
-      <label class="field"><span>Rows with</span>
+      <label class="field"><span>Filter rows</span>
         <input type="search" value=${word} placeholder="node, plugin or reason"
           onInput=${(e) => setWord(e.currentTarget.value)} /></label>
     </div>
@@ -133,8 +133,8 @@ function Margin({ cluster, page }) {
   if (margin === null || next < 0) {
     const why =
       tiedCount > 1
-        ? `${count(tiedCount, "node")} are equally good; the tie-break took ${name(0)}.`
-        : `${name(0)} is the only one that was scored.`;
+        ? `${count(tiedCount, "node")} have the same score; the tie-break chose ${name(0)}.`
+        : `${name(0)} is the only node that was scored.`;
     return html`<p class="margin">${why}</p>`;
   }
   const leads = matrix.scores

@@ -17,7 +17,7 @@ export function NodePanel({ scene, node, found }) {
   return html`<aside class="panel" id="node-panel" tabindex="-1" aria-label=${`Node ${name}`}>
     <header><h2>${name}</h2>
       <button type="button" class="plain" aria-label="Close" onClick=${() => go(link("map"))}>✕</button></header>
-    ${cluster.isCordoned(node) && html`<p class="flag">Cordoned: it takes no pods.</p>`}
+    ${cluster.isCordoned(node) && html`<p class="flag">Cordoned: the scheduler places no new pods here.</p>`}
     ${taints.map((taint) => html`<p class="flag">Taint <code>${taint}</code></p>`)}
     <${Usage} scene=${scene} node=${node} />
     <p class="chips"><${Few} items=${labels} most=${5} /></p>
@@ -31,7 +31,7 @@ export function NodePanel({ scene, node, found }) {
     <h3>${count(pods.length, "pod")}</h3>
     <${Table} label=${`Pods on ${name}`} columns=${columns} rows=${pods}
       rowKey=${(pod) => pod} sortedBy="cpu" descending
-      rowClass=${(pod) => (found?.pods[pod] ? "lit" : "")} empty="Nothing lies here." />
+      rowClass=${(pod) => (found?.pods[pod] ? "lit" : "")} empty="No pods." />
   </aside>`;
 }
 

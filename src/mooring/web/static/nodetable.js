@@ -16,7 +16,7 @@ export function NodeTable({ scene, found, groupKey }) {
   }, [cluster, found, groupKey]);
   const columns = useMemo(() => columnsOf(scene, groupKey), [scene, groupKey]);
   return html`<${Table} label="Nodes" columns=${columns} rows=${rows} rowKey=${(row) => row.node} sortedBy="node"
-    empty="No node is found." />`;
+    empty="No node matches." />`;
 }
 
 function columnsOf(scene, groupKey) {
@@ -54,7 +54,7 @@ function columnsOf(scene, groupKey) {
     })),
     {
       key: "count",
-      label: "Pods on it",
+      label: "Pods",
       align: "number",
       downFirst: true,
       sort: (row) => scene.podsOn(row.node).length,

@@ -17,7 +17,7 @@ export function Picture({ points }) {
   const [chosen, setChosen] = useState(null);
   const shown = byName.get(chosen) ?? last;
   return html`<section class="picture" aria-labelledby="picture-title">
-    <h2 id="picture-title">Its way through the extension points</h2>
+    <h2 id="picture-title">Extension points</h2>
     <div class="lanes">
       ${LANES.map(
         ([lane, names]) => html`<div class="lane">
@@ -35,7 +35,7 @@ export function Picture({ points }) {
     ${
       shown &&
       html`<div class="point-detail">
-      <strong>${shown.point}</strong> ${shown.text || (shown.outcome ? "" : "The pod did not come this far.")}
+      <strong>${shown.point}</strong> ${shown.text || (shown.outcome ? "" : "The pod did not reach this point.")}
       ${
         shown.plugins.length > 0 &&
         html`<p class="chips">${shown.plugins.map(

@@ -8,7 +8,7 @@ const TICKS = 1000;
 export function TimeStrip({ moments }) {
   const { time, reel, playing, hasTime, bySeconds, step, steps } = moments;
   if (!time || !reel || !steps) {
-    return html`<div class="strip quiet">${time ? "Nothing was placed or moved in this run." : "Reading what happened …"}</div>`;
+    return html`<div class="strip quiet">${time ? "No pod was placed or moved in this run." : "Loading the timeline …"}</div>`;
   }
   const value = Math.round(positionOf(moments) * TICKS);
   const slide = (event) => moments.go(momentAt(moments, Number(event.currentTarget.value) / TICKS));
@@ -24,7 +24,7 @@ export function TimeStrip({ moments }) {
       onClick=${() => goTo((step ?? steps) - 1)}>‹</button>
     <input type="range" min="0" max=${TICKS} value=${value} aria-label="Moment" aria-valuetext=${text}
       onInput=${slide} />
-    <button type="button" class="plain" aria-label="One change on" disabled=${step === null}
+    <button type="button" class="plain" aria-label="One change forward" disabled=${step === null}
       onClick=${() => goTo(step + 1)}>›</button>
     <output class="moment" aria-live="off"><strong>${clock(moments.seconds)}</strong> <span>${where}</span></output>
     ${

@@ -65,7 +65,7 @@ function RunChoice({ runs, route }) {
 }
 
 function Warnings({ session }) {
-  const skipped = Object.entries(session.skipped).map(([kind, n]) => `${kind}: ${n} not needed`);
+  const skipped = Object.entries(session.skipped).map(([kind, n]) => `${kind}: ${n} skipped`);
   return html`<details class="warnings">
     <summary>${count(session.warnings.length, "warning")}</summary>
     <ul>${[...session.warnings, ...skipped].map((each) => html`<li>${each}</li>`)}</ul>

@@ -21,7 +21,7 @@ export function CompareView({ beforeId, afterId }) {
     "api/compare",
     ready && !isReport ? { runs: [beforeId, afterId] } : null,
   );
-  if (!before || !after) return html`<p class="empty">There is no such run any more.</p>`;
+  if (!before || !after) return html`<p class="empty">This run no longer exists.</p>`;
   const stopped = [before, after].find((run) => run.state === "failed" || run.state === "cancelled");
   return html`<div class="compare-view">
     <div class="title"><h1>Before and after</h1></div>
@@ -77,11 +77,11 @@ function Comparison({ value, before, after }) {
 function Verdict({ value, difference }) {
   const [was, is] = value.variants.map((each) => each.values.pending);
   const moved = difference.moved.length
-    ? `${count(difference.moved.length, "pod ends", "pods end")} elsewhere`
-    : "Every pod ends where it did";
+    ? `${count(difference.moved.length, "pod is", "pods are")} on another node`
+    : "Every pod is on the same node";
   const pending =
     is === was
-      ? `as many pending as before (${is})`
+      ? `the same number pending (${is})`
       : `${Math.abs(is - was)} ${is < was ? "fewer" : "more"} pending (${was} before, ${is} after)`;
   return html`<p class="verdict">${moved}; ${pending}.</p>`;
 }
@@ -177,15 +177,15 @@ function Moved({ difference, before, after }) {
     ],
     [before.id, after.id],
   );
-  return html`<section aria-labelledby="moved-title"><h2 id="moved-title">${count(difference.moved.length, "pod")} elsewhere</h2>
-    <${Table} label="Pods that end elsewhere" columns=${columns} rows=${difference.moved} rowKey=${(row) => row.pod}
+  return html`<section aria-labelledby="moved-title"><h2 id="moved-title">${count(difference.moved.length, "pod")} on another node</h2>
+    <${Table} label="Pods on another node" columns=${columns} rows=${difference.moved} rowKey=${(row) => row.pod}
       empty="None." /></section>`;
 }
 
 function Place({ place, run }) {
   if (place === "pending")
     return html`<span class="state bad"><span aria-hidden="true">▲</span> pending</span>`;
-  return place === "-" ? "not there" : html`<a href=${linkTo(run.id, "map", place)}>${place}</a>`;
+  return place === "-" ? "does not exist" : html`<a href=${linkTo(run.id, "map", place)}>${place}</a>`;
 }
 
 function Why({ divergences }) {
@@ -193,10 +193,10 @@ function Why({ divergences }) {
     aria-labelledby="why-title"><h2 id="why-title">The first decisions that differ</h2>
     ${divergences.map(
       (each) => html`<article><h3>${each.pod}</h3>
-      ${!each.sameState && html`<p class="quiet">Earlier differences have their part in this one.</p>`}
+      ${!each.sameState && html`<p class="quiet">Earlier decisions already differ, so the two clusters differ too.</p>`}
       <div class="why-sides">${each.sides.map(
         (side) => html`<div>
-        <p><strong>${side.variant}</strong>: ${side.node ?? "nowhere"} <span
+        <p><strong>${side.variant}</strong>: ${side.node ?? "no node"} <span
           class="quiet">(${count(side.feasible, "node")} fit)</span></p>
         ${side.message && html`<p class="quiet">${side.message}</p>`}
         ${

@@ -35,7 +35,7 @@ export function MapOptions({ cluster, options }) {
     <${Choice} label="Size" value=${options.sizeBy} onChange=${options.setSizeBy}
       options=${[
         ["capacity", "by capacity"],
-        ["equal", "all alike"],
+        ["equal", "all equal"],
       ]} />
   </div>`;
 }
@@ -125,7 +125,7 @@ function Whole({ scene, moments }) {
         : html`<span class="fact"><strong>${share(part)}</strong> ${name}</span>`;
     })}
     <a class="anchor ${waiting ? "some" : ""}" href=${link("pending")}>
-      <strong>${waiting.toLocaleString("en")}</strong> ${waiting === 1 ? "pod waits" : "pods wait"} outside
+      <strong>${waiting.toLocaleString("en")}</strong> ${waiting === 1 ? "pod" : "pods"} pending
       ${reasons.length > 0 && html`<span class="why">${reasons.join(" · ")}</span>`}
     </a>
   </div>`;
@@ -144,9 +144,9 @@ function topReasons(cluster) {
 function EmptyCluster({ cluster }) {
   return html`<div class="empty">
     <${Water} />
-    <h1>An empty harbour</h1>
-    <p>There is no node in this cluster${cluster.podCount ? `, and ${count(cluster.podCount, "pod waits", "pods wait")} outside` : ""}.
-      Add what <code>kubectl get nodes -o yaml</code> prints, or write some down under <a
+    <h1>No nodes</h1>
+    <p>This cluster has no nodes${cluster.podCount ? `, and ${count(cluster.podCount, "pod is", "pods are")} pending` : ""}.
+      Add the output of <code>kubectl get nodes -o yaml</code>, or add nodes under <a
         href=${link("whatif")}>What if</a>.</p>
   </div>`;
 }

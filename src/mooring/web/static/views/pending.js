@@ -18,11 +18,11 @@ export function PendingView({ cluster, scene, text, onText }) {
     onText(plugin.toLowerCase() === chosen ? rest : `${rest} plugin:${plugin}`.trim());
   };
   return html`<div class="pending-view">
-    <div class="title"><h1>Waiting outside</h1>
+    <div class="title"><h1>Pending pods</h1>
       <p>${sentence(rows.length, all.length)}</p></div>
     ${
       holders.length > 0 &&
-      html`<section class="holders" aria-label="Plugins that stand in the way">
+      html`<section class="holders" aria-label="Plugins that refuse pods">
       ${holders.map(
         ([plugin, n]) => html`<button type="button" class="holder"
           aria-pressed=${plugin.toLowerCase() === chosen ? "true" : "false"}
@@ -35,7 +35,7 @@ export function PendingView({ cluster, scene, text, onText }) {
     ${
       all.length > 0 &&
       html`<${Table} label="Pending pods" columns=${COLUMNS} rows=${rows} rowKey=${(row) => row.pod}
-      empty="No pending pod is found." />`
+      empty="No pending pod matches." />`
     }
   </div>`;
 }
@@ -67,7 +67,7 @@ const COLUMNS = [
   },
   {
     key: "plugins",
-    label: "In the way",
+    label: "Refused by",
     sort: (row) => row.plugins.join(", "),
     cell: (row) => row.plugins.join(", "),
   },

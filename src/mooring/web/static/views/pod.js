@@ -50,7 +50,7 @@ function PodFacts({ cluster, pod, podKey }) {
         <dt>${name}</dt><dd>${amount(name, cluster.requestOf(pod, r))}</dd></div>`,
       )}
       <div><dt>priority</dt><dd>${cluster.map.pods.priority[pod]}</dd></div>
-      ${workload && html`<div><dt>made by</dt><dd>${workload}</dd></div>`}
+      ${workload && html`<div><dt>created by</dt><dd>${workload}</dd></div>`}
     </dl>
     ${labels.length > 0 && html`<p class="chips"><${Few} items=${labels} /></p>`}
     ${
@@ -65,7 +65,7 @@ function Refusals({ page }) {
   if (!page.refusals.length || !page.matrix) return null;
   const all = page.matrix.nodes.length;
   return html`<section class="refusals" aria-labelledby="refusals-title">
-    <h2 id="refusals-title">Who refuses how many</h2>
+    <h2 id="refusals-title">Refused by</h2>
     <ul>${page.refusals.map(
       (each) => html`<li>
       <span class="name">${each.plugin || "the scheduler"}</span>
@@ -109,7 +109,7 @@ function FoundCounterfactuals({ run, podKey }) {
       !value &&
       !error &&
       html`<section class="would"><h2>It would fit if you …</h2>
-      ${job ? html`<${JobProgress} job=${job} />` : html`<p class="loading">Trying changes out …</p>`}</section>`
+      ${job ? html`<${JobProgress} job=${job} />` : html`<p class="loading">Trying changes …</p>`}</section>`
     }
     <${Problems} error=${error ?? failed} />
     ${value && html`<${WouldFitIf} found=${value} onApply=${apply} busy=${under} />`}
@@ -124,12 +124,12 @@ function WouldFitIf({ found, onApply, busy, why }) {
     <ol>${found.answers.map(
       (answer, i) => html`<li>
       <p><strong>${answer.text}</strong></p>
-      <p class="quiet">It would go to ${answer.node}; ${count(answer.fittingNodes, "node")} would take it.</p>
+      <p class="quiet">It would go to ${answer.node}; ${count(answer.fittingNodes, "node")} would fit.</p>
       <button type="button" disabled=${!onApply || busy} title=${why}
         onClick=${() => onApply(i)}>Apply and run again</button>
     </li>`,
     )}</ol>
     ${why && found.answers.length > 0 && html`<p class="quiet">${why}</p>`}
-    ${!found.complete && html`<p class="quiet">Time ran out, so there may be more.</p>`}
+    ${!found.complete && html`<p class="quiet">The search ran out of time, so there may be more.</p>`}
   </section>`;
 }

@@ -20,7 +20,7 @@ export function TimeView({ moments, cluster, text }) {
   const [selected, setSelected] = useState(-1);
   const found = useMemo(() => find(cluster, scene.places, text), [cluster, scene, text]);
   if (error) return html`<${Problems} error=${error} />`;
-  if (!time) return html`<p class="loading" role="status">Reading what happened …</p>`;
+  if (!time) return html`<p class="loading" role="status">Loading the timeline …</p>`;
   return html`<div class="time-view">
     <div class="title"><h1>Over time</h1>
       <p>${count(moments.steps, "change")} in ${clock(time.endSeconds)} of virtual time.</p></div>
@@ -152,11 +152,11 @@ function Events({ moments, cluster, text }) {
     [events, cluster, moments.go],
   );
   return html`<section class="events" aria-labelledby="events-title">
-    <div class="title"><h2 id="events-title">What happened</h2>
-      <p>${count(rows.length, "event")}${events.leftOut ? `, and ${events.leftOut.toLocaleString("en")} that are not listed` : ""}</p>
+    <div class="title"><h2 id="events-title">Timeline</h2>
+      <p>${count(rows.length, "event")}${events.leftOut ? `, and ${events.leftOut.toLocaleString("en")} more that are not listed` : ""}</p>
       <${Choice} label="Kind" value=${kind} onChange=${setKind}
         options=${[["", "all"], ...events.kinds.map((each) => [each, each])]} /></div>
     <${Table} label="Events" columns=${columns} rows=${rows} rowKey=${(i) => i}
-      rowClass=${(i) => (events.step[i] === moments.step ? "lit" : "")} empty="Nothing of the kind happened." />
+      rowClass=${(i) => (events.step[i] === moments.step ? "lit" : "")} empty="No such events." />
   </section>`;
 }

@@ -24,7 +24,7 @@ export function WhatIfView({ cluster, run, parts }) {
   if (isReport) return html`<${OnlyInUi} run=${run} />`;
   return html`<div class="whatif-view">
     <div class="title"><h1>What if</h1>
-      <p>Changes are tried on a copy of <strong>${run.name}</strong>; nothing touches a cluster.</p></div>
+      <p>mooring tries changes on a copy of <strong>${run.name}</strong>, never on a real cluster.</p></div>
     <div class="whatif-edit">
       <${Switch} label="Edit" value=${tab} onChange=${setTab} options=${[
         ["config", "Configuration"],
@@ -100,11 +100,11 @@ function Weights({ text, onText }) {
 function ObjectsEditor({ run, text, onText }) {
   const check = useCheck(run.id, "objects", text);
   return html`<div>
-    <p class="quiet">Manifests as YAML. What has the name of something that is there replaces it; the rest is added.
-      A pod's or node's own page has a button that puts it here.</p>
+    <p class="quiet">Manifests as YAML. An object with the name of an existing one replaces it; others are added.
+      The page of a pod or node has a button that copies it here.</p>
     <${Editor} id="objects-text" label="Manifests" text=${text} onText=${onText} problems=${check?.problems} />
     <${Said} id="objects-text" text=${text.trim() ? text : null} check=${check} fine=${check?.found?.join(", ")}
-      unchanged="Nothing is changed here yet." />
+      unchanged="No changes yet." />
     ${text && html`<button type="button" class="small" onClick=${() => onText("")}>Clear</button>`}
   </div>`;
 }
@@ -147,7 +147,7 @@ function NodesForm({ cluster, state, change }) {
       )}</datalist>
       <button type="submit" disabled=${!known || !(number >= 1)}>Add</button>
     </form>
-    ${first && !known && html`<p class="state bad"><span aria-hidden="true">▲</span> There is no such node.</p>`}
+    ${first && !known && html`<p class="state bad"><span aria-hidden="true">▲</span> No such node.</p>`}
     <ul class="drafted">
       ${state.addNodes.map(
         (each, i) => html`<li>${count(each.count, "node")} like <code>${each.like}</code>
@@ -185,7 +185,7 @@ function RunForm({ run, state, change }) {
   };
   return html`<section class="box" aria-labelledby="run-title"><h2 id="run-title">Run</h2>
     <form onSubmit=${start}>
-      <label class="field grow"><span>Name</span><input value=${state.name} placeholder="what you try" maxlength="80"
+      <label class="field grow"><span>Name</span><input value=${state.name} placeholder="name of this run" maxlength="80"
         onInput=${(e) => change({ name: e.currentTarget.value })} /></label>
       <button type="submit" class="main" disabled=${!anything || busy}>Run and compare</button>
     </form>
@@ -225,7 +225,7 @@ function Runs({ run }) {
         each.id !== 1 &&
         each.id !== run.id &&
         html`<button type="button" class="text"
-        aria-label=${`Forget ${each.name}`} onClick=${() => remove(`api/runs/${each.id}`)}>forget</button>`
+        aria-label=${`Delete ${each.name}`} onClick=${() => remove(`api/runs/${each.id}`)}>delete</button>`
       }
     </li>`,
     )}</ul>
@@ -236,7 +236,7 @@ function OnlyInUi({ run }) {
   const { value } = useAnswer(`api/runs/${run.id}/config`);
   return html`<div class="whatif-view report">
     <div class="title"><h1>What if</h1>
-      <p>A report holds what was computed when it was written, and cannot run the scheduler.
+      <p>A report cannot run the scheduler.
       To try changes, open the cluster with <code>mooring ui</code>.</p></div>
     <div class="whatif-edit"><h2>The configuration of this run</h2>
       <${Editor} id="config-text" label="Scheduler configuration" text=${value?.text ?? ""}

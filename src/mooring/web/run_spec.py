@@ -1,6 +1,6 @@
-"""What a run starts from: a cluster or a trace, a configuration, and how to go about it.
+"""The input of a run: a cluster or a trace, a configuration, a seed and an end.
 
-It is plain data, so it can be handed from one process to another, and run again to the same end.
+It is plain data: processes pass it on, and every run of it has the same result.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from mooring.sim.traces.trace import Trace, TracePod
 
 
 @dataclass(frozen=True, slots=True)
-class Premise(RunInput):
-    """Everything that decides what comes of a run."""
+class RunSpec(RunInput):
+    """Everything that determines a run."""
 
-    #: The cluster; of a trace, its nodes and all of its pods.
+    #: The cluster; for a trace, its nodes and all of its pods.
     objects: tuple[KubeObject, ...]
     keeps: AbstractSet[FactKind] = EVERYTHING
-    #: By key of a pod: when it comes and goes; None if there is no trace, and all are there at once.
+    #: Pod key → its times in the trace; None without a trace.
     times: dict[str, TracePod] | None = None
 
     @classmethod
-    def of_trace(cls, trace: Trace) -> Premise:
+    def of_trace(cls, trace: Trace) -> RunSpec:
         return cls(tuple(trace.objects()), times={each.pod.key: each for each in trace.pods})
 
     @property
@@ -49,7 +49,7 @@ class Premise(RunInput):
         return Replay(self._trace(self.times), self.options(on_decision))
 
     def _trace(self, times: dict[str, TracePod]) -> Trace:
-        """Pods that a what-if brought have no times: they are there from the start, for good."""
+        """Pods that a what-if added have no times: they arrive at the start and never end."""
         arrivals = [
             replace(times[pod.key], pod=pod) if pod.key in times else TracePod(pod, 0.0)
             for pod in self.pods
@@ -57,23 +57,23 @@ class Premise(RunInput):
         return Trace("", self.nodes, sorted(arrivals, key=lambda each: each.arrives_s))
 
 
-def put_down(premise: Premise) -> Path:
-    """A folder of its own with the premise as its first, for whoever asked to remove."""
+def save_run_spec(run_spec: RunSpec) -> Path:
+    """Write the run to a new folder, which the caller removes."""
     folder = Path(tempfile.mkdtemp(prefix="mooring-ui-"))
-    write_premise(premise, premise_path(folder, 1))
+    write_run_spec(run_spec, run_spec_path(folder, 1))
     return folder
 
 
-def premise_path(folder: Path, number: int) -> Path:
-    return folder / f"{number}.premise"
+def run_spec_path(folder: Path, number: int) -> Path:
+    return folder / f"{number}.run"
 
 
-def write_premise(premise: Premise, path: Path) -> None:
-    path.write_bytes(pickle.dumps(premise, pickle.HIGHEST_PROTOCOL))
+def write_run_spec(run_spec: RunSpec, path: Path) -> None:
+    path.write_bytes(pickle.dumps(run_spec, pickle.HIGHEST_PROTOCOL))
 
 
-def read_premise(path: Path) -> Premise:
-    """Only of files that `write_premise` made."""
-    premise = pickle.loads(path.read_bytes())
-    assert isinstance(premise, Premise)
-    return premise
+def read_run_spec(path: Path) -> RunSpec:
+    """Read a file of `write_run_spec`; others are not safe to unpickle."""
+    run_spec = pickle.loads(path.read_bytes())
+    assert isinstance(run_spec, RunSpec)
+    return run_spec

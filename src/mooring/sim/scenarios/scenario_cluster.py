@@ -1,4 +1,4 @@
-"""The cluster that a scenario is played on, and what can be done to it."""
+"""The simulated cluster of a scenario, and what steps can do to it."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from mooring.sim.scenarios.workloads import Workloads
 from mooring.sim.simulation import SimOptions, Simulation
 
 
-class Stage:
-    """A simulation with controllers at work. Nothing here lets time pass but the waiting."""
+class ScenarioCluster:
+    """A simulation with controllers. Only the methods under "Time" let virtual time pass."""
 
     def __init__(self, options: SimOptions, folder: Path) -> None:
         self.simulation = Simulation(options)
         self.workloads = Workloads(self.simulation)
-        #: What file names are relative to.
+        #: The folder that file names are relative to.
         self.folder = folder
-        #: By node: what comes back if it recovers.
+        #: Failed node → the objects to restore when it recovers.
         self._lost: dict[str, list[KubeObject]] = {}
 
     def close(self) -> None:
@@ -55,7 +55,7 @@ class Stage:
         self.simulation.run(until_s=until_s)
 
     def wait_until(self, expectation: Expectation, timeout_s: float) -> Difference | None:
-        """What is still amiss when time is up."""
+        """Wait until the expectation holds; the difference if it does not in time."""
 
         def holds() -> bool:
             return expectation.differs(self.view) is None
@@ -86,7 +86,7 @@ class Stage:
         """Raises InputError if there are none."""
         pods = self.view.subjects(subject)
         if not pods:
-            raise InputError(["there is no such pod"])
+            raise InputError(["no such pod"])
         for pod in pods:
             self.workloads.delete(pod)
 
@@ -107,7 +107,7 @@ class Stage:
         drain(self.simulation.api, self.chosen(choice))
 
     def fail(self, nodes: Sequence[Node]) -> None:
-        """The machines are gone at once, and with them their pods."""
+        """Remove the nodes and their pods at once."""
         api = self.simulation.api
         names = {node.name for node in nodes}
         for pod in list(api.all(Pod)):
@@ -127,10 +127,10 @@ class Stage:
                 self.simulation.api.create(obj)
 
 
-Action = Callable[[Stage], Difference | None]
+Action = Callable[[ScenarioCluster], Difference | None]
 
 
 def waited_for(timeout_s: float, difference: Difference) -> Difference:
-    """The difference of a wait that was in vain."""
+    """The difference when a wait times out."""
     found = f"not within {length(timeout_s)}: {difference.found}"
     return Difference(difference.expected, found, difference.pods)
