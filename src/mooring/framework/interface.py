@@ -226,7 +226,11 @@ class ScoreRowsPlugin(Protocol):
 @runtime_checkable
 class NormalizePlugin(Protocol):
     def normalize_scores(self, state: CycleState, pod: Pod, scores: Ints) -> Status | None:
-        """Scale int64[feasible row] to 0..100, in place."""
+        """Scale int64[feasible row] to 0..100, in place.
+
+        If each result depends only on its own score, the lowest and the highest one, a plugin says so
+        with `normalizes_by_extremes = True`: then kept results are used for longer.
+        """
         ...
 
 

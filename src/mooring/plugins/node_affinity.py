@@ -55,6 +55,7 @@ Preferences = tuple[tuple[int, NodeTerm], ...]
 
 class NodeAffinity:
     name = "NodeAffinity"
+    normalizes_by_extremes = True
 
     def __init__(self, args: NodeAffinityArgs | None = None) -> None:
         """Raises PluginError if the added affinity is malformed."""

@@ -37,6 +37,7 @@ _TOLERATIONS_CHANGED = ClusterEvent(EventResource.POD, Action.UPDATE_POD_TOLERAT
 
 class TaintToleration:
     name = "TaintToleration"
+    normalizes_by_extremes = True
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         """The rule for one node: the form to read."""

@@ -45,9 +45,17 @@ class _KeptScore:
         self.normalized: Ints | None = None
         if answers.call.normalize_scores is not None:
             self.normalized = np.zeros(size, np.int64)
-        #: The extremes of `raw` over the rows that are ok: what normalising depends on.
+        #: The extremes of `raw` over the rows that are ok.
         self.lowest = 0
         self.highest = 0
+
+    def has_same_extremes(self, raw: Ints) -> bool:
+        """Whether normalising some of the scores gives what normalising all of them gave."""
+        if not self.answers.call.normalizes_by_extremes:
+            return False
+        if self.lowest == self.highest:
+            return True
+        return (int(raw.min()), int(raw.max())) == (self.lowest, self.highest)
 
 
 class KeptScores:
@@ -114,10 +122,10 @@ class KeptScores:
         if len(feasible) == self._verdicts.ok_count:
             return total
         for kept in self._plugins:
-            if kept.normalized is None or kept.lowest == kept.highest:
+            if kept.normalized is None:
                 continue
             raw = kept.raw.take(feasible)
-            if (int(raw.min()), int(raw.max())) != (kept.lowest, kept.highest):
+            if not kept.has_same_extremes(raw):
                 again = scoring.normalize(kept.answers.call, question, raw)
                 total += (again - kept.normalized.take(feasible)) * kept.weight
         return total
@@ -224,11 +232,7 @@ class KeptScores:
         for kept in self._plugins:
             if kept.normalized is None:
                 continue
-            gone = kept.raw[lost]
-            if kept.lowest < int(gone.min()) and int(gone.max()) < kept.highest:
-                continue
-            raw = kept.raw.take(self._verdicts.rows)
-            if (int(raw.min()), int(raw.max())) != (kept.lowest, kept.highest):
+            if not kept.has_same_extremes(kept.raw.take(self._verdicts.rows)):
                 return True
         return False
 

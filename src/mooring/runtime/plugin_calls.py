@@ -148,6 +148,8 @@ class Calls:
         self.evaluations: dict[str, int] = {}
         for method in _METHODS:
             setattr(self, method, _method(plugin, method))
+        #: Whether `normalize_scores` looks only at the lowest and the highest score.
+        self.normalizes_by_extremes: bool = getattr(plugin, "normalizes_by_extremes", False)
         #: Kinds of objects that `depends_on` and `sign` look at.
         self.depends_on_kinds: tuple[type[KubeObject], ...] = getattr(
             plugin, "depends_on_kinds", ()
