@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mooring.runtime.answers import Answers
 from tests.cli.running import mooring
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "taints.jsonl.gz"
@@ -56,6 +57,7 @@ def test_it_shows_what_was_expected_and_what_it_got_and_exits_1(golden, cases):
     lines = result.stdout.splitlines()
     assert lines[0] == "taints 2/3"
     assert cases[1]["name"] in lines[1]
+    assert "replay" not in lines[1]
     assert answer["pod"] in lines[1]
     assert [line.strip() for line in lines[2:5]] == [
         "chosen",
@@ -78,6 +80,19 @@ def test_it_shows_as_many_answers_as_it_is_asked_to(golden, cases):
     assert none.stdout.count("elsewhere") == 0
 
 
+def test_it_says_which_answers_differ_in_the_warm_replay_only(golden, cases, monkeypatch):
+    monkeypatch.setattr(Answers, "catch_up", lambda self, size: None)
+    path = golden(cases)
+
+    result = mooring("conformance", path)
+    in_json = mooring("conformance", path, "-o", "json")
+
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[1].endswith(" (warm replay)")
+    (file,) = json.loads(in_json.stdout)["files"]
+    assert {difference["replay"] for difference in file["differences"]} == {"warm"}
+
+
 def test_json_has_every_difference(golden, cases):
     scheduled(cases[0])["chosen"] = "elsewhere"
 
@@ -89,6 +104,7 @@ def test_json_has_every_difference(golden, cases):
     (difference,) = file["differences"]
     assert difference["field"] == "chosen"
     assert difference["expected"] == "elsewhere"
+    assert difference["replay"] == "both"
 
 
 def test_a_file_that_cannot_be_read_exits_2_and_the_others_are_checked(golden, cases, tmp_path):

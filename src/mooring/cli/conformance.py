@@ -16,7 +16,7 @@ from mooring.cli.main import CANNOT_ANSWER, NO, print_problems
 from mooring.cli.options import number_option, output_option
 from mooring.cli.output import counted
 from mooring.cli.progress import Progress
-from mooring.conformance.report import Difference, FileReport, check_file
+from mooring.conformance.report import COLD, WARM, Difference, FileReport, check_file
 from mooring.errors import InputError, MooringError
 
 
@@ -36,6 +36,9 @@ def conformance(files: tuple[str, ...], show: int, form: str) -> None:
     with its real engine, with ties broken by name, and compares everything that the file holds: PreFilter
     and Filter verdicts for every node, scores, winners, victims and messages; in cases about requeuing,
     when each pod is tried, and in which queue the others wait. It does not compare the text of errors.
+
+    mooring decides each case twice: cold, and warm, with answers kept from a similar pod. A difference that
+    only the warm replay has is marked "warm replay". Cases about requeuing are replayed once.
 
     Exits 0 if all decisions are equal, 1 if any differs, 2 if a file cannot be read.
 
@@ -86,14 +89,15 @@ def _write_report(report: FileReport, show: int) -> None:
     page.write()
 
 
-def _which_answer(difference: Difference) -> tuple[str, int]:
-    return difference.case, difference.position
+def _which_answer(difference: Difference) -> tuple[str, int, str]:
+    return difference.case, difference.position, difference.replay
 
 
 def _add_answer(page: output.Page, differences: list[Difference]) -> None:
     """One attempt or step of one case, or the state at its end."""
     first = differences[0]
-    page.line(f"  {first.case}: {first.answer}", "bold")
+    only = f" ({first.replay} replay)" if first.replay in (COLD, WARM) else ""
+    page.line(f"  {first.case}: {first.answer}{only}", "bold")
     for difference in differences:
         page.line(f"    {difference.field}")
         page.line(f"      expected  {_shown(difference.expected)}", "green")

@@ -3,13 +3,18 @@
 The format is that of `tests/golden/README.md`. A case is replayed through the real engine, one pending pod
 after the other, and every answer is written down in the very form of the file, so that comparing is
 nothing but a difference of two documents.
+
+A case is replayed twice. The cold replay asks every plugin about every pod for the first time. In the warm
+replay the plugins have answered about an equal pod before, and rows have changed since: a decision from kept
+answers must be the same.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,7 +32,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.interface import Nomination, PostFilterResult
 from mooring.framework.silent_writer import SilentWriter
 from mooring.framework.status import Code, Status
-from mooring.objects.decoding import decode_object, kind_of
+from mooring.objects.decoding import decode_json, decode_object, kind_of
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
@@ -45,8 +50,21 @@ from mooring.scheduler.decision import Decision, NoNodesError
 from mooring.scheduler.dependencies import Dependencies
 from mooring.scheduler.diagnosis import Diagnosis
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.node_search import SearchStart
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
+
+#: What comes and goes in the warm replay, named as nothing in a case is.
+_FURTHER_NODE = decode_json(
+    b"""{"metadata": {"name": "further-node", "labels": {"topology.kubernetes.io/zone": "further"}},
+         "status": {"allocatable": {"cpu": "64", "memory": "256Gi", "pods": "110"}}}""",
+    Node,
+)
+_FURTHER_POD = decode_json(
+    b"""{"metadata": {"name": "further-pod", "namespace": "default", "uid": "further-pod"},
+         "spec": {"containers": [{"resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}]}}""",
+    Pod,
+)
 
 T = TypeVar("T")
 
@@ -91,9 +109,28 @@ def decision_case(line: dict[str, Any]) -> Case:
     )
 
 
-def replay(case: Case) -> dict[str, Any]:
-    """What mooring decides on the case, in the form of `expect`."""
-    return _Replay(case).run()
+def replay(case: Case) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What mooring decides on the case, cold and warm, in the form of `expect`."""
+    decoded = _Decoded(case)
+    return _Replay(decoded).run(), _WarmReplay(decoded).run()
+
+
+class _Decoded:
+    """A case as the engine reads it."""
+
+    def __init__(self, case: Case) -> None:
+        config = default_config() if case.config is None else load_config(case.config)
+        self.config = _looking_at_every_node(config)
+        # Devices are left out: mooring does not read them, and refuses the pods that claim any.
+        self.objects: list[KubeObject] = [
+            decode_object(raw)
+            for raw in case.objects
+            if kind_of(raw.get("apiVersion"), raw.get("kind")) is not None
+        ]
+        #: A pod that comes, or the `namespace/name` of one that is tried again.
+        self.pending = [
+            entry["retry"] if "retry" in entry else _pod(entry) for entry in case.pending
+        ]
 
 
 class _FixedClock:
@@ -112,24 +149,21 @@ def _discard(work: Coroutine[Any, Any, None]) -> None:
 
 
 class _Replay:
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: _Decoded) -> None:
         self._case = case
-        config = default_config() if case.config is None else load_config(case.config)
         self._scheduler = Engine(
-            _looking_at_every_node(config),
+            case.config,
             Dependencies(
                 clock=_FixedClock(),
                 writer=SilentWriter(),
                 spawn=_discard,
                 registry=default_registry(),
                 metrics=Metrics(),
-                # The files tell every verdict and score, and a kept ranking only the winner.
             ),
         )
         #: Every pod that exists, by `namespace/name`.
         self._pods = self._scheduler.observed_pods
         self._scheduler.nominator.queued_pod = self._pods.get
-        self._pending = [_pod(entry) for entry in case.pending if "retry" not in entry]
         self._deleted: list[str] = []
         self._load()
 
@@ -141,11 +175,7 @@ class _Replay:
 
     def _load(self) -> None:
         cluster, nominator = self._scheduler.cluster, self._scheduler.nominator
-        for raw in self._case.objects:
-            if kind_of(raw.get("apiVersion"), raw.get("kind")) is None:
-                # Devices: mooring does not read them, and refuses the pods that claim any.
-                continue
-            obj: KubeObject = decode_object(raw)
+        for obj in self._case.objects:
             if isinstance(obj, Node):
                 cluster.add_node(obj)
             elif not isinstance(obj, Pod):
@@ -154,17 +184,18 @@ class _Replay:
                 self._pods[obj.key] = obj
                 if obj.node_name:
                     cluster.add_pod(obj)
-        self._pods.update({pod.key: pod for pod in self._pending})
+        pending = [entry for entry in self._case.pending if isinstance(entry, Pod)]
+        self._pods.update({pod.key: pod for pod in pending})
         for pod in list(self._pods.values()):
             if not pod.node_name:
                 nominator.add(pod)
 
     # One attempt
 
-    def _attempt(self, entry: Mapping[str, Any], position: int) -> dict[str, Any]:
-        key = entry["retry"] if "retry" in entry else _pod(entry).key
+    def _attempt(self, entry: Pod | str, position: int) -> dict[str, Any]:
+        key = entry.key if isinstance(entry, Pod) else entry
         result: dict[str, Any] = {"pod": key}
-        if "retry" in entry:
+        if isinstance(entry, str):
             result["retry"] = True
         pod = self._pods.get(key)
         if pod is None:
@@ -176,12 +207,13 @@ class _Replay:
             return {**result, "outcome": "ignored"}
         if pod.terminating:
             return {**result, "outcome": "deleting"}
-        gate = _gate(framework, pod)
+        gate = self._scheduler.gate(pod)
         if gate is not None:
             return {**result, "outcome": "gated", "preEnqueue": status_data(gate)}
         return {**result, **self._decide(framework, pod, position)}
 
     def _decide(self, framework: Framework, pod: Pod, position: int) -> dict[str, Any]:
+        self._prepare(framework, pod)
         state = CycleState()
         search = self._scheduler.searches[framework.profile_name]
         snapshot = self._scheduler.cluster.snapshot()
@@ -199,6 +231,9 @@ class _Replay:
         else:
             answer |= self._placed(decision, framework, state, position)
         return answer
+
+    def _prepare(self, framework: Framework, pod: Pod) -> None:
+        """Nothing: the replay is cold."""
 
     def _looked_at(
         self, decision: Decision, framework: Framework, state: CycleState
@@ -324,6 +359,45 @@ class _Replay:
         return {"bound": bound} | {key: value for key, value in rest.items() if value}
 
 
+class _WarmReplay(_Replay):
+    """Before each attempt an equal pod is decided on while a further node and a further pod are there."""
+
+    def __init__(self, case: _Decoded) -> None:
+        super().__init__(case)
+        # From now on there is a row for the node, so that the answers on the other rows can be kept.
+        self._with_a_node_and_a_pod_more(self._scheduler.cluster.snapshot)
+
+    def _prepare(self, framework: Framework, pod: Pod) -> None:
+        search = self._scheduler.searches[framework.profile_name]
+        assert search.evaluations is not None
+        metadata = msgspec.structs.replace(
+            pod.metadata, name=f"{pod.name}-copy", uid=f"{pod.uid}-copy"
+        )
+        copy = msgspec.structs.replace(pod, metadata=metadata)
+        # What is found out for the first pod of its kind is not kept: let this not be the first.
+        search.evaluations.of(copy)
+        # With a start of its own, so that the next search starts where it would have started.
+        search = replace(search, start=SearchStart())
+
+        def try_the_copy() -> None:
+            with contextlib.suppress(PluginFailure):
+                snapshot = self._scheduler.cluster.snapshot()
+                search.schedule_pod(framework, CycleState(), copy, snapshot)
+
+        self._with_a_node_and_a_pod_more(try_the_copy)
+
+    def _with_a_node_and_a_pod_more(self, act: Callable[[], object]) -> None:
+        """The cluster is the same afterwards."""
+        cluster = self._scheduler.cluster
+        first = next(iter(cluster.snapshot()), None)
+        pod = _FURTHER_POD.placed_on(_FURTHER_NODE.name if first is None else first.name)
+        cluster.add_node(_FURTHER_NODE)
+        cluster.add_pod(pod)
+        act()
+        cluster.remove_pod(pod)
+        cluster.remove_node(_FURTHER_NODE.name)
+
+
 def _looking_at_every_node(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
     """The cases were decided with every node looked at, whatever their configuration says."""
     return msgspec.structs.replace(
@@ -340,15 +414,6 @@ def _pod(entry: Mapping[str, Any]) -> Pod:
     pod = decode_object({"apiVersion": "v1", "kind": "Pod", **entry})
     assert isinstance(pod, Pod)
     return pod
-
-
-def _gate(framework: Framework, pod: Pod) -> Status | None:
-    for call in framework.points[Point.PRE_ENQUEUE]:
-        assert call.pre_enqueue is not None
-        status: Status | None = call.pre_enqueue(pod)
-        if status is not None and not status.ok:
-            return status.by(call.name)
-    return None
 
 
 def _verdict(diagnosis: Diagnosis, node: NodeInfo) -> dict[str, Any]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from mooring.conformance.decisions import Case, decision_case, read_lines, replay
 from mooring.conformance.requeue import RequeueCase, replay_requeue, requeue_case
+
+#: The replays in which a field differs.
+BOTH, COLD, WARM = "both", "cold", "warm"
 
 #: Not for comparing, as the format says: the text of an error is for information.
 _NOT_COMPARED = frozenset(("error",))
@@ -29,6 +32,8 @@ class Difference:
     field: str
     expected: Any
     got: Any
+    #: BOTH, COLD or WARM; "" for a case of requeuing, which is replayed once.
+    replay: str
 
 
 @dataclass(slots=True)
@@ -77,17 +82,28 @@ def _attempts(case: Case | RequeueCase) -> int:
 
 
 def _check_decisions(case: Case) -> Iterator[Difference]:
-    got = replay(case)
+    answers = replay(case)
+    cold, warm = (
+        list(_compare(case, got, name)) for got, name in zip(answers, (COLD, WARM), strict=True)
+    )
+    found = [
+        replace(each, replay=BOTH) if replace(each, replay=WARM) in warm else each for each in cold
+    ]
+    found += [each for each in warm if replace(each, replay=COLD) not in cold]
+    yield from sorted(found, key=lambda each: (each.position, each.replay))
+
+
+def _compare(case: Case, got: dict[str, Any], name: str) -> Iterator[Difference]:
     pairs = zip(case.expect["results"], got["results"], strict=True)
     for position, (expected, answered) in enumerate(pairs):
         pod = expected["pod"]
         answer = f"attempt {position + 1}, pod {pod}"
         for where, wanted, had in _differences(expected, answered, ""):
             if where not in _NOT_COMPARED:
-                yield Difference(case.name, answer, pod, position, where, wanted, had)
+                yield Difference(case.name, answer, pod, position, where, wanted, had, name)
     position = len(case.expect["results"])
     for where, wanted, had in _differences(case.expect["final"], got["final"], "final"):
-        yield Difference(case.name, "state at the end", "", position, where, wanted, had)
+        yield Difference(case.name, "state at the end", "", position, where, wanted, had, name)
 
 
 def _check_steps(case: RequeueCase) -> Iterator[Difference]:
@@ -95,7 +111,8 @@ def _check_steps(case: RequeueCase) -> Iterator[Difference]:
         zip(case.expect, replay_requeue(case), strict=True)
     ):
         for where, wanted, had in _differences(expected, seen, ""):
-            yield Difference(case.name, f"step {position + 1}", "", position, where, wanted, had)
+            step = f"step {position + 1}"
+            yield Difference(case.name, step, "", position, where, wanted, had, "")
 
 
 def _differences(expected: Any, got: Any, where: str) -> Iterator[tuple[str, Any, Any]]:
