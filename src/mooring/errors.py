@@ -16,7 +16,7 @@ MooringError
 ├── CredentialsError   a kubeconfig or service account that gives no way to reach an API server
 ├── PluginError        a plugin that cannot be loaded or built, or that broke the framework's contract
 ├── ExtenderError      an extender that cannot be reached, or answered with a failure or with nonsense
-└── InvariantError     mooring's own books do not add up: a bug, never the user's fault
+└── InvariantError     mooring's internal state is inconsistent: a bug, never the user's fault
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class ExtenderError(MooringError):
 
 
 class InvariantError(MooringError):
-    """Mooring's own books do not add up."""
+    """Mooring's internal state is inconsistent."""
 
 
 def check_kept(what: str, kept: object, rebuilt: object) -> None:

@@ -2,7 +2,7 @@
 
 It stands above `scheduler`, which therefore cannot import it: a driver makes one and hands it in.
 
-The standard library's clients count a timeout anew for every read, so a server that sends a byte now and
+The standard library's clients start a timeout again with every read, so a server that sends a byte now and
 then can hold them for ever. Here the whole exchange has one deadline, hence a socket and not a client; of
 `http.client` only the parser is used. (Looking up a name is the one step that nothing bounds.) Redirects,
 proxies and HTTP/2 are not followed, used or spoken: see docs/decisions/0007.
@@ -159,7 +159,7 @@ class HttpTransport:
 
 @dataclass(frozen=True, slots=True)
 class _Peer:
-    """Whom a connection leads to."""
+    """The server of a connection."""
 
     scheme: str
     host: str

@@ -175,7 +175,7 @@ class _Replay:
 
     def _try_during(self, queued: QueuedPodInfo, changes: Mapping[str, Any]) -> None:
         """Try the pod on a snapshot from before the changes; the queue hears of them meanwhile."""
-        late_books = _LateBooks(self._scheduler.cluster)
+        late_books = _LateCluster(self._scheduler.cluster)
         self._api.watcher = _HandlersDuringAttempt(self._scheduler, late_books)
         self._change(changes)
         self._api.watcher = self._handlers
@@ -276,10 +276,10 @@ class _TickingClock(VirtualClock):
         return super().now() + self._ticks * _TICK_S
 
 
-class _LateBooks:
-    """The cluster's books, into which nodes and pods are entered only when an attempt is over.
+class _LateCluster:
+    """The cluster's cache, which takes nodes and pods in only when an attempt is over.
 
-    The books of mooring do not change during an attempt, so that its snapshot is a view of them and
+    The cache of mooring does not change during an attempt, so that its snapshot is a view of them and
     not a copy. A case that changes nodes and pods during an attempt gets the same effect from this.
     """
 
@@ -305,11 +305,11 @@ class _LateBooks:
 
 
 class _HandlersDuringAttempt(EventHandlers):
-    """What happens during an attempt: told to the queue and the listers at once, to the books later."""
+    """What happens during an attempt: told to the queue and the listers at once, to the cache later."""
 
-    def __init__(self, scheduler: Engine, books: _LateBooks) -> None:
+    def __init__(self, scheduler: Engine, late: _LateCluster) -> None:
         super().__init__(scheduler.parts)
-        self._cluster = cast(Cluster, books)
+        self._cluster = cast(Cluster, late)
 
 
 def _always() -> bool:

@@ -97,13 +97,13 @@ class WhatIf:
     def look_without(self, pod: Pod) -> DecisionView:
         """Decide on a pod that has a node, as if it had none."""
         # NodeName would refuse every other node.
-        anew = pod.placed_on("")
+        unplaced = pod.placed_on("")
         known = self.cluster.pods.get(pod.uid)
         if known is None:
-            return self.look(anew)
+            return self.look(unplaced)
         self.cluster.remove_pod(known)
         try:
-            return self.look(anew)
+            return self.look(unplaced)
         finally:
             self.cluster.add_pod(known)
 

@@ -22,7 +22,7 @@ class Connection:
 
     #: `https://host:port`, perhaps with a path before all others, without a slash at the end.
     server: str
-    #: None trusts whom the machine trusts. A certificate that is renewed is loaded into this same one.
+    #: None trusts the certificates that the machine trusts. A renewed certificate is loaded into this one.
     ssl_context: ssl.SSLContext | None = None
     #: The Authorization header of a request made now; asked for each one, so it must be quick.
     authorization: Callable[[], Awaitable[str | None]] = nobody

@@ -118,7 +118,7 @@ class Driver:
         metrics.event_handled(event, metrics.timer() - started)
 
     def _end(self, error: InvariantError) -> None:
-        self.parts.on_fatal(f"mooring's books do not add up: {error}")
+        self.parts.on_fatal(f"internal error, mooring's state is inconsistent: {error}")
 
     # Going on and stopping
 

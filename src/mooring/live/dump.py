@@ -46,11 +46,11 @@ def log_dump(scheduler: Engine, journal: RecentFacts) -> None:
 
 
 def problems(scheduler: Engine) -> list[str]:
-    """Where the books and what the watches show differ."""
+    """Where the cache differs from what the watches show."""
     found: list[str] = []
-    for books in (scheduler.cluster.validate, scheduler.queue.validate):
+    for validate in (scheduler.cluster.validate, scheduler.queue.validate):
         try:
-            books()
+            validate()
         except InvariantError as error:
             found.append(str(error))
     cluster = scheduler.cluster

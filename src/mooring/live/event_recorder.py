@@ -308,7 +308,7 @@ class EventRecorder:
                 await self._ask("PATCH", path, series, STRATEGIC_MERGE_PATCH)
                 return
             except NotFound:
-                # Events live for an hour: write it anew.
+                # Events live for an hour: write it again.
                 pass
         try:
             await self._ask("POST", folder, self._document(record, count), JSON)

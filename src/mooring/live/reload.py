@@ -2,7 +2,7 @@
 
 A file is taken to have changed if its content has: a ConfigMap that is mounted is swapped by a symbolic link,
 and an editor may write the same text again. Plugins that the configuration names as `module:Class` are read
-afresh from their files as well; packages that are installed are not, as they may be in use by others.
+again from their files as well; packages that are installed are not, as they may be in use by others.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class ReadOnlyWriter:
 
 
 class Shadow:
-    """Told what happens, tells how decisions compare. The driver keeps the books and is never started."""
+    """Told what happens, tells how decisions compare. The driver keeps the cache and is never started."""
 
     def __init__(self, driver: Driver, on_comparison: Callable[[Comparison], None]) -> None:
         self._driver = driver

@@ -1,6 +1,6 @@
-"""What happens in the cluster, told to the books and to the queue.
+"""What happens in the cluster, told to the cache and to the queue.
 
-A driver calls these with objects as the API server shows them; nothing else changes the books but the
+A driver calls these with objects as the API server shows them; nothing else changes the cache but the
 scheduler's own assumptions.
 """
 
@@ -154,7 +154,7 @@ class EventHandlers:
         return pod.scheduler_name in self._parts.frameworks
 
     def _guarded(self, change: Callable[[], None]) -> None:
-        """A change the books do not allow is logged: what the watch says next decides."""
+        """A change that the cache does not allow is logged: what the watch says next decides."""
         try:
             change()
         except CacheError as error:
