@@ -41,7 +41,6 @@ from mooring.live.decoding import (
 from mooring.live.outage import Outage
 from mooring.objects.kinds import Kind
 from mooring.objects.meta import KubeObject
-from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.shared_parts import SharedParts
 
@@ -57,9 +56,9 @@ _LONGEST_PAUSE_S = 5.0
 _WATCH_FOR_S = (300, 600)
 
 #: How often a watch is read while much happens; what comes after a silence is read at once. To wake up for
-#: each change by itself costs more than to handle it (docs/decisions/0013). Pods and nodes are most urgent.
-_PACE_S: dict[type[KubeObject], float] = {Pod: 0.01, Node: 0.01}
-_LEISURELY_S = 0.05
+#: each change by itself costs more than to handle it (docs/decisions/0013). Only pods are paced: what they
+#: refer to (nodes, claims, budgets) must not be heard of after them.
+_POD_PACE_S = 0.01
 
 #: A watch that lasted this long has worked.
 _LONG_S = 10.0
@@ -226,7 +225,7 @@ class Reflector:
                 self._happened,
                 timeout_s=self._rng.randint(*_WATCH_FOR_S),
                 on_open=self._outage.answered,
-                pace_s=_PACE_S.get(self.kind.struct, _LEISURELY_S),
+                pace_s=_POD_PACE_S if self.kind.struct is Pod else 0.0,
             )
         finally:
             worked = self._has_heard or self._clock.now() - started >= _LONG_S
