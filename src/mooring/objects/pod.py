@@ -244,7 +244,7 @@ class Pod(KubeObject, frozen=True):
         """The labels as a value that can be a dictionary key."""
         return frozenset(self.metadata.labels.items())
 
-    @property
+    @cached_property
     def selector_key(self) -> SelectorKey:
         """What label selectors read: equal for pods that no selector can distinguish."""
         return self.metadata.namespace, self.label_items
@@ -304,6 +304,7 @@ class Pod(KubeObject, frozen=True):
             self.__dict__.setdefault(name, getattr(other, name))
         if self.metadata.labels is other.metadata.labels:
             self.__dict__.setdefault("label_items", other.label_items)
+            self.__dict__.setdefault("selector_key", other.selector_key)
 
     def condition(self, kind: str) -> PodCondition | None:
         return next((c for c in self.status.conditions if c.type == kind), None)

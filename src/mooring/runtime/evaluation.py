@@ -217,7 +217,8 @@ class Evaluation:
 
     def _run_pre_filters(self, question: Question) -> PreFilterOutcome:
         self._catch_up(question.size)
-        state, known = question.state, self._pre_filtered
+        state, pod, snapshot = question.state, question.pod, question.snapshot
+        framework, known = self.framework, self._pre_filtered
         if known is not None:
             state.take(known.values)
         skipped: set[str] = set()
@@ -225,7 +226,10 @@ class Evaluation:
         narrowed_by: list[str] = []
         rejection: Status | None = None
         for step in self._pre_filters if known is None else known.unsettled:
-            result = self._pre_filter(step, question)
+            if step.answers is None:
+                result = framework.pre_filter(step.call, state, pod, snapshot)
+            else:
+                result = self._pre_filter(step.call, step.answers, question)
             if isinstance(result, PreFilterResult):
                 narrowed_by.append(step.call.name)
                 names = result.node_names if names is None else names & result.node_names
@@ -251,17 +255,18 @@ class Evaluation:
             return _ALL_PASS
         return PreFilterOutcome(rejection or SUCCESS, names, frozenset(narrowed_by))
 
-    def _pre_filter(self, step: _Step, question: Question) -> PreFilterResult | Status:
-        answers, state = step.answers, question.state
-        if answers is not None and answers.pre_filter is not None:
+    def _pre_filter(
+        self, call: Calls, answers: Answers, question: Question
+    ) -> PreFilterResult | Status:
+        """A plugin whose answer is kept."""
+        state = question.state
+        if answers.pre_filter is not None:
             state.take(answers.values)
             return answers.pre_filter
-        before = state.values() if answers is not None else {}
-        result = self.framework.pre_filter(step.call, state, question.pod, question.snapshot)
-        if answers is not None:
-            answers.pre_filter = result
-            answers.values |= state.written_since(before)
-        return result
+        before = state.values()
+        answers.pre_filter = self.framework.pre_filter(call, state, question.pod, question.snapshot)
+        answers.values |= state.written_since(before)
+        return answers.pre_filter
 
     def _end_at(self, step: _Step, state: CycleState, skipped: set[str]) -> None:
         """PreFilter ends here: the plugins after this one were not asked, and leave nothing."""

@@ -214,10 +214,7 @@ def filter_node(
 
 
 def filter_row(call: Calls, question: Question, row: int) -> Status:
-    """Ask a plugin about one row, without counting or timing it: this is the way of most attempts.
-
-    Raises PluginFailure.
-    """
+    """Ask a plugin about one row. Raises PluginFailure."""
     snapshot = question.snapshot
     try:
         return _ask(call, question.state, question.pod, snapshot.at(row), snapshot)

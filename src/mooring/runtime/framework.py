@@ -79,6 +79,7 @@ _ALWAYS_ON_TAINT = EventWithHint(ClusterEvent(EventResource.NODE, Action.UPDATE_
 P = ParamSpec("P")
 
 _PRE_FILTERING, _PRE_SCORING = PRE_FILTER.doing, PRE_SCORE.doing
+_PRE_FILTER_CODES = (Code.SUCCESS, *PRE_FILTER.allowed)
 
 
 class Framework:
@@ -142,10 +143,10 @@ class Framework:
         """One plugin's PreFilter. Raises PluginFailure."""
         assert call.pre_filter is not None
         with call.guard("PreFilter", _PRE_FILTERING, state):
-            result = call.pre_filter(state, pod, snapshot)
-            if isinstance(result, PreFilterResult):
-                return result
-            return PRE_FILTER.checked(result)
+            result = call.pre_filter(state, pod, snapshot) or SUCCESS
+            if isinstance(result, Status) and result.code not in _PRE_FILTER_CODES:
+                PRE_FILTER.checked(result)
+            return result
 
     def rows_refused_for_nominated(
         self, state: CycleState, pod: Pod, snapshot: Snapshot, looked_at: Mask
@@ -299,7 +300,8 @@ class Framework:
         """Run one plugin's PreScore; whether it has nothing to score. Raises PluginFailure."""
         assert call.pre_score is not None
         with call.guard("PreScore", _PRE_SCORING, state):
-            return not PRE_SCORE.checked(call.pre_score(state, pod, snapshot, rows)).ok
+            status = call.pre_score(state, pod, snapshot, rows)
+            return status is not None and not PRE_SCORE.checked(status).ok
 
     def run_reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Stops at the first failure; the caller then runs `run_unreserve`."""

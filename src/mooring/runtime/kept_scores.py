@@ -49,12 +49,15 @@ class _KeptScore:
         self.lowest = 0
         self.highest = 0
 
+    @property
+    def is_flat(self) -> bool:
+        """Whether all scores are equal, so that normalising some of them gives what it gave for all."""
+        return self.lowest == self.highest and self.answers.call.normalizes_by_extremes
+
     def has_same_extremes(self, raw: Ints) -> bool:
         """Whether normalising some of the scores gives what normalising all of them gave."""
         if not self.answers.call.normalizes_by_extremes:
             return False
-        if self.lowest == self.highest:
-            return True
         return (int(raw.min()), int(raw.max())) == (self.lowest, self.highest)
 
 
@@ -122,7 +125,7 @@ class KeptScores:
         if len(feasible) == self._verdicts.ok_count:
             return total
         for kept in self._plugins:
-            if kept.normalized is None:
+            if kept.normalized is None or kept.is_flat:
                 continue
             raw = kept.raw.take(feasible)
             if not kept.has_same_extremes(raw):
@@ -131,10 +134,10 @@ class KeptScores:
         return total
 
     def key_over(self, feasible: NDArray[np.intp], total: Ints) -> Ints:
-        """int64[feasible]: totals and tie-break in one number."""
-        key = total << _RANK_BITS
-        key += self._tie_keys.take(feasible)
-        return key
+        """int64[feasible]: totals and tie-break in one number; overwrites the totals."""
+        total <<= _RANK_BITS
+        total += self._tie_keys.take(feasible)
+        return total
 
     def _normalize_all(self, question: Question) -> None:
         """The totals of all rows that are ok, from their raw scores."""
@@ -232,7 +235,7 @@ class KeptScores:
         for kept in self._plugins:
             if kept.normalized is None:
                 continue
-            if not kept.has_same_extremes(kept.raw.take(self._verdicts.rows)):
+            if not kept.is_flat and not kept.has_same_extremes(kept.raw.take(self._verdicts.rows)):
                 return True
         return False
 

@@ -107,16 +107,8 @@ def _node_scores(call: Calls, question: Question, nodes: Iterable[NodeInfo]) -> 
 
 
 def score_row(call: Calls, question: Question, row: int) -> int:
-    """Score one row, without counting or timing it: this is the way of most attempts.
-
-    Raises PluginFailure.
-    """
-    if call.score is None:
-        return int(raw_scores(call, question, np.array([row], np.intp))[0])
-    try:
-        return index(call.score(question.state, question.pod, question.snapshot.at(row)))
-    except Exception as error:
-        raise call.failed(SCORING, error) from error
+    """Score one row by the form for rows. Raises PluginFailure."""
+    return int(raw_scores(call, question, np.array([row], np.intp))[0])
 
 
 def normalize(call: Calls, question: Question, raw: Ints) -> Ints:
