@@ -65,7 +65,6 @@ class Filtered:
         "_complete",
         "_evaluation",
         "_matrix",
-        "_position",
         "_question",
         "_rows",
         "asked",
@@ -78,7 +77,6 @@ class Filtered:
     def __init__(self, evaluation: Evaluation, question: Question, ok: Mask, count: int) -> None:
         self._evaluation = evaluation
         self._question = question
-        self._position = evaluation.position
         #: bool[row]
         self.ok = ok
         self.count = count
@@ -101,7 +99,7 @@ class Filtered:
 
     def matrix(self, *, complete: bool = False) -> FilterMatrix:
         """With `complete`, plugins that judge all rows at once are asked about rows that others refuse."""
-        holds = self._position == self._evaluation.position
+        holds = self._question.position == self._evaluation.position
         if self._matrix is None:
             _check(holds)
         elif self._complete or not complete or not holds:
@@ -121,7 +119,7 @@ class Filtered:
 class Scores:
     """How the feasible nodes score. Ask for `matrix` before the cluster changes."""
 
-    __slots__ = ("_evaluation", "_feasible", "_live", "_matrix", "_position", "_question", "best")
+    __slots__ = ("_evaluation", "_feasible", "_live", "_matrix", "_question", "best")
 
     def __init__(
         self,
@@ -129,22 +127,22 @@ class Scores:
         question: Question,
         best: int,
         feasible: NDArray[np.intp],
-        known: dict[str, PluginScores] | ScoreMatrix,
+        live: dict[str, PluginScores],
+        matrix: ScoreMatrix | None = None,
     ) -> None:
-        """`known` is the matrix, or the scores of the plugins whose answers are not kept."""
+        """`live` are the scores of the plugins whose answers are not kept."""
         self._evaluation = evaluation
         self._question = question
-        self._position = evaluation.position
         #: The row with the highest total; the tie-break decides between equals.
         self.best = best
         self._feasible = feasible
-        self._live = known if isinstance(known, dict) else {}
-        self._matrix = None if isinstance(known, dict) else known
+        self._live = live
+        self._matrix = matrix
 
     @property
     def matrix(self) -> ScoreMatrix:
         if self._matrix is None:
-            _check(self._position == self._evaluation.position)
+            _check(self._question.position == self._evaluation.position)
             self._matrix = self._evaluation.score_matrix(self._question, self._feasible, self._live)
         return self._matrix
 
@@ -210,6 +208,8 @@ class Evaluation:
 
     def run_pre_filters(self, question: Question) -> PreFilterOutcome:
         """Raises PluginFailure."""
+        if not self.framework.measures:
+            return self._run_pre_filters(question)
         with self.framework.timed("PreFilter") as told:
             outcome = self._run_pre_filters(question)
             told.code = outcome.status.code
@@ -217,6 +217,7 @@ class Evaluation:
 
     def _run_pre_filters(self, question: Question) -> PreFilterOutcome:
         self._catch_up(question.size)
+        question.position = self.position
         state, pod, snapshot = question.state, question.pod, question.snapshot
         framework, known = self.framework, self._pre_filtered
         if known is not None:
@@ -315,20 +316,21 @@ class Evaluation:
         A node must pass with the nominated pods that matter here, and again without them: they may
         never come. Few nodes have any, so all are judged without, and those few once more with.
         """
+        if not self.framework.measures:
+            return self._run_filters(question, looked_at)
         with self.framework.timed("Filter") as told:
-            filtered = None
-            if looked_at is None and self._pre_filtered is not None:
-                try:
-                    filtered = self._filter_with_kept(question)
-                except PluginFailure:
-                    self._forget()
-            if filtered is None:
-                every = question.snapshot.columns.alive[: question.size]
-                filtered = self._filter_in_order(
-                    question, every if looked_at is None else looked_at
-                )
+            filtered = self._run_filters(question, looked_at)
             told.code = Code.SUCCESS
             return filtered
+
+    def _run_filters(self, question: Question, looked_at: Mask | None) -> Filtered:
+        if looked_at is None and self._pre_filtered is not None:
+            try:
+                return self._filter_with_kept(question)
+            except PluginFailure:
+                self._forget()
+        every = question.snapshot.columns.alive[: question.size]
+        return self._filter_in_order(question, every if looked_at is None else looked_at)
 
     def _forget(self) -> None:
         self._verdicts.forget()
@@ -510,7 +512,7 @@ class Evaluation:
             told.code = Code.SUCCESS
         best = matrix.best
         row = int(best[np.argmax(self._tie_keys(question.snapshot)[best])])
-        return Scores(self, question, row, feasible, matrix)
+        return Scores(self, question, row, feasible, {}, matrix)
 
     def _pre_score(self, step: _Step, question: Question, rows: Rows) -> bool:
         """Whether the plugin has nothing to score."""

@@ -104,13 +104,13 @@ class Framework:
         self.nominator = nominator
         self.metrics = metrics
         #: Whether anybody wants to know how long a point takes.
-        self._measures = type(metrics).point_duration is not Metrics.point_duration
+        self.measures = type(metrics).point_duration is not Metrics.point_duration
         for call in self.plugins.values():
             call.evaluations = metrics.evaluations_of(call.name, profile_name)
 
     def timed(self, point: str) -> _Timed:
         """Around all plugins of a point: reports how long they took, and the code they ended with."""
-        return _Timed(self, point) if self._measures else _UNTIMED
+        return _Timed(self, point) if self.measures else _UNTIMED
 
     def told(self, point: str, code: Code, started: float) -> None:
         """Report how long all plugins of a point took."""

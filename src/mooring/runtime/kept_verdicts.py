@@ -115,7 +115,7 @@ class KeptVerdicts:
     def _redo(self, question: Question, changed: Sequence[int], nodes: set[int]) -> None:
         if len(changed) <= FEW_ROWS:
             for row in changed:
-                self._redo_row(question, row, node_changed=row in nodes)
+                self._redo_row(question, row, node_changed=bool(nodes) and row in nodes)
             return
         rows = np.array(changed, np.intp)
         same_node = self.ok[rows]

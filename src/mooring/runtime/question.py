@@ -10,7 +10,7 @@ from mooring.objects.pod import Pod
 class Question:
     """Asked once per attempt, and handed from one extension point to the next."""
 
-    __slots__ = ("pod", "size", "snapshot", "state")
+    __slots__ = ("pod", "position", "size", "snapshot", "state")
 
     def __init__(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> None:
         self.state = state
@@ -18,3 +18,5 @@ class Question:
         self.snapshot = snapshot
         #: How many rows there are, free ones included.
         self.size = snapshot.columns.size
+        #: Where the log of changes was when PreFilter ran: what follows is true as long as it stays there.
+        self.position = 0
