@@ -572,11 +572,10 @@ class Evaluation:
         state, framework = question.state, self.framework
         with framework.timed("PreScore") as told:
             rows = scoring.compact_rows(feasible, question.snapshot)
-            skipped = [
-                call.name
-                for call in self._live_pre_scores
-                if framework.pre_score(call, state, question.pod, question.snapshot, rows)
-            ]
+            skipped = []
+            for call in self._live_pre_scores:
+                if framework.pre_score(call, state, question.pod, question.snapshot, rows):
+                    skipped.append(call.name)
             told.code = Code.SUCCESS
         if skipped:
             state.skip_score = state.skip_score.union(skipped)

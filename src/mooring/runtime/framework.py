@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Concatenate, ParamSpec
 
 from mooring.cluster.columns import Mask, Rows
 from mooring.cluster.node_info import NodeInfo
@@ -75,8 +74,6 @@ _REJECTING_POINTS = (
 )
 _ALWAYS_ON_TAINT = EventWithHint(ClusterEvent(EventResource.NODE, Action.UPDATE_NODE_TAINT))
 
-
-P = ParamSpec("P")
 
 _PRE_FILTERING, _PRE_SCORING = PRE_FILTER.doing, PRE_SCORE.doing
 _PRE_FILTER_CODES = (Code.SUCCESS, *PRE_FILTER.allowed)
@@ -327,6 +324,8 @@ class Framework:
 
     def run_permit(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Wait means that a waiting pod was made, which the binding cycle will wait for."""
+        if not self.points[Point.PERMIT] and not self.measures:
+            return SUCCESS
         with self.timed("Permit") as told:
             status = self._permit(state, pod, node_name)
             told.code = status.code
@@ -357,15 +356,15 @@ class Framework:
         self,
         rules: PointRules,
         call: Calls,
-        method: Callable[Concatenate[CycleState, P], Status | None],
+        method: Callable[[CycleState, Pod, str], Status | None],
         state: CycleState,
-        *args: P.args,
-        **_: P.kwargs,
+        pod: Pod,
+        node_name: str,
     ) -> Status:
         """What one plugin says; what it raises becomes an error."""
         try:
             with call.guard(rules.title, rules.doing, state):
-                status = rules.checked(method(state, *args, **_))
+                status = rules.checked(method(state, pod, node_name))
         except PluginFailure as error:
             return error.as_status()
         return status if status.ok else status.by(call.name)
@@ -374,15 +373,15 @@ class Framework:
         self,
         rules: PointRules,
         call: Calls,
-        method: Callable[Concatenate[CycleState, P], Status | Awaitable[Status | None] | None],
+        method: Callable[[CycleState, Pod, str], Status | Awaitable[Status | None] | None],
         state: CycleState,
-        *args: P.args,
-        **_: P.kwargs,
+        pod: Pod,
+        node_name: str,
     ) -> Status:
         """As `_ask`, for a method that may be a coroutine."""
         try:
             with call.guard(rules.title, rules.doing, state):
-                status = rules.checked(await settle(method(state, *args, **_)))
+                status = rules.checked(await settle(method(state, pod, node_name)))
         except PluginFailure as error:
             return error.as_status()
         return status if status.ok else status.by(call.name)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mooring.cluster.columns import Ints
 from mooring.cluster.snapshot import RANKS, Snapshot
 from mooring.errors import InvariantError
-from mooring.framework.interface import Depends
+from mooring.framework.interface import MAX_SCORE, MIN_SCORE, Depends
 from mooring.runtime import scoring
 from mooring.runtime.answers import Answers
 from mooring.runtime.filtering import FEW_ROWS
@@ -105,7 +105,8 @@ class KeptScores:
         if len(stale) <= FEW_ROWS:
             moves_others = False
             for row in stale:
-                moves_others |= self._rescore_row(question, row)
+                if self._rescore_row(question, row):
+                    moves_others = True
         else:
             moves_others = self._rescore_rows(question, np.fromiter(stale, np.intp, len(stale)))
         if moves_others:
@@ -192,7 +193,8 @@ class KeptScores:
                 continue
             if kept.normalized is not None:
                 return True
-            scoring.check_score(kept.answers.call.name, score)
+            if not MIN_SCORE <= score <= MAX_SCORE:
+                scoring.check_score(kept.answers.call.name, score)
             kept.raw[row] = score
             total += (score - before) * kept.weight
         self._set_total(row, total)

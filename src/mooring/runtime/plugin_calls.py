@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from mooring.cluster.columns import Columns, Ints, Rows
 from mooring.cluster.node_info import NodeInfo
@@ -79,23 +79,24 @@ class PluginFailure(MooringError):
         return failure(self).by(self.plugin)
 
 
-class PointRules(NamedTuple):
+class PointRules:
     """What an extension point is called, and what plugins may answer there beside Success."""
 
-    title: str
-    allowed: tuple[Code, ...]
+    __slots__ = ("allowed", "doing", "title")
 
-    @property
-    def doing(self) -> str:
-        """The beginning of the message when a plugin fails."""
-        return f'running {self.title} plugin "{{name}}"'
+    def __init__(self, title: str, allowed: tuple[Code, ...]) -> None:
+        self.title = title
+        self.allowed = allowed
+        #: The beginning of the message when a plugin fails.
+        self.doing = f'running {title} plugin "{{name}}"'
 
     def checked(self, answer: Status | None) -> Status:
         """None is Success. Raises MooringError for a status that the point has no use for."""
-        status = answer or SUCCESS
-        if status.ok or status.code in self.allowed:
-            return status
-        raise unexpected(status)
+        if answer is None:
+            return SUCCESS
+        if answer.ok or answer.code in self.allowed:
+            return answer
+        raise unexpected(answer)
 
 
 _REJECTIONS = (Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING)
