@@ -182,6 +182,7 @@ class Evaluation:
         self._live_filters = [(i, s.call) for i, s in enumerate(self._filters) if s.answers is None]
         self._live_pre_scores = [step.call for step in self._pre_scores if step.answers is None]
         self._live_scores = [step.call for step in self._scores if step.answers is None]
+        self._live_score_names = {call.name for call in self._live_scores}
         self._by_usage = [a for a in kept.values() if a.depends == Depends.USAGE]
         #: Those of them that PreFilter did not tell to skip.
         self._usage_in_use: list[Answers] = []
@@ -579,9 +580,9 @@ class Evaluation:
             told.code = Code.SUCCESS
         if skipped:
             state.skip_score = state.skip_score.union(skipped)
+            if self._live_score_names.issubset(skipped):
+                return {}
         calls = [call for call in self._live_scores if call.name not in skipped]
-        if not calls:
-            return {}
         with framework.timed("Score") as told:
             live = {call.name: scoring.score_plugin(call, question, feasible) for call in calls}
             told.code = Code.SUCCESS
