@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -50,7 +50,6 @@ from mooring.scheduler.decision import Decision, NoNodesError
 from mooring.scheduler.dependencies import Dependencies
 from mooring.scheduler.diagnosis import Diagnosis
 from mooring.scheduler.engine import Engine
-from mooring.scheduler.node_search import SearchStart
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -377,7 +376,7 @@ class _WarmReplay(_Replay):
         # What is found out for the first pod of its kind is not kept: let this not be the first.
         search.evaluations.of(copy)
         # With a start of its own, so that the next search starts where it would have started.
-        search = replace(search, start=SearchStart())
+        search = search.copy()
 
         def try_the_copy() -> None:
             with contextlib.suppress(PluginFailure):
