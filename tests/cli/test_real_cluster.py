@@ -117,7 +117,7 @@ def test_simulate_reads_a_real_cluster(cluster):
     assert report["summary"]["nodes"] == 2
     assert report["summary"]["alreadyPlaced"] == 1
     assert [each["pod"] for each in report["pending"]] == ["shop/waiting"]
-    assert "services may not be read" in result.stderr
+    assert "services are not included: cannot read them" in result.stderr
 
 
 def test_files_are_added_to_a_real_cluster_and_win_over_it(cluster, tmp_path):
