@@ -272,6 +272,22 @@ def test_reasons_cannot_be_asked_for_once_the_cluster_has_changed():
         engine.decisions[-1].diagnosis.matrix  # noqa: B018
 
 
+def test_reasons_that_were_asked_for_stay_as_they_were():
+    """The first kept scores of a kind of pods were also those of the matrix, and changed in it later."""
+    engine = Engine(*(make_node(f"n{i}", cpu="4") for i in range(3)))
+
+    def scores() -> list[list[int]]:
+        return [raw.tolist() for raw in engine.decisions[1].scores.raw]
+
+    for i in range(4):
+        engine.handlers.added(make_pod(f"p{i}", cpu="1"))
+        engine.scheduler.schedule_one()
+        if i == 1:
+            before = scores()
+
+    assert scores() == before
+
+
 def test_validate_notices_a_verdict_or_a_score_that_is_out_of_date():
     for corrupt in (
         lambda kept: kept._verdicts.ok.__setitem__(0, False),

@@ -508,7 +508,10 @@ class Evaluation:
                 elif answers is None:
                     scores = scoring.score_plugin(call, question, feasible)
                 else:
-                    scores = scoring.finished(call, question, answers.score(question, rows))
+                    raw = answers.score(question, rows)
+                    # The matrix stays as it is while kept scores change.
+                    raw = raw.copy() if isinstance(rows, slice) else raw
+                    scores = scoring.finished(call, question, raw)
                 matrix.add(call.name, self.framework.weights[call.name], scores)
             told.code = Code.SUCCESS
         best = matrix.best
