@@ -12,7 +12,7 @@ from mooring.cluster.cache import Cluster
 from mooring.cluster.columns import Columns
 from mooring.cluster.pod_counts import PodQuery
 from mooring.errors import InvariantError, check_kept
-from mooring.objects.kinds import DeviceClass
+from mooring.objects.devices import DeviceClass
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.selectors import selector_from_map
 from mooring.objects.taints import Taint

@@ -43,8 +43,6 @@ OTHER_RESOURCES = {
     EventResource.ASSIGNED_POD,
     EventResource.UNSCHEDULABLE_POD,
     EventResource.WILDCARD,
-    EventResource.RESOURCE_CLAIM,
-    EventResource.RESOURCE_SLICE,
     EventResource.POD_GROUP,
 }
 

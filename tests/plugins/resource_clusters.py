@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from mooring.cluster.cache import Cluster
-from mooring.objects.kinds import DeviceClass, DeviceClassSpec
+from mooring.objects.devices import DeviceClass, DeviceClassSpec
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.node import Node
 from mooring.objects.pod import Container, Pod

@@ -3,7 +3,7 @@ import pytest
 from mooring.cluster.cache import Cluster
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import SKIP, SUCCESS, Code, Status, unresolvable, unschedulable
-from mooring.objects.kinds import DeviceClass, DeviceClassSpec
+from mooring.objects.devices import DeviceClass, DeviceClassSpec
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.pod import PodResourceClaim
 from mooring.plugins.dynamic_resources import DynamicResources

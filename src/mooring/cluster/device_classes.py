@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mooring.cluster.listers import Listers
 from mooring.errors import check_kept
-from mooring.objects.kinds import DeviceClass
+from mooring.objects.devices import DeviceClass
 from mooring.objects.requests import is_scalar
 
 #: Every class serves a resource with this prefix and the name of the class.

@@ -5,6 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from mooring.objects.devices import (
+    DeviceClass,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
 from mooring.objects.meta import KubeObject, ObjectMeta, Part
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod, PodSpec
@@ -150,14 +156,6 @@ class PriorityClass(KubeObject, frozen=True):
     preemption_policy: str | None = None
 
 
-class DeviceClassSpec(Part, frozen=True):
-    extended_resource_name: str | None = None
-
-
-class DeviceClass(KubeObject, frozen=True):
-    spec: DeviceClassSpec = DeviceClassSpec()
-
-
 #: A finished pod holds no resources, so it is not watched. A pod that finishes counts as deleted.
 UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 
@@ -254,6 +252,9 @@ KINDS: tuple[Kind, ...] = (
     Kind(CSIStorageCapacity, "storage.k8s.io", "csistoragecapacities", events=True),
     Kind(VolumeAttachment, "storage.k8s.io", "volumeattachments", namespaced=False, events=True),
     Kind(DeviceClass, "resource.k8s.io", "deviceclasses", namespaced=False, events=True),
+    Kind(ResourceClaim, "resource.k8s.io", "resourceclaims", events=True),
+    Kind(ResourceClaimTemplate, "resource.k8s.io", "resourceclaimtemplates", listed=False),
+    Kind(ResourceSlice, "resource.k8s.io", "resourceslices", namespaced=False, events=True),
     Kind(Deployment, "apps", "deployments", "deploy", listed=False),
     Kind(DaemonSet, "apps", "daemonsets", "ds", listed=False),
     Kind(Job, "batch", "jobs", listed=False),

@@ -38,6 +38,7 @@ class ObjectMeta(Part, frozen=True):
     deletion_timestamp: datetime | None = None
     resource_version: str = ""
     generation: int = 0
+    finalizers: list[str] = []
 
     @property
     def controller(self) -> OwnerReference | None:

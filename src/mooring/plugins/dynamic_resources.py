@@ -20,7 +20,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint
 from mooring.framework.interface import Depends, Handle, NodeStatuses, PostFilterResult
 from mooring.framework.status import SKIP, SUCCESS, Code, Status, unresolvable, unschedulable
-from mooring.objects.kinds import DeviceClass
+from mooring.objects.devices import DeviceClass
 from mooring.objects.pod import Pod
 from mooring.objects.requests import is_extended
 

@@ -18,7 +18,7 @@ from mooring.config.args import CPU_AND_MEMORY, NodeResourcesBalancedAllocationA
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.interface import Depends, Handle
 from mooring.framework.status import SKIP, SUCCESS, Status
-from mooring.objects.kinds import DeviceClass
+from mooring.objects.devices import DeviceClass
 from mooring.objects.pod import Pod
 from mooring.objects.requests import amount_of
 from mooring.plugins import resource_scoring

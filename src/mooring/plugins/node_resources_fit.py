@@ -32,7 +32,7 @@ from mooring.framework.events import Action, ClusterEvent, EventResource, EventW
 from mooring.framework.interface import Depends, Handle
 from mooring.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from mooring.framework.verdicts import RowVerdicts
-from mooring.objects.kinds import DeviceClass
+from mooring.objects.devices import DeviceClass
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
