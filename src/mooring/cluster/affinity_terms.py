@@ -68,6 +68,9 @@ class HeldTerms:
         #: at that time. Cleared when a term is added or removed.
         self._matching: dict[SelectorKey, tuple[Mapping[str, str], Sequence[HeldTerm]]] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._terms)
+
     def add(self, pod: Pod, row: int) -> None:
         for key in _keys(pod):
             held = self._terms.get(key)

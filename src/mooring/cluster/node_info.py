@@ -157,10 +157,12 @@ class NodeInfo:
     def _account(self, pod: Pod, sign: int) -> None:
         requested = self.requested
         for name, amount in pod.held.items():
-            requested[name] = _int64(requested.get(name, 0) + sign * amount)
+            total = requested.get(name, 0) + sign * amount
+            # Asking first takes a fifth of the call; every pod that comes or goes passes here.
+            requested[name] = total if MIN_INT64 <= total <= MAX_INT64 else wrap_int64(total)
         cpu, memory = pod.held_non_zero
-        self.non_zero_cpu = _int64(self.non_zero_cpu + sign * cpu)
-        self.non_zero_memory = _int64(self.non_zero_memory + sign * memory)
+        self.non_zero_cpu = wrap_int64(self.non_zero_cpu + sign * cpu)
+        self.non_zero_memory = wrap_int64(self.non_zero_memory + sign * memory)
         for volume in pod.spec.volumes:
             if volume.persistent_volume_claim is not None:
                 key = f"{pod.namespace}/{volume.persistent_volume_claim.claim_name}"
@@ -209,7 +211,3 @@ class NodeInfo:
 
     def __repr__(self) -> str:
         return f"NodeInfo({self.name!r}, row={self.row}, pods={len(self.pods)})"
-
-
-def _int64(total: int) -> int:
-    return total if MIN_INT64 <= total <= MAX_INT64 else wrap_int64(total)

@@ -42,7 +42,10 @@ class ObjectMeta(Part, frozen=True):
 
     @property
     def controller(self) -> OwnerReference | None:
-        return next((owner for owner in self.owner_references if owner.controller), None)
+        for owner in self.owner_references:
+            if owner.controller:
+                return owner
+        return None
 
 
 class KubeObject(

@@ -300,11 +300,13 @@ class Pod(KubeObject, frozen=True):
     def take_derived_from(self, other: Pod) -> None:
         """Copy the derived values of another pod with the same namespace and an equal spec."""
         names = _FROM_SPEC_AND_STATUS if _hold_the_same(self, other) else _FROM_SPEC
+        mine = self.__dict__
         for name in names:
-            self.__dict__.setdefault(name, getattr(other, name))
+            if name not in mine:
+                mine[name] = getattr(other, name)
         if self.metadata.labels is other.metadata.labels:
-            self.__dict__.setdefault("label_items", other.label_items)
-            self.__dict__.setdefault("selector_key", other.selector_key)
+            mine.setdefault("label_items", other.label_items)
+            mine.setdefault("selector_key", other.selector_key)
 
     def condition(self, kind: str) -> PodCondition | None:
         return next((c for c in self.status.conditions if c.type == kind), None)

@@ -146,7 +146,7 @@ class NodeResourcesFit:
         request = state.read(_PRE_SCORE, ScoredRequest) or self._scored_request(pod)
         allocatable = node.allocatable
         return self._score_node(
-            request.added_to([_scored_as_held(node, name) for name in request.names]),
+            request.added_to(_scored_as_held(node, request.names)),
             [allocatable.get(name, 0) for name in request.names],
             request.weights,
         )
@@ -246,13 +246,10 @@ class NodeResourcesFit:
         return Hint.QUEUE if grown else Hint.SKIP
 
 
-def _scored_as_held(node: NodeInfo, name: str) -> int:
+def _scored_as_held(node: NodeInfo, names: Sequence[str]) -> list[int]:
     """What the pods of a node hold, with the defaults of Score for cpu and memory."""
-    if name == CPU:
-        return node.non_zero_cpu
-    if name == MEMORY:
-        return node.non_zero_memory
-    return node.requested.get(name, 0)
+    held = {CPU: node.non_zero_cpu, MEMORY: node.non_zero_memory}
+    return [held[name] if name in held else node.requested.get(name, 0) for name in names]
 
 
 def _rows_scored_as_held(columns: Columns, indices: Sequence[int], rows: Rows) -> Ints:

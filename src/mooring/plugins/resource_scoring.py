@@ -25,7 +25,7 @@ from mooring.cluster.columns import Columns, Ints, Rows
 from mooring.config.args import ResourceSpec, UtilizationShapePoint
 from mooring.framework.interface import MAX_SCORE
 from mooring.framework.status import unschedulable
-from mooring.objects.quantity import MIN_INT64, wrap_int64
+from mooring.objects.quantity import MAX_INT64, MIN_INT64, wrap_int64
 from mooring.objects.requests import is_scalar
 
 #: Why a pod whose resources may be devices has no signature; the reference's text.
@@ -59,7 +59,10 @@ class ScoredRequest:
     _on_rows: list[ScoredRequestRows] = field(default_factory=list, compare=False, repr=False)
 
     def added_to(self, allocated: Sequence[int]) -> list[int]:
-        return [wrap_int64(a + b) for a, b in zip(allocated, self.amounts, strict=True)]
+        return [
+            total if MIN_INT64 <= (total := a + b) <= MAX_INT64 else wrap_int64(total)
+            for a, b in zip(allocated, self.amounts, strict=True)
+        ]
 
     def on_rows(self, columns: Columns) -> ScoredRequestRows:
         """The form for kernels, without resources that no node offers and no pod requests."""
@@ -129,10 +132,13 @@ def least_allocated_score(
     total = total_weight = 0
     for r, a, weight in zip(requested, allocatable, weights, strict=True):
         if a != 0:
-            free = 0 if r > a else wrap_int64(a - r)
-            total = wrap_int64(total + _percent(free, a) * weight)
+            if 0 <= r <= a < _EXACT_IN_FLOAT:
+                # Nothing wraps here, so this avoids calls that take most of the time.
+                total += (a - r) * 100 // a * weight
+            else:
+                total += _percent(0 if r > a else wrap_int64(a - r), a) * weight
             total_weight += weight
-    return tdiv(total, total_weight) if total_weight else 0
+    return tdiv(wrap_int64(total), total_weight) if total_weight else 0
 
 
 def most_allocated_score(

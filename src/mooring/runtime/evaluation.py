@@ -574,13 +574,12 @@ class Evaluation:
     ) -> dict[str, PluginScores]:
         """The plugins whose scores are not kept."""
         state, framework = question.state, self.framework
-        with framework.timed("PreScore") as told:
-            rows = scoring.compact_rows(feasible, question.snapshot)
-            skipped = []
-            for call in self._live_pre_scores:
-                if framework.pre_score(call, state, question.pod, question.snapshot, rows):
-                    skipped.append(call.name)
-            told.code = Code.SUCCESS
+        if framework.measures:
+            with framework.timed("PreScore") as told:
+                skipped = self._run_live_pre_scores(question, feasible)
+                told.code = Code.SUCCESS
+        else:
+            skipped = self._run_live_pre_scores(question, feasible)
         if skipped:
             state.skip_score = state.skip_score.union(skipped)
             if self._live_score_names.issubset(skipped):
@@ -590,6 +589,21 @@ class Evaluation:
             live = {call.name: scoring.score_plugin(call, question, feasible) for call in calls}
             told.code = Code.SUCCESS
         return live
+
+    def _run_live_pre_scores(self, question: Question, feasible: NDArray[np.intp]) -> list[str]:
+        """The plugins that have nothing to score."""
+        framework, state, pod, snapshot = (
+            self.framework,
+            question.state,
+            question.pod,
+            question.snapshot,
+        )
+        rows = scoring.compact_rows(feasible, snapshot)
+        return [
+            call.name
+            for call in self._live_pre_scores
+            if framework.pre_score(call, state, pod, snapshot, rows)
+        ]
 
     def score_matrix(
         self, question: Question, feasible: NDArray[np.intp], live: dict[str, PluginScores]

@@ -75,10 +75,6 @@ _REJECTING_POINTS = (
 _ALWAYS_ON_TAINT = EventWithHint(ClusterEvent(EventResource.NODE, Action.UPDATE_NODE_TAINT))
 
 
-_PRE_FILTERING, _PRE_SCORING = PRE_FILTER.doing, PRE_SCORE.doing
-_PRE_FILTER_CODES = (Code.SUCCESS, *PRE_FILTER.allowed)
-
-
 class Framework:
     """The plugins of one profile, ready to be run."""
 
@@ -139,11 +135,8 @@ class Framework:
     ) -> PreFilterResult | Status:
         """One plugin's PreFilter. Raises PluginFailure."""
         assert call.pre_filter is not None
-        with call.guard("PreFilter", _PRE_FILTERING, state):
-            result = call.pre_filter(state, pod, snapshot) or SUCCESS
-            if isinstance(result, Status) and result.code not in _PRE_FILTER_CODES:
-                PRE_FILTER.checked(result)
-            return result
+        result = call.run(PRE_FILTER, state, call.pre_filter, state, pod, snapshot)
+        return result if isinstance(result, PreFilterResult) else call.checked(PRE_FILTER, result)
 
     def rows_refused_for_nominated(
         self, state: CycleState, pod: Pod, snapshot: Snapshot, looked_at: Mask
@@ -296,21 +289,25 @@ class Framework:
     ) -> bool:
         """Run one plugin's PreScore; whether it has nothing to score. Raises PluginFailure."""
         assert call.pre_score is not None
-        with call.guard("PreScore", _PRE_SCORING, state):
-            status = call.pre_score(state, pod, snapshot, rows)
-            return status is not None and not PRE_SCORE.checked(status).ok
+        status = call.run(PRE_SCORE, state, call.pre_score, state, pod, snapshot, rows)
+        return status is not None and not call.checked(PRE_SCORE, status).ok
 
     def run_reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Stops at the first failure; the caller then runs `run_unreserve`."""
+        if not self.measures:
+            return self._reserve(state, pod, node_name)
         with self.timed("Reserve") as told:
-            status = SUCCESS
-            for call in self.points[Point.RESERVE]:
-                if call.reserve is not None:
-                    status = self._ask(RESERVE, call, call.reserve, state, pod, node_name)
-                    if not status.ok:
-                        break
+            status = self._reserve(state, pod, node_name)
             told.code = status.code
             return status
+
+    def _reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
+        for call in self.points[Point.RESERVE]:
+            if call.reserve is not None:
+                status = self._ask(RESERVE, call, call.reserve, state, pod, node_name)
+                if not status.ok:
+                    return status
+        return SUCCESS
 
     def run_unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """All of them, last first, those that never reserved among them."""
@@ -363,8 +360,7 @@ class Framework:
     ) -> Status:
         """What one plugin says; what it raises becomes an error."""
         try:
-            with call.guard(rules.title, rules.doing, state):
-                status = rules.checked(method(state, pod, node_name))
+            status = call.checked(rules, call.run(rules, state, method, state, pod, node_name))
         except PluginFailure as error:
             return error.as_status()
         return status if status.ok else status.by(call.name)

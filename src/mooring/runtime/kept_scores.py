@@ -105,8 +105,7 @@ class KeptScores:
         if len(stale) <= FEW_ROWS:
             moves_others = False
             for row in stale:
-                if self._rescore_row(question, row):
-                    moves_others = True
+                moves_others |= self._rescore_row(question, row)
         else:
             moves_others = self._rescore_rows(question, np.fromiter(stale, np.intp, len(stale)))
         if moves_others:

@@ -174,6 +174,26 @@ class Calls:
         counts[point] = counts.get(point, 0) + 1
         return _Guard(self, point, doing, state.record_plugin_metrics)
 
+    def run(self, rules: PointRules, state: CycleState, method: Callable[..., T], *args: Any) -> T:
+        """Call a method as inside a guard. Nearly all calls are not timed, and cost no guard."""
+        if state.record_plugin_metrics:
+            with self.guard(rules.title, rules.doing, state):
+                return method(*args)
+        counts = self.evaluations
+        counts[rules.title] = counts.get(rules.title, 0) + 1
+        try:
+            return method(*args)
+        except Exception as error:
+            raise self.failed(rules.doing, error) from error
+
+    def checked(self, rules: PointRules, answer: Status | None) -> Status:
+        """None is Success. Raises PluginFailure for a status that the point has no use for."""
+        if answer is None:
+            return SUCCESS
+        if not answer.code or answer.code in rules.allowed:
+            return answer
+        raise self.failed(rules.doing, unexpected(answer))
+
     def failed(self, doing: str, error: BaseException) -> PluginFailure:
         return PluginFailure(self.name, f"{doing.format(name=self.name)}: {describe(error)}")
 

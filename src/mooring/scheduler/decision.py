@@ -15,6 +15,8 @@ from mooring.runtime.evaluation import PreFilterOutcome, Scores
 from mooring.runtime.scoring import ScoreMatrix
 from mooring.scheduler.diagnosis import Diagnosis
 
+_NO_ROWS = np.empty(0, np.intp)
+
 
 @dataclass(slots=True)
 class Decision:
@@ -31,7 +33,7 @@ class Decision:
     #: How many nodes are feasible.
     feasible_count: int = 0
     #: intp[...]: the feasible rows.
-    feasible: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
+    feasible: NDArray[np.intp] = field(default_factory=lambda: _NO_ROWS)
     #: None where there was nothing to compare: one feasible node, or none.
     scored: Scores | None = None
     #: How many nodes were looked at.

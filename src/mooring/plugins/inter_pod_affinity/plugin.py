@@ -48,6 +48,8 @@ class InterPodAffinity:
         terms = pod.affinity_terms
         if terms.problem:
             return unresolvable(f"parsing pod: {problems(pod)}")
+        if not snapshot.held_terms and not terms.any:
+            return SKIP
         namespace_labels = self._listers.namespace_labels(pod.namespace)
         held_terms = snapshot.held_terms.matching(pod, namespace_labels)
         if not held_terms and not terms.any:
@@ -88,6 +90,8 @@ class InterPodAffinity:
         terms = pod.affinity_terms
         if terms.problem:
             return failure(ValueError(f"failed to parse pod: {problems(pod)}"))
+        if not snapshot.held_terms and not terms.any:
+            return SKIP
         namespace_labels = self._listers.namespace_labels(pod.namespace)
         held_terms = snapshot.held_terms.matching(pod, namespace_labels)
         if not held_terms and not terms.any:

@@ -64,24 +64,22 @@ class PodConstraints:
         A pod that has a constraint of its own, hard or soft, gets no default constraints at all.
         """
         own = pod.spec.topology_spread_constraints
-        kind = "hard" if action == HARD else "soft"
+        if not own and not self._defaults[action]:
+            return []
         try:
             if own:
-                context = f"obtaining pod's {kind} topology spread constraints"
                 return [_compile(c, pod) for c in own if c.when_unsatisfiable == action]
-            context = f"setting default {kind} topology spread constraints"
             return self._default_constraints(pod, action)
         except ValueError as error:
-            raise ValueError(f"{context}: {error}") from error
+            kind = "hard" if action == HARD else "soft"
+            doing = f"obtaining pod's {kind}" if own else f"setting default {kind}"
+            raise ValueError(f"{doing} topology spread constraints: {error}") from error
 
     def _default_constraints(self, pod: Pod, action: str) -> list[Constraint]:
-        defaults = self._defaults[action]
-        if not defaults:
-            return []
         selector = self._selectors.of(pod)
         if selector.everything:
             return []
-        return [_with_defaults(constraint, selector) for constraint in defaults]
+        return [_with_defaults(constraint, selector) for constraint in self._defaults[action]]
 
 
 def _compile(constraint: TopologySpreadConstraint, pod: Pod) -> Constraint:
