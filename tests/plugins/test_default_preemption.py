@@ -1,5 +1,6 @@
 from datetime import timedelta
 
+import numpy as np
 import pytest
 
 from mooring.config.args import DefaultPreemptionArgs
@@ -10,8 +11,10 @@ from mooring.framework.status import Code, Status, failure, unresolvable, unsche
 from mooring.objects.pod import PodCondition
 from mooring.plugins.default_preemption import Candidate, DefaultPreemption
 from mooring.plugins.default_preemption.budgets import Budgets
-from mooring.plugins.default_preemption.candidates import candidates_wanted, search
+from mooring.plugins.default_preemption.candidates import candidates_wanted
 from mooring.plugins.default_preemption.choice import best
+from mooring.plugins.default_preemption.many_nodes import ManyNodes
+from mooring.plugins.default_preemption.outcomes import Outcomes
 from tests.makers import (
     make_affinity_term,
     make_node,
@@ -26,6 +29,7 @@ from tests.plugins.preemption_world import EPOCH, World, at, names
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 PREEMPTED = PodCondition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")
+NOW = EPOCH + timedelta(hours=1)
 EVICTED = PodCondition(type="DisruptionTarget", status="True", reason="EvictionByEvictionAPI")
 
 
@@ -356,17 +360,17 @@ class TestSearch:
 
     def test_the_search_goes_on_until_a_candidate_violates_no_budget(self):
         """Two are wanted; n5, n1 and n2 violate a budget, n3 is clean, n4 is not looked at."""
-        outcomes = [("n5", 1), ("n1", 1), ("n2", 1), ("n3", 0), ("n4", 0)]
+        trials = [("n5", 1), ("n1", 1), ("n2", 1), ("n3", 0), ("n4", 0)]
         tried = []
 
-        def trials():
-            for name, violations in outcomes:
+        def try_rows(rows):
+            for name, violations in (trials[row] for row in rows):
                 tried.append(name)
                 yield name, Candidate(name, (make_pod(),), violations)
 
-        found = search(trials(), 2)
+        found = Outcomes(5).search(np.arange(5), 2, 1, try_rows, NOW)
 
-        assert [candidate.node_name for candidate in found.candidates] == ["n3", "n5", "n1"]
+        assert list(found.candidates) == ["n3", "n5", "n1"]
         assert tried == ["n5", "n1", "n2", "n3"]
 
     def test_the_search_begins_at_the_offset(self):
@@ -405,25 +409,42 @@ class TestSearch:
         error = failure(MooringError("broken"))
         candidate = Candidate("n2", (make_pod(),), 0)
 
-        found = search([("n1", error), ("n2", candidate)], 5)
+        outcomes = [("n1", error), ("n2", candidate)]
 
-        assert found.candidates == [candidate]
+        found = Outcomes(2).search(np.arange(2), 5, 5, lambda _: outcomes, NOW)
+
+        assert found.best(NOW) == [candidate]
+        assert found.candidates == {"n2": candidate}
         assert found.rejected == {"n1": error}
 
     @pytest.mark.parametrize(
-        ("messages", "text"),
+        "messages",
         [
-            pytest.param([], "", id="none"),
-            pytest.param(["a"], "a", id="one"),
-            pytest.param(["a", "b"], "[a, b]", id="two"),
-            pytest.param(["a", "b", "a"], "[a, b]", id="each once"),
-            pytest.param(["a", "a"], "a", id="the same twice"),
+            pytest.param(["a"], id="one"),
+            pytest.param(["a", "b"], id="two"),
+            pytest.param(["a", "b", "a"], id="each once"),
+            pytest.param(["a", "a"], id="the same twice"),
         ],
     )
-    def test_errors_are_told_together(self, messages, text):
-        outcomes = [(f"n{i}", failure(MooringError(m))) for i, m in enumerate(messages)]
+    def test_errors_are_told_together(self, messages):
+        class Broken:
+            name = "Broken"
 
-        assert search([("n", NO_VICTIMS), *outcomes], 5).error == text
+            def filter(self, state, pod, node):
+                if not node.pods:
+                    raise MooringError(messages[int(node.name[1:])])
+                return unschedulable("no")
+
+        nodes = [small_node(f"n{i}") for i in range(len(messages))]
+        pods = [placed(f"p{i}", node.name) for i, node in enumerate(nodes)]
+
+        result, status = World(nodes, pods, extra={"Broken": Broken}).decide(high())
+
+        assert result is None
+        said = [f'running "Broken" filter plugin: {message}' for message in messages]
+        each_once = list(dict.fromkeys(said))
+        expected = each_once[0] if len(each_once) == 1 else f"[{', '.join(each_once)}]"
+        assert status == Status(Code.ERROR, (f"preemption: {expected}",))
 
     def test_a_filter_that_fails_on_a_node_makes_the_attempt_fail(self):
         class Broken:
@@ -445,6 +466,88 @@ class TestSearch:
         assert status == Status(
             Code.ERROR, ('preemption: running "Broken" filter plugin: cannot judge n1',)
         )
+
+
+class TestKeptOutcomes:
+    """What was found for a pod holds for the next one that is alike, unless a node changed."""
+
+    NODES = ("n1", "n2")
+
+    def next(self, world, name="next"):
+        return world.detail(make_pod(name, cpu="300m", priority=1000))
+
+    def test_a_node_that_did_not_change_is_not_tried_again(self, monkeypatch):
+        pods = [placed(f"on-{name}", name, cpu="500m") for name in self.NODES]
+        world = World([small_node(name) for name in self.NODES], pods)
+        first = self.next(world, "first")
+        monkeypatch.setattr(ManyNodes, "on_nodes", None)
+
+        second = self.next(world)
+
+        assert (second.victims, dict(second.candidates)) == (first.victims, dict(first.candidates))
+
+    @pytest.mark.parametrize(
+        ("change", "nominated"),
+        [
+            pytest.param(lambda w: w.scheduler.cluster.remove_node("n1"), "n2", id="a node goes"),
+            pytest.param(
+                lambda w: w.add(make_pod("held", cpu="300m", priority=2000, nominated="n1")),
+                "n2",
+                id="a pod is nominated to the node",
+            ),
+            pytest.param(
+                lambda w: w.scheduler.cluster.listers.put(make_pdb(labels={"on": "n1"})),
+                "n2",
+                id="a budget comes",
+            ),
+            pytest.param(
+                lambda w: w.scheduler.cluster.update_node(small_node("n1", cpu="250m")),
+                "n2",
+                id="the node shrinks",
+            ),
+        ],
+    )
+    def test_a_node_that_changed_is_tried_again(self, change, nominated):
+        pods = [placed(f"on-{n}", n, cpu="500m", labels={"on": n}) for n in self.NODES]
+        world = World([small_node(name) for name in self.NODES], pods)
+        world.scheduler.nominator.queued_pod = world.scheduler.observed_pods.get
+        assert self.next(world, "first").nominated_node == "n1"
+
+        change(world)
+
+        assert self.next(world).nominated_node == nominated
+
+    def test_a_victim_that_had_not_started_counts_as_started_now_and_not_then(self):
+        """At first n1's victim, not started, counts as the latest start; n2's is still to come."""
+        now = EPOCH + timedelta(hours=1)
+        world = World(
+            [small_node(name) for name in self.NODES],
+            [
+                make_pod("a", node="n1", cpu="500m", priority=0),
+                make_pod(
+                    "b", node="n2", cpu="500m", priority=0, started=now + timedelta(minutes=5)
+                ),
+            ],
+        )
+        assert self.next(world, "first").nominated_node == "n2"
+
+        world.clock.advance(600)
+
+        assert self.next(world).nominated_node == "n1"
+
+    def test_a_start_that_was_still_to_come_may_change_the_order_of_victims(self):
+        soon = EPOCH + timedelta(hours=1, minutes=5)
+        pods = [
+            make_pod("not-started", node="n1", cpu="250m", priority=0),
+            make_pod("soon", node="n1", cpu="250m", priority=0, started=soon),
+        ]
+        world = World([small_node("n1")], pods)
+        little = {"cpu": "250m", "priority": 1000}
+        assert names(world.detail(make_pod("first", **little)).victims) == ["soon"]
+
+        world.clock.advance(600)
+
+        assert names(world.detail(make_pod("next", **little)).victims) == ["not-started"]
 
 
 # The choice

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -247,7 +247,7 @@ def placed_pods() -> st.SearchStrategy[dict]:
             "memory": st.sampled_from((None, "100Mi", "1Gi")),
             "requests": st.sampled_from((None, None, {"example.com/gpu": 1})),
             "labels": st.sampled_from(({}, {"app": "a"}, {"app": "b"}, {"app": "a", "tier": "1"})),
-            "started": st.sampled_from((None, at(1), at(2), at(2), at(9))),
+            "started": st.sampled_from((None, at(1), at(2), at(2), at(9), at(120))),
             "ports": seldom((80,), (80, 443), otherwise=()),
             "deleting": seldom(at(5)),
             "affinity": seldom(make_pod_affinity(anti=[make_affinity_term({"app": "in"}, ZONE)])),
@@ -310,6 +310,54 @@ BUDGETS = (
 )
 
 
+#: Changes the cluster between two pods.
+Change = Callable[[World], None]
+
+
+def _budget_changes(allowed: int) -> Change:
+    return lambda world: world.scheduler.cluster.listers.put(
+        make_pdb("a0", labels={"app": "a"}, allowed=allowed)
+    )
+
+
+def _node_changes(name: str, cpu: str) -> Change:
+    def change(world: World) -> None:
+        if world.scheduler.cluster.snapshot().get(name) is not None:
+            world.scheduler.cluster.update_node(make_node(name, cpu=cpu))
+
+    return change
+
+
+def _time_passes(minutes: int) -> Change:
+    return lambda world: world.clock.advance(60 * minutes)
+
+
+def _nominated(node: str) -> Change:
+    """A pod that was waiting for room elsewhere is nominated here, or moves here from another node."""
+
+    def change(world: World) -> None:
+        pod = make_pod("held", cpu="900m", priority=2000, nominated=node)
+        known = world.scheduler.observed_pods.get(pod.key)
+        if known is not None:
+            world.scheduler.nominator.delete(known)
+        world.add(pod)
+
+    return change
+
+
+def _nothing_changes(world: World) -> None: ...
+
+
+CHANGES: tuple[Change, ...] = (
+    *(_nothing_changes,) * 4,
+    *(_budget_changes(allowed) for allowed in (0, 1)),
+    *(_node_changes(name, cpu) for name in NODES[:2] for cpu in ("1", "2")),
+    *map(_nominated, NODES[:3]),
+    _time_passes(1),
+    _time_passes(100),
+)
+
+
 @dataclass(repr=False)
 class Scene:
     """A cluster, twice, and pods that come to it one after the other."""
@@ -318,12 +366,22 @@ class Scene:
     world: World
     plain: World
     incoming: list[Pod]
+    #: What happens before each of them comes.
+    before: list[Change]
 
     def __repr__(self) -> str:
         """Short: the whole is tens of thousands of characters."""
         pods = [f"{p.name}@{p.node_name}:{p.priority}" for p in self.world.pods]
         incoming = [f"{p.name}:{p.priority}" for p in self.incoming]
         return f"Scene({[n.name for n in self.world.nodes]}, {pods}, {incoming})"
+
+
+@st.composite
+def _like_pods(draw) -> list[Pod]:
+    """Few kinds of pods, so that many of them are alike."""
+    kinds = draw(st.lists(incoming_pods(), min_size=1, max_size=2))
+    chosen = draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=6))
+    return [make_pod(f"in{i}", **fields) for i, fields in enumerate(chosen)]
 
 
 @st.composite
@@ -357,7 +415,8 @@ def scenes(draw) -> Scene:
         ),
         World(**objects),
         World(**objects, preemption=NodeByNode),
-        [make_pod(f"in{i}", **draw(incoming_pods())) for i in range(draw(st.integers(1, 4)))],
+        draw(_like_pods()),
+        [draw(st.sampled_from(CHANGES)) for _ in range(6)],
     )
     for world in (scene.world, scene.plain):
         world.scheduler.nominator.queued_pod = world.scheduler.observed_pods.get
@@ -366,10 +425,11 @@ def scenes(draw) -> Scene:
 
 @given(scene=scenes())
 def test_preemption_does_what_the_specification_says(scene):
-    """Pod after pod: who finds a node takes it, and victims leave, so that kept sums grow stale."""
-    for pod in scene.incoming:
+    """Pod after pod: who finds a node takes it, and victims leave, so that what is kept grows stale."""
+    for pod, change in zip(scene.incoming, scene.before, strict=False):
         answers = []
         for world in (scene.world, scene.plain):
+            change(world)
             if not len(world.scheduler.cluster.snapshot()):
                 return
             decision, state = world.attempt(pod)
@@ -380,6 +440,8 @@ def test_preemption_does_what_the_specification_says(scene):
             answers += [oracle, given_by(world.plugin, pod, state, decision.diagnosis)]
             for key in oracle.victims:
                 world.scheduler.cluster.remove_pod(world.scheduler.observed_pods.pop(key))
+            if oracle.nominate and not pod.nominated_node_name:
+                world.add(pod.with_status(nominated_node_name=oracle.nominate))
         if answers:
             event(f"{answers[0].code.title}")
             assert answers[1:] == answers[:1] * (len(answers) - 1)

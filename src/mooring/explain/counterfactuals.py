@@ -42,6 +42,7 @@ from mooring.explain.matrix import UNASKED, Matrix
 from mooring.explain.what_if import WhatIf
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import Code
+from mooring.objects.kinds import PodDisruptionBudget
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod, PodAffinity, PodAffinityTerm
 from mooring.objects.requests import CPU, amount_of
@@ -54,7 +55,7 @@ from mooring.objects.selectors import (
 )
 from mooring.objects.taints import tolerated
 from mooring.objects.well_known import HOSTNAME
-from mooring.plugins.default_preemption.budgets import BudgetCache
+from mooring.plugins.default_preemption.budgets import Budgets
 from mooring.plugins.default_preemption.candidates import Candidate, DryRun
 from mooring.plugins.default_preemption.choice import best
 from mooring.runtime.evaluation import Evaluation
@@ -420,7 +421,7 @@ class _Search:
             state=state,
             pod=pod,
             snapshot=snapshot,
-            budgets=BudgetCache(what_if.cluster.listers).current(),
+            budgets=Budgets(what_if.cluster.listers.all(PodDisruptionBudget)),
             is_eligible=None,
             by_importance=lambda pods: sorted(
                 pods, key=lambda each: (-each.priority, each.status.start_time or now)

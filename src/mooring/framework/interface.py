@@ -24,6 +24,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mooring.cluster.cache import Cluster
 from mooring.cluster.columns import Columns, Ints, Rows
 from mooring.cluster.node_info import NodeInfo
@@ -108,6 +111,9 @@ class NodeStatuses(Protocol):
 
     def get(self, node_name: str) -> Status: ...
     def nodes_with(self, *codes: int) -> Sequence[NodeInfo]: ...
+    def rows_with(self, *codes: int) -> NDArray[np.intp]:
+        """As `nodes_with`: the rows, in the snapshot's order."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

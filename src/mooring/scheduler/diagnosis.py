@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
@@ -75,9 +76,12 @@ class Diagnosis:
 
     def nodes_with(self, *codes: int) -> Sequence[NodeInfo]:
         """The nodes whose status has one of these codes, in the snapshot's order."""
+        return [self.snapshot.at(row) for row in self.rows_with(*codes).tolist()]
+
+    def rows_with(self, *codes: int) -> NDArray[np.intp]:
         snapshot = self.snapshot
         if not self.has_verdicts:
-            return list(snapshot) if self.absent.code in codes else []
+            return snapshot.rows if self.absent.code in codes else snapshot.rows[:0]
         matrix = self.matrix
         found = matrix.rows_with(codes)
         if self.absent.code in codes:
@@ -87,7 +91,7 @@ class Diagnosis:
             if row is not None:
                 found[row] = self.get(name).code in codes
         rows = snapshot.rows
-        return [snapshot.at(row) for row in rows[found[rows]].tolist()]
+        return rows[found[rows]]
 
     def reasons(self) -> Counter[str]:
         """How many nodes give each reason."""

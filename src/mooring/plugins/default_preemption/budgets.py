@@ -12,16 +12,19 @@ from mooring.objects.selectors import Selector, compile_selector
 
 
 class BudgetCache:
-    """The budgets of a cluster, compiled again when a listed object changed."""
+    """The budgets of a cluster, compiled again when one changed."""
 
     def __init__(self, listers: Listers) -> None:
         self._listers = listers
-        self._generation = -1
-        self._budgets = Budgets(())
+        self._budgets: Budgets | None = None
+        listers.follow(PodDisruptionBudget, self._forget)
+
+    def _forget(self, key: str) -> None:
+        self._budgets = None
 
     def current(self) -> Budgets:
-        if self._generation != self._listers.generation:
-            self._generation = self._listers.generation
+        """The same object until a budget changes."""
+        if self._budgets is None:
             self._budgets = Budgets(self._listers.all(PodDisruptionBudget))
         return self._budgets
 

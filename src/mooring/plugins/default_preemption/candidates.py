@@ -8,14 +8,14 @@ that the most important first. Pods that cannot be put back are the victims.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.args import DefaultPreemptionArgs
 from mooring.errors import MooringError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.status import Code, Status, failure, unresolvable
+from mooring.framework.status import Status, failure, unresolvable
 from mooring.objects.pod import Pod
 from mooring.plugins.default_preemption.budgets import Budgets
 from mooring.runtime.framework import Framework
@@ -41,48 +41,10 @@ class Candidate:
 Outcome = Candidate | Status
 
 
-@dataclass(slots=True)
-class Found:
-    """The result of the search over the nodes."""
-
-    candidates: list[Candidate] = field(default_factory=list)
-    #: Node name → why preemption does not help there.
-    rejected: dict[str, Status] = field(default_factory=dict)
-
-    @property
-    def error(self) -> str:
-        """The errors on nodes; "" if there are none."""
-        failed = (s.message for s in self.rejected.values() if s.code == Code.ERROR)
-        messages = list(dict.fromkeys(failed))
-        return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]" if messages else ""
-
-
 def candidates_wanted(nodes: int, args: DefaultPreemptionArgs) -> int:
     """How many candidates are enough, for this number of nodes."""
     share = nodes * args.min_candidate_nodes_percentage // 100
     return min(nodes, max(share, args.min_candidate_nodes_absolute))
-
-
-def search(outcomes: Iterable[tuple[str, Outcome]], wanted: int) -> Found:
-    """Read outcomes until enough candidates are found, one of them without violations.
-
-    While all of them violate a budget, the search continues, but keeps no more candidates with
-    violations.
-    """
-    found = Found()
-    clean: list[Candidate] = []
-    violating: list[Candidate] = []
-    for node_name, outcome in outcomes:
-        if isinstance(outcome, Status):
-            found.rejected[node_name] = outcome
-            continue
-        kept = violating if outcome.violations else clean
-        if len(kept) < wanted:
-            kept.append(outcome)
-        if clean and len(clean) + len(violating) >= wanted:
-            break
-    found.candidates = clean + violating
-    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ class LowerPriority:
         self.pod_count: Ints = np.zeros(capacity, np.int64)
         #: bool[row]: whether any of them holds a host port.
         self.holds_ports: Mask = np.zeros(capacity, np.bool_)
+        #: float64[row]: when the last of them started; 0 if none has.
+        self.latest_start_s: NDArray[np.float64] = np.zeros(capacity)
         #: int64[row]: the generation for which the row was counted.
         self._generations: Ints = np.full(capacity, _NEVER, np.int64)
 
@@ -51,6 +53,8 @@ class LowerPriority:
         pods = [pod for pod in node.pods.values() if pod.priority < self.priority]
         self.pod_count[row] = len(pods)
         self.holds_ports[row] = any(pod.host_ports for pod in pods)
+        starts = [pod.status.start_time for pod in pods if pod.status.start_time is not None]
+        self.latest_start_s[row] = max(starts).timestamp() if starts else 0.0
         if len(pods) == len(node.pods):
             # All pods are of lower priority: copy the sums of the row.
             self.requested[:, row] = columns.requested[:, row]

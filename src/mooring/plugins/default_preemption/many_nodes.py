@@ -54,12 +54,12 @@ class ManyNodes:
     lower: LowerPriority
     #: How many nodes to try at a time; the search may end after each part.
     part_size: int
-    _filters: _Filters = field(init=False)
+    filters: Filters = field(init=False)
     #: The columns without the removed pods.
     _without: Columns = field(init=False)
 
     def __post_init__(self) -> None:
-        self._filters = _Filters.of(self.run)
+        self.filters = Filters.of(self.run)
         self._without = changeable(self.run.snapshot.columns)
 
     def on_nodes(self, nodes: Sequence[NodeInfo]) -> Iterator[tuple[str, Outcome]]:
@@ -88,11 +88,11 @@ class ManyNodes:
         if not len(together):
             return outcomes
         self._take_away(together)
-        together = self._filters.refuse(self._without, together, outcomes)
-        if self._filters.complete:
+        together = self.filters.refuse(self._without, together, outcomes)
+        if self.filters.complete:
             self._put_back(together, outcomes)
         else:
-            self._try_alone(self._filters.run_of_the_rest(), together, outcomes)
+            self._try_alone(self.filters.run_of_the_rest(), together, outcomes)
         return outcomes
 
     def _try_alone(self, run: DryRun, rows: RowIndex, outcomes: dict[int, Outcome]) -> None:
@@ -111,7 +111,7 @@ class ManyNodes:
 
     def _counts_nominated(self) -> bool:
         """Whether pods nominated to a node may be added to its row."""
-        return self._filters.complete and not self.run.framework.hears_of_pods(self.run.state)
+        return self.filters.complete and not self.run.framework.hears_of_pods(self.run.state)
 
     def _nominated(self) -> dict[int, list[Pod]]:
         """Row → the nominated pods that count for this pod."""
@@ -155,7 +155,7 @@ class ManyNodes:
             requested[index] = [pod.held.get(name, 0) for _, pod in returning]
         without.requested[:, rows] += requested
         without.pod_count[rows] += 1
-        unfit = ~self._filters.accept(without, rows)
+        unfit = ~self.filters.accept(without, rows)
         without.requested[:, rows[unfit]] -= requested[:, unfit]
         without.pod_count[rows[unfit]] -= 1
         return (returning[i] for i in np.flatnonzero(unfit).tolist())
@@ -179,7 +179,7 @@ class _Queue:
 
 
 @dataclass(frozen=True, slots=True)
-class _Filters:
+class Filters:
     """The leading filters for this pod that can read columns."""
 
     run: DryRun
@@ -190,7 +190,7 @@ class _Filters:
     complete: bool
 
     @classmethod
-    def of(cls, run: DryRun) -> _Filters:
+    def of(cls, run: DryRun) -> Filters:
         asked = [
             call
             for call in run.framework.points[Point.FILTER]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cmp_to_key, partial
+
+import numpy as np
 
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
@@ -27,18 +29,16 @@ from mooring.objects.pod import Pod
 from mooring.plugins.default_preemption.agreement import agreed
 from mooring.plugins.default_preemption.budgets import BudgetCache
 from mooring.plugins.default_preemption.candidates import (
-    NO_VICTIMS,
     Candidate,
     DryRun,
-    Found,
-    Outcome,
     candidates_wanted,
-    search,
 )
 from mooring.plugins.default_preemption.choice import best
 from mooring.plugins.default_preemption.eviction import Evictions, terminating_by_preemption
+from mooring.plugins.default_preemption.kept_outcomes import KeptOutcomes, alike
 from mooring.plugins.default_preemption.lower_priority import LowerPriorities
 from mooring.plugins.default_preemption.many_nodes import SMALLEST_PART, ManyNodes
+from mooring.plugins.default_preemption.outcomes import NOWHERE, Found, Outcomes
 from mooring.runtime.handle import PluginHandle
 
 #: Users read these texts in Events and in `kubectl describe`. They are the reference's, verbatim.
@@ -75,6 +75,7 @@ class DefaultPreemption:
         self._handle = handle
         self._budgets = BudgetCache(handle.cluster.listers)
         self._lower_priorities = LowerPriorities()
+        self._kept = KeptOutcomes(handle.cluster.listers)
         self._evictions = Evictions(handle, self.name)
 
     # To be overridden
@@ -150,25 +151,29 @@ class DefaultPreemption:
         latest = self._latest(pod)
         if latest is None:
             return None, Status(Code.ERROR, (f'pod "{pod.name}" not found',))
+        # The filters know the pod as it was tried: what they say of it is no use for a changed one.
+        keeps = alike(latest, pod) and self._keeps()
         pod, snapshot = latest, self._handle.cluster.snapshot()
         ineligible = self._ineligible(pod, statuses, snapshot)
         if ineligible is not None:
             return None, ineligible
         if not len(snapshot):
             return None, NO_NODES
-        found = self._find_candidates(state, pod, statuses, snapshot)
-        if not found.candidates:
-            return _no_help(found, len(snapshot))
-        try:
-            candidates = self.narrow_candidates(
-                pod, {candidate.node_name: candidate for candidate in found.candidates}
-            )
-        except MooringError as error:
-            return None, Status(Code.ERROR, (str(error),))
-        tied = best(candidates.values(), self._now())
+        found = self._find_candidates(state, pod, statuses, snapshot, keeps=keeps)
+        if not found:
+            return _no_help(found.rejected, len(snapshot))
+        candidates = found.candidates
+        if self._handle.extenders or self._is_overridden("narrow_candidates"):
+            try:
+                candidates = self.narrow_candidates(pod, dict(candidates))
+            except MooringError as error:
+                return None, Status(Code.ERROR, (str(error),))
+            tied = best(candidates.values(), self._now())
+        else:
+            tied = found.best(self._now())
         if not tied:
             return None, NO_CANDIDATE
-        return _take(tied, candidates, found), SUCCESS
+        return _take(tied, candidates, found.rejected), SUCCESS
 
     def _latest(self, pod: Pod) -> Pod | None:
         return self._handle.observed_pod(pod.key)
@@ -190,17 +195,41 @@ class DefaultPreemption:
         return VICTIMS_TERMINATING if waits else None
 
     def _find_candidates(
-        self, state: CycleState, pod: Pod, statuses: NodeStatuses, snapshot: Snapshot
+        self,
+        state: CycleState,
+        pod: Pod,
+        statuses: NodeStatuses,
+        snapshot: Snapshot,
+        *,
+        keeps: bool,
     ) -> Found:
-        nodes = statuses.nodes_with(Code.UNSCHEDULABLE)
-        if not nodes:
-            return Found()
-        if not self._lower_priorities.than(pod.priority, snapshot.columns).any_in(snapshot):
-            return Found(rejected=dict.fromkeys((node.name for node in nodes), NO_VICTIMS))
-        wanted = candidates_wanted(len(nodes), self._args)
-        start = self.offset(len(nodes))
+        rows = statuses.rows_with(Code.UNSCHEDULABLE)
+        if not len(rows):
+            return NOWHERE
+        start = self.offset(len(rows))
+        wanted = candidates_wanted(len(rows), self._args)
         dry_run = self._dry_run(state, pod, snapshot)
-        return search(self._try(dry_run, [*nodes[start:], *nodes[:start]], wanted), wanted)
+        lower = self._lower_priorities.than(pod.priority, snapshot.columns)
+        trial = ManyNodes(dry_run, lower, max(wanted, SMALLEST_PART))
+        outcomes = self._kept.of(trial) if keeps else Outcomes(snapshot.columns.size)
+        now = self._now()
+        # If not all pods of lower priority may be evicted, their sums say nothing.
+        tried = trial.on_nodes if dry_run.is_eligible is None else dry_run.on_nodes
+        found = outcomes.search(
+            np.roll(rows, -start),
+            wanted,
+            trial.part_size,
+            lambda part: tried([snapshot.at(row) for row in part.tolist()]),
+            now,
+        )
+        outcomes.forget(np.flatnonzero(lower.latest_start_s[: len(outcomes)] > now.timestamp()))
+        return found
+
+    def _keeps(self) -> bool:
+        """Whether outcomes depend on no more than pods, nodes and budgets show."""
+        return not (
+            self._is_overridden("is_eligible_pod") or self._is_overridden("more_important_pod")
+        )
 
     def _dry_run(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> DryRun:
         return DryRun(
@@ -216,15 +245,6 @@ class DefaultPreemption:
             ),
             by_importance=self._by_importance(),
         )
-
-    def _try(
-        self, dry_run: DryRun, nodes: Sequence[NodeInfo], wanted: int
-    ) -> Iterator[tuple[str, Outcome]]:
-        if dry_run.is_eligible is not None:
-            # If not all pods of lower priority may be evicted, their sums say nothing.
-            return dry_run.on_nodes(nodes)
-        lower = self._lower_priorities.than(dry_run.pod.priority, dry_run.snapshot.columns)
-        return ManyNodes(dry_run, lower, max(wanted, SMALLEST_PART)).on_nodes(nodes)
 
     def _by_importance(self) -> Callable[[Iterable[Pod]], list[Pod]]:
         """A stable sort of pods, from most to least important."""
@@ -249,39 +269,44 @@ def _importance(pod: Pod, now: datetime) -> tuple[int, datetime]:
     return -pod.priority, pod.status.start_time or now
 
 
-def _no_help(found: Found, nodes: int) -> tuple[PostFilterResult | None, Status]:
-    if found.error:
-        return None, Status(Code.ERROR, (found.error,))
-    detail = PreemptionDetail(candidates={}, rejected=found.rejected)
-    return (
-        PostFilterResult(CLEAR_NOMINATION, detail),
-        unschedulable(_fit_error(found.rejected, nodes)),
-    )
-
-
-def _fit_error(rejected: Mapping[str, Status], nodes: int) -> str:
-    """The message if preemption helps nowhere, with the number of nodes for each reason."""
+def _no_help(rejected: Mapping[str, Status], nodes: int) -> tuple[PostFilterResult | None, Status]:
     # Thousands of nodes share a few statuses, and statuses are slow to hash.
     statuses = {id(status): status for status in rejected.values()}
+    failed = (status.message for status in statuses.values() if status.code == Code.ERROR)
+    errors = list(dict.fromkeys(failed))
+    if errors:
+        error = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
+        return None, Status(Code.ERROR, (error,))
     reasons: Counter[str] = Counter()
     for number, count in Counter(map(id, rejected.values())).items():
         for reason in statuses[number].all_reasons:
             reasons[reason] += count
-    if len(rejected) < nodes:
-        reasons[NOT_HELPFUL] += nodes - len(rejected)
+    detail = PreemptionDetail(candidates={}, rejected=rejected)
+    return (
+        PostFilterResult(CLEAR_NOMINATION, detail),
+        unschedulable(_fit_error(reasons, len(rejected), nodes)),
+    )
+
+
+def _fit_error(reasons: Counter[str], rejected: int, nodes: int) -> str:
+    """The message if preemption helps nowhere, with the number of nodes for each reason."""
+    if rejected < nodes:
+        reasons[NOT_HELPFUL] += nodes - rejected
     entries = sorted(f"{count} {reason}" for reason, count in reasons.items())
     return f"0/{nodes} nodes are available: {', '.join(entries)}."
 
 
 def _take(
-    tied: Sequence[Candidate], candidates: Mapping[str, Candidate], found: Found
+    tied: Sequence[Candidate],
+    candidates: Mapping[str, Candidate],
+    rejected: Mapping[str, Status],
 ) -> PostFilterResult:
     taken = tied[0]
     return PostFilterResult(
         Nomination(taken.node_name),
         PreemptionDetail(
             candidates=candidates,
-            rejected=found.rejected,
+            rejected=rejected,
             tied=tuple(candidate.node_name for candidate in tied),
             victims=taken.victims,
             nominated_node=taken.node_name,

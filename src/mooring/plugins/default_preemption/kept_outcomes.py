@@ -1,0 +1,71 @@
+"""The outcomes of dry runs, kept from one pod to the next that is alike."""
+
+from __future__ import annotations
+
+from mooring.cluster.listers import Listers
+from mooring.framework.interface import Depends
+from mooring.objects.kinds import PodDisruptionBudget
+from mooring.objects.pod import Pod, SelectorKey
+from mooring.plugins.default_preemption.many_nodes import ManyNodes
+from mooring.plugins.default_preemption.outcomes import Outcomes
+
+#: For how many kinds of pods outcomes are kept.
+_MOST_KEPT = 16
+
+_Key = tuple[SelectorKey, frozenset[str]]
+
+
+class KeptOutcomes:
+    """An outcome holds while the node, its pods, the nominated pods and the budgets stay as they are.
+
+    So it is kept only if no filter looks at anything else.
+    """
+
+    def __init__(self, listers: Listers) -> None:
+        self._listers = listers
+        #: Namespace, labels and the filters that are skipped → the pod met last, and its outcomes.
+        self._kept: dict[_Key, tuple[Pod, Outcomes]] = {}
+        self._followed: set[type] = set()
+        self._follow(PodDisruptionBudget)
+
+    def of(self, trial: ManyNodes) -> Outcomes:
+        """Those of an earlier pod that is alike, as far as they still hold; else new ones."""
+        run, columns = trial.run, trial.run.snapshot.columns
+        if not _looks_at_nodes_alone(trial):
+            return Outcomes(columns.size)
+        for call in trial.filters.calls:
+            for kind in call.depends_on_kinds:
+                self._follow(kind)
+        pod, key = run.pod, (run.pod.selector_key, run.state.skip_filter)
+        known = self._kept.pop(key, None)
+        if known is not None and alike(known[0], pod) and len(known[1]) == columns.size:
+            outcomes = known[1]
+        else:
+            outcomes = Outcomes(columns.size)
+        # Reinsert at the end, so that the first is the least recently used.
+        self._kept[key] = pod, outcomes
+        if len(self._kept) > _MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
+        nominated = run.framework.nominated_rows(pod, run.snapshot)
+        outcomes.catch_up(columns.generations[: columns.size], nominated)
+        return outcomes
+
+    def _follow(self, kind: type) -> None:
+        if kind not in self._followed:
+            self._followed.add(kind)
+            self._listers.follow(kind, lambda _: self._kept.clear())
+
+
+def _looks_at_nodes_alone(trial: ManyNodes) -> bool:
+    run, filters = trial.run, trial.filters
+    return (
+        filters.complete
+        and not run.pod.host_ports
+        and not run.framework.hears_of_pods(run.state)
+        and all(call.depends(run.pod) in (Depends.NODE, Depends.USAGE) for call in filters.calls)
+    )
+
+
+def alike(one: Pod, other: Pod) -> bool:
+    """Whether filters see no difference, for pods of one namespace with the same labels."""
+    return one.spec == other.spec and one.metadata.annotations == other.metadata.annotations
