@@ -54,7 +54,7 @@ class Allocator:
         self._index = slices if isinstance(slices, SliceIndex) else SliceIndex(slices)
         self._new_share_id = new_share_id or _random_id
         self._claims: tuple[ResourceClaim, ...] = ()
-        self._requests = PodRequests((), 0, False)
+        self._requests = PodRequests((), 0)
 
     def state_of(self, node: Node) -> tuple[int, ...]:
         """What an answer for this node depends on, beside the claims and the classes.

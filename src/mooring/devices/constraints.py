@@ -22,9 +22,7 @@ class AttributeConstraint:
 
     def applies(self, request: str, full_name: str) -> bool:
         """Whether it covers a request, or a subrequest by its full name or that of its request."""
-        return (
-            not self._requests or request in self._requests or full_name in self._requests
-        )
+        return not self._requests or request in self._requests or full_name in self._requests
 
     def add(self, request: str, full_name: str, candidate: PoolDevice) -> bool:
         """Count the device in, unless it violates the constraint."""
@@ -59,7 +57,9 @@ class AttributeConstraint:
 class MatchAttribute(AttributeConstraint):
     """All devices have the same value."""
 
-    _value: Value = None
+    def __init__(self, requests: Sequence[str], attribute: str) -> None:
+        super().__init__(requests, attribute)
+        self._value: Value = None
 
     def __str__(self) -> str:
         return f"matchAttribute {self.attribute}"

@@ -85,12 +85,10 @@ class Holdings:
 
         Raises ConstraintViolated if a request for all devices cannot have it for that reason.
         """
-        changes: _Changes | None = ()
-        if candidate.counters and not self._counted(pool, candidate):
-            changes = self._take_counters(pool, candidate)
-            if changes is None:
-                self.refuse(request, candidate, "counters", "too little of a counter is left")
-                return None
+        changes = self._take_counters(pool, candidate)
+        if changes is None:
+            self.refuse(request, candidate, "counters", "too little of a counter is left")
+            return None
         claim = request.claim_index
         if self.constraints[claim] and not self._constrain(request, candidate):
             self._restore_counters(pool, changes)
@@ -139,9 +137,7 @@ class Holdings:
         """Whether refusals are recorded."""
         return self._refusals is not None
 
-    def refuse(
-        self, request: Request, candidate: PoolDevice, reason: Reason, detail: str
-    ) -> None:
+    def refuse(self, request: Request, candidate: PoolDevice, reason: Reason, detail: str) -> None:
         if self._refusals is not None:
             self._refusals.append(
                 DeviceRefusal(request.claim, request.full_name, candidate.id, reason, detail)
@@ -154,7 +150,12 @@ class Holdings:
         )
 
     def _take_counters(self, pool: Pool, candidate: PoolDevice) -> _Changes | None:
-        """The reference compares all counters of the pool: one below zero blocks every device."""
+        """What was changed; None if too little is left.
+
+        The reference compares all counters of the pool: one below zero blocks every device.
+        """
+        if not candidate.counters or self._counted(pool, candidate):
+            return ()
         available = pool.available(self._allocated)
         if any(left < 0 for left in available.values()):
             return None
