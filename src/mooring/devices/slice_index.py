@@ -137,7 +137,7 @@ class SliceIndex:
         self._look_at_unsure_pools()
         rebuilt._look_at_unsure_pools()
         check_kept("slices by node", _names(self._on_node), _names(rebuilt._on_node))
-        check_kept("slices to compare", list(self._compared), list(rebuilt._compared))
+        check_kept("slices to compare", set(self._compared), set(rebuilt._compared))
         check_kept("slices with counters", _names(self._counters), _names(rebuilt._counters))
         check_kept("unusable pools", set(self._unusable), set(rebuilt._unusable))
         pools, again = (
