@@ -262,6 +262,21 @@ def test_missing_devices_are_noticed_without_trying_all_combinations():
     assert find(slices, make_claim(make_request(count=30)), node=N1, allocated=held) is None
 
 
+def test_claims_that_are_alike_do_not_take_the_same_devices_in_every_order():
+    """11 claims for 10 devices: 10! orders lead to the same few sets of devices."""
+    claims = [make_claim(make_request(), name=f"c{number}") for number in range(11)]
+    slices = [make_slice(*(f"x{number}" for number in range(10)))]
+    steps = 0
+
+    def count() -> bool:
+        nonlocal steps
+        steps += 1
+        return False
+
+    assert make_allocator(slices).allocate(N1, claims, count) is None
+    assert steps < 20_000
+
+
 def test_a_claim_without_requests_is_allocated_with_nothing():
     (allocation,) = make_allocator([]).allocate(N1, [make_claim()])
 

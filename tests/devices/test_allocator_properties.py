@@ -37,6 +37,7 @@ from tests.devices.device_makers import (
     make_request,
     make_slice,
     make_subrequest,
+    results,
 )
 from tests.makers import make_node
 
@@ -239,10 +240,13 @@ def counters_left(slices, in_use: AllocatedDevices) -> Counter[str]:
 @given(world=worlds())
 def test_the_answer_is_the_first_good_assignment(world):
     slices, held, wanted = world
+    expected = first_good_assignment(slices, held, wanted)
 
-    assert find(slices, *wanted, node=N1, allocated=held) == first_good_assignment(
-        slices, held, wanted
-    )
+    for remember_after in (0, 10**9):
+        allocator = Allocator(
+            AllocatedDevices(held), {"gpu": make_class()}, slices, remember_after=remember_after
+        )
+        assert results(allocator.allocate(N1, wanted)) == expected
 
 
 @settings(max_examples=100, deadline=None)

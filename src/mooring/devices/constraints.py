@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from mooring.devices.pools import PoolDevice
 from mooring.objects.devices import DeviceAttribute, DeviceConstraint
@@ -44,6 +44,11 @@ class AttributeConstraint:
             self._forget(request)
             self._devices -= 1
 
+    @property
+    def state(self) -> Hashable:
+        """All that further answers depend on."""
+        raise NotImplementedError
+
     def _accepts(self, value: Value) -> bool:
         raise NotImplementedError
 
@@ -63,6 +68,10 @@ class MatchAttribute(AttributeConstraint):
 
     def __str__(self) -> str:
         return f"matchAttribute {self.attribute}"
+
+    @property
+    def state(self) -> Hashable:
+        return self._devices, self._value
 
     def _accepts(self, value: Value) -> bool:
         return value is not None and value == self._value
@@ -91,6 +100,10 @@ class DistinctAttribute(AttributeConstraint):
 
     def __str__(self) -> str:
         return f"distinctAttribute {self.attribute}"
+
+    @property
+    def state(self) -> Hashable:
+        return self._devices, frozenset(self._values.items())
 
     def _accepts(self, value: Value) -> bool:
         if value is None:

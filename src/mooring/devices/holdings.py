@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 from mooring.devices.allocated import AllocatedDevices
@@ -131,6 +131,20 @@ class Holdings:
             self.sharing[candidate] = taken.shared
         self._release(request, len(self.constraints[request.claim_index]))
         self._restore_counters(pool, taken.counters)
+
+    def state_for(self, claim: int) -> Hashable:
+        """All that the search for the rest of a claim, and for the claims after it, depends on."""
+        return (
+            len(self.results[claim]),
+            frozenset(
+                (candidate, len(claims), claim in claims)
+                for candidate, claims in self.taking.items()
+            ),
+            frozenset(
+                (candidate, tuple(amounts.values())) for candidate, amounts in self.sharing.items()
+            ),
+            tuple(constraint.state for constraint in self.constraints[claim]),
+        )
 
     @property
     def explaining(self) -> bool:
