@@ -13,6 +13,7 @@ from mooring.cel.values import (
     Optional,
     StringMap,
     UInt,
+    go_type,
     is_list,
     text_of,
     type_name,
@@ -67,8 +68,7 @@ def checked_key(key: Any) -> Any:
     """The key, if values of its type can be keys."""
     if type(key) in _QUALIFIERS:
         return key
-    names = {bytes: "types.Bytes", type(None): "types.Null", list: "*types.baseList"}
-    raise CelError(f"invalid qualifier type: {names.get(type(key), type_name(key))}")
+    raise CelError(f"invalid qualifier type: {go_type(key)}")
 
 
 def selection(root: Eval, qualifiers: list[Qualifier], *, test: bool) -> Eval:

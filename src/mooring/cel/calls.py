@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Literal
 
 from mooring.cel import costs
@@ -75,10 +76,8 @@ def _both(frame: list[Any], left: Eval, right: Eval, cost: Cost | None) -> tuple
         one = left(frame)
     except CelError:
         two: Any = FAILED
-        try:
+        with suppress(CelError):
             two = right(frame)
-        except CelError:
-            pass
         if cost is not None:
             frame[0] += cost((FAILED, two), FAILED)
         raise

@@ -42,10 +42,11 @@ from mooring.cel.values import (
     MutableList,
     MutableMap,
     Optional,
+    TypeValue,
+    go_type,
     is_list,
     is_map,
     text_of,
-    type_name,
 )
 
 _UNSET: Any = object()
@@ -170,7 +171,7 @@ class Planner:
                 return Constant(expr.value)
             case Ident():
                 if expr.constant is not None:
-                    return Constant(expr.constant)
+                    return self.named_type(expr.constant)
                 return Attribute(self.variable(self.scope[expr.name]))
             case Select():
                 return self.select(expr)
@@ -185,6 +186,13 @@ class Planner:
             case Comprehension():
                 return self.comprehension(expr)
         raise AssertionError(expr)
+
+    def named_type(self, named: TypeValue) -> Planned:
+        if named.name in self.env.fields and named.name not in self.env.types:
+            raise CelCompileError(
+                f"program instantiation failed: reference to undefined type: {named.name}"
+            )
+        return Constant(named)
 
     def variable(self, slot: int) -> Eval:
         initial = self.initial.get(slot)
@@ -211,7 +219,7 @@ class Planner:
 
     def select(self, expr: Select) -> Planned:
         if expr.constant is not None:
-            return Constant(expr.constant)
+            return self.named_type(expr.constant)
         attribute = _attribute(self.plan(expr.operand))
         attribute.add(Qualifier(expr.name, constant=True, optional=False))
         return Node(attribute.test()) if expr.test_only else attribute
@@ -431,7 +439,7 @@ def _singles(value: Any) -> list[tuple[Any, Any]]:
         return [(item, None) for item in value]
     if is_map(value):
         return [(key, None) for key in value.keys()]  # noqa: SIM118
-    raise CelError(f"got '{type_name(value)}', expected iterable type")
+    raise CelError(f"got '{go_type(value)}', expected iterable type")
 
 
 def _pairs(value: Any) -> list[tuple[Any, Any]]:
@@ -439,7 +447,7 @@ def _pairs(value: Any) -> list[tuple[Any, Any]]:
         return list(enumerate(value))
     if is_map(value):
         return list(value.items())
-    raise CelError(f"unsupported comprehension range type: {type_name(value)}")
+    raise CelError(f"unsupported comprehension range type: {go_type(value)}")
 
 
 def _loop(

@@ -188,6 +188,29 @@ def type_name(value: Value) -> str:
     return value.type_name if name is None else name  # type: ignore[no-any-return]
 
 
+_GO_TYPES: dict[str, str] = {
+    "bool": "types.Bool",
+    "int": "types.Int",
+    "uint": "types.Uint",
+    "double": "types.Double",
+    "string": "types.String",
+    "bytes": "types.Bytes",
+    "null_type": "types.Null",
+    "list": "*types.baseList",
+    "map": "*types.baseMap",
+    "type": "*types.Type",
+    "optional_type": "*types.Optional",
+    "google.protobuf.Duration": "types.Duration",
+    "google.protobuf.Timestamp": "types.Timestamp",
+}
+
+
+def go_type(value: Value) -> str:
+    """The type of a value as it shows in some messages of the reference."""
+    name = type_name(value)
+    return _GO_TYPES.get(name) or "cel." + name.rpartition(".")[2]
+
+
 def register(kind: type, name: str) -> None:
     _NAMES[kind] = name
 

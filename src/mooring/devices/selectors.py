@@ -94,6 +94,9 @@ def _value(driver: str, device: Device) -> StringMap:
         known = _values[id(device), driver] = (device, made)
     if isinstance(known[1], SelectorRuntimeError):
         raise SelectorRuntimeError(str(known[1]))
+    if any(amount.value.wide for amount in device.capacity.values()):
+        # An evaluation can change such amounts, and must not change them for the next one.
+        return _made_value(driver, device)
     return known[1]
 
 

@@ -14,14 +14,31 @@ TYPE = struct("kubernetes.Quantity")
 
 
 class QuantityValue(Opaque):
-    """A quantity of the API. `computed`: a result of `add` or `sub`, which the reference compares oddly."""
+    """A quantity of the API.
 
-    __slots__ = ("computed", "quantity")
+    The reference holds wide quantities by reference: `add` and `sub` change the one that they are
+    called on, too. Both share a cell then. It also cannot compare something with their results.
+    """
+
+    __slots__ = ("_cell", "computed")
     type_name = TYPE.name
 
-    def __init__(self, quantity: Quantity, *, computed: bool = False) -> None:
-        self.quantity = quantity
-        self.computed = computed
+    def __init__(self, quantity: Quantity) -> None:
+        self._cell = [quantity]
+        #: Whether it is a result of `add` or `sub`.
+        self.computed = False
+
+    @property
+    def quantity(self) -> Quantity:
+        return self._cell[0]
+
+    def plus(self, other: Quantity) -> QuantityValue:
+        total = QuantityValue(self.quantity.plus(other))
+        total.computed = True
+        if self.quantity.wide:
+            self._cell[0] = total.quantity
+            total._cell = self._cell
+        return total
 
     def __str__(self) -> str:
         return str(self.quantity)
@@ -83,10 +100,6 @@ def _as_float(value: QuantityValue) -> float:
     return base * float(f"1e{scale}") if scale else base
 
 
-def _plus(value: QuantityValue, other: Quantity) -> QuantityValue:
-    return QuantityValue(value.quantity.plus(other), computed=True)
-
-
 def _negative(quantity: Quantity) -> Quantity:
     return Quantity(-quantity.unscaled, quantity.scale, quantity.wide)
 
@@ -107,8 +120,8 @@ FUNCTIONS = [
     _member("asApproximateFloat", "quantity_get_float", (), DOUBLE, _as_float),
     _member("asInteger", "quantity_get_int", (), INT, _as_integer),
     _member("isInteger", "quantity_is_integer", (), BOOL, _is_integer),
-    _member("add", "quantity_add", (TYPE,), TYPE, lambda a, b: _plus(a, b.quantity)),
-    _member("add", "quantity_add_int", (INT,), TYPE, lambda a, b: _plus(a, Quantity(b))),
-    _member("sub", "quantity_sub", (TYPE,), TYPE, lambda a, b: _plus(a, _negative(b.quantity))),
-    _member("sub", "quantity_sub_int", (INT,), TYPE, lambda a, b: _plus(a, Quantity(-b))),
+    _member("add", "quantity_add", (TYPE,), TYPE, lambda a, b: a.plus(b.quantity)),
+    _member("add", "quantity_add_int", (INT,), TYPE, lambda a, b: a.plus(Quantity(b))),
+    _member("sub", "quantity_sub", (TYPE,), TYPE, lambda a, b: a.plus(_negative(b.quantity))),
+    _member("sub", "quantity_sub_int", (INT,), TYPE, lambda a, b: a.plus(Quantity(-b))),
 ]

@@ -89,9 +89,18 @@ _CATEGORIES = frozenset(
     )
 )
 _SCRIPTS = {
-    "Latin": "LATIN ", "Greek": "GREEK ", "Cyrillic": "CYRILLIC ", "Hebrew": "HEBREW ",
-    "Arabic": "ARABIC ", "Han": "CJK ", "Hiragana": "HIRAGANA ", "Katakana": "KATAKANA ",
-    "Hangul": "HANGUL ", "Thai": "THAI ", "Armenian": "ARMENIAN ", "Devanagari": "DEVANAGARI ",
+    "Latin": "LATIN ",
+    "Greek": "GREEK ",
+    "Cyrillic": "CYRILLIC ",
+    "Hebrew": "HEBREW ",
+    "Arabic": "ARABIC ",
+    "Han": "CJK ",
+    "Hiragana": "HIRAGANA ",
+    "Katakana": "KATAKANA ",
+    "Hangul": "HANGUL ",
+    "Thai": "THAI ",
+    "Armenian": "ARMENIAN ",
+    "Devanagari": "DEVANAGARI ",
 }
 
 

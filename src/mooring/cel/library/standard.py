@@ -76,7 +76,7 @@ def _add(left: Any, right: Any) -> Any:
         if kind is MutableList:
             left.extend(right)
             return left
-        return left + right if left and right else (right if not left else left)
+        return left + right if left and right else (left or right)
     if kind is Timestamp and other is Duration:
         return times.add(left, right.nanos)
     if kind is Duration and other is Timestamp:
@@ -235,9 +235,11 @@ def _to_uint(value: Any) -> UInt:
     raise _no_conversion(value, "uint")
 
 
+#: Digits may be separated by single underscores.
+_UNDERSCORE = re.compile(r"(?<=[0-9a-fA-FxX])_(?=[0-9a-fA-F])", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _HEXADECIMAL = re.compile(
-    r"[+-]?0[xX](?:[0-9a-fA-F_]+\.?[0-9a-fA-F_]*|\.[0-9a-fA-F_]+)[pP][+-]?[0-9]+", re.ASCII
+    r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+", re.ASCII
 )
 _SPECIAL = re.compile(r"[+-]?(?:inf|infinity)|nan", re.ASCII | re.IGNORECASE)
 
@@ -245,15 +247,16 @@ _SPECIAL = re.compile(r"[+-]?(?:inf|infinity)|nan", re.ASCII | re.IGNORECASE)
 def _to_double(value: Any) -> float:
     if isinstance(value, int):
         return float(value)
-    if _DECIMAL.fullmatch(value):
-        number = float(value)
+    digits = _UNDERSCORE.sub("", value) if "_" in value else value
+    if _DECIMAL.fullmatch(digits):
+        number = float(digits)
         if not math.isinf(number):
             return number
     elif _SPECIAL.fullmatch(value):
         return float(value)
-    elif _HEXADECIMAL.fullmatch(value) and "_" not in value:
+    elif _HEXADECIMAL.fullmatch(digits):
         try:
-            return float.fromhex(value)
+            return float.fromhex(digits)
         except OverflowError:
             pass
     raise _no_conversion(value, "double")
