@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from mooring.conformance.cel import CelCase, cel_case, cel_differences
 from mooring.conformance.decisions import Case, decision_case, read_lines, replay
 from mooring.conformance.requeue import RequeueCase, replay_requeue, requeue_case
 
@@ -32,7 +33,7 @@ class Difference:
     field: str
     expected: Any
     got: Any
-    #: BOTH, COLD or WARM; "" for a case of requeuing, which is replayed once.
+    #: BOTH, COLD or WARM; "" for cases that are replayed once, such as those of requeuing.
     replay: str
 
 
@@ -66,16 +67,22 @@ def check_file(path: Path, progress: Callable[[int], None] | None = None) -> Fil
     return report
 
 
-def check_case(case: Case | RequeueCase) -> Iterator[Difference]:
+def check_case(case: Case | RequeueCase | CelCase) -> Iterator[Difference]:
+    if isinstance(case, CelCase):
+        return (Difference(case.name, "answer", "", 0, *each, "") for each in cel_differences(case))
     return _check_steps(case) if isinstance(case, RequeueCase) else _check_decisions(case)
 
 
-def _case(line: dict[str, Any]) -> Case | RequeueCase:
+def _case(line: dict[str, Any]) -> Case | RequeueCase | CelCase:
     """Which format a file has, its lines tell: only cases of requeuing have steps."""
+    if "expr" in line:
+        return cel_case(line)
     return requeue_case(line) if "steps" in line else decision_case(line)
 
 
-def _attempts(case: Case | RequeueCase) -> int:
+def _attempts(case: Case | RequeueCase | CelCase) -> int:
+    if isinstance(case, CelCase):
+        return 1
     if isinstance(case, RequeueCase):
         return sum(len(step["attempts"]) for step in case.expect)
     return len(case.expect["results"])
