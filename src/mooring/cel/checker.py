@@ -118,6 +118,9 @@ class _Checker:
         if name in self.env.types:
             named = self.env.types[name]
             return type_of(named), TypeValue(named.name)
+        if name in self.env.fields:
+            # The type of a variable: it has a name, and no values of it can be made.
+            return type_of(Type("struct", name)), TypeValue(name)
         return None
 
     def identifier(self, expr: Ident) -> Type:
@@ -237,12 +240,13 @@ class _Checker:
         apply = self.substitutions.apply
         return self.error(expr, f"expected type '{apply(wanted)}' but found '{apply(found)}'")
 
-    def joined(self, expr: Expr, previous: Type | None, current: Type) -> Type:
+    def joined(self, previous: Type | None, current: Type) -> Type:
         if previous is None:
             return current
         if self.substitutions.assignable([previous], [current]):
             return most_general(previous, current)
-        raise self.mismatch(expr, previous, current)
+        # Literals of mixed types are refused later, unless they are arguments of `format`.
+        return DYN
 
     def unwrapped(self, expr: Expr, optional: bool) -> Type:
         found = self.check(expr)
@@ -256,15 +260,15 @@ class _Checker:
     def list(self, expr: ListExpr) -> Type:
         item_type: Type | None = None
         for item, optional in zip(expr.items, expr.optional, strict=True):
-            item_type = self.joined(item, item_type, self.unwrapped(item, optional))
+            item_type = self.joined(item_type, self.unwrapped(item, optional))
         return list_of(item_type or self.new_param())
 
     def map(self, expr: MapExpr) -> Type:
         key_type: Type | None = None
         value_type: Type | None = None
         for key, value, optional in expr.entries:
-            key_type = self.joined(key, key_type, self.check(key))
-            value_type = self.joined(value, value_type, self.unwrapped(value, optional))
+            key_type = self.joined(key_type, self.check(key))
+            value_type = self.joined(value_type, self.unwrapped(value, optional))
         if key_type is None or value_type is None:
             return map_of(self.new_param(), self.new_param())
         return map_of(key_type, value_type)
@@ -278,7 +282,7 @@ class _Checker:
             raise self.error(expr, f"'{found[0].name}' is not a type")
         made = found[0].params[0]
         known = self.env.fields.get(expr.name)
-        if known is None or made.kind == "struct":
+        if known is None:
             raise self.error(expr, f"'{made.name}' is not a message type")
         for name, value, optional in expr.fields:
             value_type = self.unwrapped(value, optional)
@@ -321,7 +325,8 @@ class _Checker:
             return DYN, DYN
         raise self.error(
             expr,
-            f"expression of type '{walked}' cannot be range of a comprehension (must be list, map, or dynamic)",
+            f"expression of type '{walked}' cannot be range of a comprehension "
+            "(must be list, map, or dynamic)",
         )
 
     def must_be(self, expr: Expr, wanted: Type) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from mooring.cel.errors import CelAbort
-from mooring.cel.values import Map, Opaque, Optional, is_list
+from mooring.cel.values import Map, Opaque, Optional, go_type, is_list
 
 #: The cost of creating a list, a map and an object.
 LIST: Final = 10
@@ -198,8 +198,7 @@ def _self_compare(position: int) -> Cost:
 
 
 def _go_name(value: Any) -> str:
-    names = {bool: "Bool", int: "Int", float: "Double", str: "String", bytes: "Bytes"}
-    return "*types.Err" if isinstance(value, Failed) else f"types.{names.get(type(value), 'Null')}"
+    return "*types.Err" if isinstance(value, Failed) else go_type(value)
 
 
 def _sets(factor: int) -> Cost:
@@ -207,8 +206,10 @@ def _sets(factor: int) -> Cost:
 
 
 _ORDERS = ("less", "less_equals", "greater", "greater_equals")
-_SORTED = ("int", "uint", "double", "bool", "google.protobuf.Duration")
-_SORTED += ("google.protobuf.Timestamp", "string", "bytes")
+_SORTED = (
+    *("int", "uint", "double", "bool", "string", "bytes"),
+    *("google.protobuf.Duration", "google.protobuf.Timestamp"),
+)
 
 #: By overload, before the name of the function is looked at.
 _TRACKED: dict[str, Cost] = {

@@ -14,14 +14,36 @@ TYPE = struct("kubernetes.Quantity")
 
 
 class QuantityValue(Opaque):
-    """A quantity of the API. `computed`: a result of `add` or `sub`, which the reference compares oddly."""
+    """A quantity of the API.
 
-    __slots__ = ("computed", "quantity")
+    The reference holds wide quantities by reference: `add` and `sub` change the one that they are
+    called on, too. Both share a cell then. It also cannot compare something with their results.
+    """
+
+    __slots__ = ("_cell", "computed")
     type_name = TYPE.name
 
-    def __init__(self, quantity: Quantity, *, computed: bool = False) -> None:
-        self.quantity = quantity
-        self.computed = computed
+    def __init__(self, quantity: Quantity) -> None:
+        self._cell = [quantity]
+        #: Whether it is a result of `add` or `sub`.
+        self.computed = False
+
+    @property
+    def quantity(self) -> Quantity:
+        return self._cell[0]
+
+    @property
+    def mutable(self) -> bool:
+        """Whether `add` and `sub` change it."""
+        return bool(self.quantity.wide)
+
+    def plus(self, other: Quantity) -> QuantityValue:
+        total = QuantityValue(self.quantity.plus(other))
+        total.computed = True
+        if self.quantity.wide:
+            self._cell[0] = total.quantity
+            total._cell = self._cell
+        return total
 
     def __str__(self) -> str:
         return str(self.quantity)
@@ -38,9 +60,12 @@ class QuantityValue(Opaque):
         return self.quantity == other.quantity
 
     def compare(self, other: QuantityValue) -> int:
-        if self.quantity.exceeds(other.quantity):
+        mine, its = self.quantity, other.quantity
+        if mine.scale == its.scale:
+            return (mine.unscaled > its.unscaled) - (mine.unscaled < its.unscaled)
+        if mine.exceeds(its):
             return 1
-        return -1 if other.quantity.exceeds(self.quantity) else 0
+        return -1 if its.exceeds(mine) else 0
 
 
 def _parse(text: str) -> QuantityValue:
@@ -68,7 +93,7 @@ def _is_integer(value: QuantityValue) -> bool:
     quantity = value.quantity
     if quantity.wide or quantity.scale < 0:
         return False
-    return MIN_INT <= quantity.unscaled * 10**quantity.scale <= MAX_INT
+    return bool(MIN_INT <= quantity.unscaled * 10**quantity.scale <= MAX_INT)
 
 
 def _as_integer(value: QuantityValue) -> int:
@@ -81,10 +106,6 @@ def _as_float(value: QuantityValue) -> float:
     base = float(value.quantity.unscaled)
     scale = value.quantity.scale
     return base * float(f"1e{scale}") if scale else base
-
-
-def _plus(value: QuantityValue, other: Quantity) -> QuantityValue:
-    return QuantityValue(value.quantity.plus(other), computed=True)
 
 
 def _negative(quantity: Quantity) -> Quantity:
@@ -107,8 +128,8 @@ FUNCTIONS = [
     _member("asApproximateFloat", "quantity_get_float", (), DOUBLE, _as_float),
     _member("asInteger", "quantity_get_int", (), INT, _as_integer),
     _member("isInteger", "quantity_is_integer", (), BOOL, _is_integer),
-    _member("add", "quantity_add", (TYPE,), TYPE, lambda a, b: _plus(a, b.quantity)),
-    _member("add", "quantity_add_int", (INT,), TYPE, lambda a, b: _plus(a, Quantity(b))),
-    _member("sub", "quantity_sub", (TYPE,), TYPE, lambda a, b: _plus(a, _negative(b.quantity))),
-    _member("sub", "quantity_sub_int", (INT,), TYPE, lambda a, b: _plus(a, Quantity(-b))),
+    _member("add", "quantity_add", (TYPE,), TYPE, lambda a, b: a.plus(b.quantity)),
+    _member("add", "quantity_add_int", (INT,), TYPE, lambda a, b: a.plus(Quantity(b))),
+    _member("sub", "quantity_sub", (TYPE,), TYPE, lambda a, b: a.plus(_negative(b.quantity))),
+    _member("sub", "quantity_sub_int", (INT,), TYPE, lambda a, b: a.plus(Quantity(-b))),
 ]
