@@ -92,7 +92,11 @@ def _order(keys: list[Any]) -> list[int]:
     """The positions in the order of their keys."""
     order = list(range(len(keys)))
     if len(keys) > _SHORT:
-        order.sort(key=cmp_to_key(lambda a, b: _compared(keys[a], keys[b])))
+
+        def by_key(left: int, right: int) -> int:
+            return _compared(keys[left], keys[right])
+
+        order.sort(key=cmp_to_key(by_key))
         return order
     # As Go sorts short lists. It shows if some keys have no order.
     for end in range(1, len(order)):
