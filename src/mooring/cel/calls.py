@@ -9,8 +9,8 @@ from typing import Any, Literal
 from mooring.cel import costs
 from mooring.cel.attributes import Eval
 from mooring.cel.costs import FAILED, Cost
-from mooring.cel.errors import NO_OVERLOAD, CelError
-from mooring.cel.values import Optional, UInt, equal
+from mooring.cel.errors import NO_OVERLOAD, UNHASHABLE, CelAbort, CelError
+from mooring.cel.values import MAX_INT, MAX_UINT, MIN_INT, Optional, UInt, equal
 
 _Implementation = Callable[..., Any]
 
@@ -223,13 +223,31 @@ def membership(item: Eval, items: list[Any]) -> Eval | Literal[False] | None:
         return False
     if not all(type(each) in _HASHABLE for each in items):
         return None
-    known = {(type(each) is bool, each) for each in items if each == each}
+    known = frozenset(form for each in items for form in _forms(each))
 
     def evaluate(frame: list[Any]) -> Any:
         value = item(frame)
-        kind = type(value)
-        if kind is bytes:
-            raise CelError("internal error: runtime error: hash of unhashable type types.Bytes")
-        return kind in _HASHABLE and (kind is bool, value) in known
+        if type(value) is bytes:
+            raise CelAbort(UNHASHABLE)
+        return type(value) in _HASHABLE and (type(value), value) in known
 
     return evaluate
+
+
+def _forms(value: Any) -> list[tuple[type, Any]]:
+    """A value as each type of number that can hold it; what is not a number is equal to nothing."""
+    if value != value:
+        return []
+    forms = [(type(value), value)]
+    if type(value) is float:
+        if value.is_integer() and MIN_INT < value < MAX_INT:
+            forms.append((int, int(value)))
+        if value.is_integer() and 0 <= value < MAX_UINT:
+            forms.append((UInt, UInt(int(value))))
+    elif type(value) in (int, UInt):
+        forms.append((float, float(value)))
+        if value >= 0:
+            forms.append((UInt, UInt(value)))
+        if value <= MAX_INT:
+            forms.append((int, int(value)))
+    return forms

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mooring.cel.errors import CelError
+from mooring.cel.errors import NO_OVERLOAD, CelError
 from mooring.cel.types import Type
 from mooring.cel.values import is_list, is_map, type_name
 
 Implementation = Callable[..., Any]
+
+_RECEIVERS = frozenset(("string", "google.protobuf.Duration", "google.protobuf.Timestamp"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,9 @@ class Function:
         def checked(*args: Any) -> Any:
             if operand(args[0]):
                 return implementation(*args)
-            raise CelError(f"no such overload: {name}")
+            # Values that know functions of their own say less about those that they do not know.
+            known = type_name(args[0]) in _RECEIVERS
+            raise CelError(NO_OVERLOAD if known else f"{NO_OVERLOAD}: {name}")
 
         return checked
 

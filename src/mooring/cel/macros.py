@@ -212,42 +212,52 @@ def _sort_by(position: int, target: Expr, args: list[Expr]) -> Expr:
     return _bound(position, _SORT_INPUT, target, result)
 
 
+#: Macros that copy their target can double a tree again and again. This many nodes they may copy.
+_MOST_COPIED = 20_000
+
+
 def copied(expr: Expr) -> Expr:
-    """The same tree again, so that the checker can give each its own types."""
-    match expr:
-        case Literal():
-            return Literal(expr.position, expr.value)
-        case Ident():
-            return Ident(expr.position, expr.name)
-        case Select():
-            return Select(expr.position, copied(expr.operand), expr.name, expr.test_only)
-        case Call():
-            target = None if expr.target is None else copied(expr.target)
-            return Call(expr.position, expr.function, target, [copied(arg) for arg in expr.args])
-        case ListExpr():
-            return ListExpr(expr.position, [copied(item) for item in expr.items], expr.optional)
-        case MapExpr():
-            entries = [(copied(key), copied(value), opt) for key, value, opt in expr.entries]
-            return MapExpr(expr.position, entries)
-        case Comprehension():
-            return Comprehension(
-                expr.position,
-                copied(expr.range),
-                expr.variable,
-                expr.variable2,
-                expr.accumulator,
-                copied(expr.initial),
-                copied(expr.condition),
-                copied(expr.step),
-                copied(expr.result),
-            )
-    return _copied_struct(expr)
+    """The same tree again, so that the checker can give each its own types. Raises MacroError."""
+    left = _MOST_COPIED
 
+    def copy(each: Expr) -> Expr:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise MacroError(expr, "expression too large after expansion of macros")
+        match each:
+            case Literal():
+                return Literal(each.position, each.value)
+            case Ident():
+                return Ident(each.position, each.name)
+            case Select():
+                return Select(each.position, copy(each.operand), each.name, each.test_only)
+            case Call():
+                target = None if each.target is None else copy(each.target)
+                return Call(each.position, each.function, target, [copy(arg) for arg in each.args])
+            case ListExpr():
+                return ListExpr(each.position, [copy(item) for item in each.items], each.optional)
+            case MapExpr():
+                entries = [(copy(key), copy(value), opt) for key, value, opt in each.entries]
+                return MapExpr(each.position, entries)
+            case StructExpr():
+                fields = [(name, copy(value), opt) for name, value, opt in each.fields]
+                return StructExpr(each.position, each.name, fields)
+            case Comprehension():
+                return Comprehension(
+                    each.position,
+                    copy(each.range),
+                    each.variable,
+                    each.variable2,
+                    each.accumulator,
+                    copy(each.initial),
+                    copy(each.condition),
+                    copy(each.step),
+                    copy(each.result),
+                )
+        raise AssertionError(each)
 
-def _copied_struct(expr: Expr) -> Expr:
-    assert isinstance(expr, StructExpr)
-    fields = [(name, copied(value), opt) for name, value, opt in expr.fields]
-    return StructExpr(expr.position, expr.name, fields)
+    return copy(expr)
 
 
 _MACROS: dict[tuple[str, int], Macro] = {

@@ -44,7 +44,7 @@ from mooring.cel.comprehensions import (
     walk,
 )
 from mooring.cel.environment import Environment
-from mooring.cel.errors import CelCompileError, CelError
+from mooring.cel.errors import CelAbort, CelCompileError, CelError
 from mooring.cel.library.regex import compile_pattern, constant_pattern
 from mooring.cel.library.structs import make_struct
 from mooring.cel.nodes import (
@@ -289,7 +289,7 @@ class Planner:
         ):
             try:
                 return Constant(evaluate([0]))
-            except CelError as error:
+            except (CelError, CelAbort) as error:
                 raise CelCompileError(f"program instantiation failed: {error}") from None
         return Node(evaluate)
 

@@ -8,7 +8,7 @@ from typing import Final
 class Type:
     """A type: a kind, a name, and parameters (of a list, a map, an optional, a type)."""
 
-    __slots__ = ("kind", "name", "nullable", "params")
+    __slots__ = ("_hash", "kind", "name", "nullable", "open", "params")
 
     def __init__(
         self, kind: str, name: str = "", params: tuple[Type, ...] = (), nullable: bool = False
@@ -18,17 +18,21 @@ class Type:
         self.params = params
         #: A wrapper type of Protocol Buffers: null, or a value of the type that it wraps.
         self.nullable = nullable
+        #: Whether a type parameter is in it.
+        self.open: bool = kind == "param" or any(each.open for each in params)
+        self._hash = hash((kind, self.name, params))
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
             isinstance(other, Type)
+            and self._hash == other._hash
             and self.kind == other.kind
             and self.name == other.name
             and self.params == other.params
         )
 
     def __hash__(self) -> int:
-        return hash((self.kind, self.name, self.params))
+        return self._hash
 
     def __str__(self) -> str:
         if self.nullable:
@@ -120,6 +124,8 @@ class Substitutions:
         return False
 
     def _assignable(self, left: Type, right: Type) -> bool:
+        if left is right and not left.open:
+            return True
         if right.kind == "param":
             valid, bound = self._substitutes(left, right)
             if valid:
@@ -165,6 +171,8 @@ class Substitutions:
         return False, False
 
     def _not_within(self, parameter: Type, within: Type) -> bool:
+        if not within.open:
+            return True
         if parameter == within:
             return False
         if within.kind == "param":
@@ -181,7 +189,7 @@ class Substitutions:
             if bound is not None:
                 return self.apply(bound, free_to_dyn=free_to_dyn)
             return DYN if free_to_dyn else checked
-        if checked.params:
+        if checked.open:
             params = tuple(self.apply(inner, free_to_dyn=free_to_dyn) for inner in checked.params)
             return Type(checked.kind, checked.name, params)
         return checked

@@ -10,7 +10,14 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from mooring.cel.errors import INT_OVERFLOW, NO_OVERLOAD, UINT_OVERFLOW, CelError
+from mooring.cel.errors import (
+    INT_OVERFLOW,
+    NO_OVERLOAD,
+    UINT_OVERFLOW,
+    UNHASHABLE,
+    CelAbort,
+    CelError,
+)
 
 MAX_INT = 2**63 - 1
 MIN_INT = -(2**63)
@@ -159,7 +166,7 @@ def _hashed(key: Value) -> Any:
     if kind is type(None):
         return (None,)
     if kind is bytes:
-        raise CelError("internal error: runtime error: hash of unhashable type types.Bytes")
+        raise CelAbort(UNHASHABLE)
     if isinstance(key, Opaque) or hasattr(key, "nanos"):
         return key
     return id(key)

@@ -33,6 +33,8 @@ _ZEROS: dict[str, Any] = {"int": 0, "uint": UInt(0), "double": 0.0, "duration": 
 _SUMMABLE = {"int": INT, "uint": UINT, "double": DOUBLE, "duration": DURATION}
 #: No evaluation can afford more items than this.
 _LONGEST = 1_100_000
+#: Up to this length Go sorts by insertion.
+_SHORT = 12
 _comparable_names = frozenset(each.name for each in _COMPARABLE)
 _add = next(each.singleton for each in STANDARD if each.name == "_+_")
 
@@ -83,8 +85,26 @@ def _sort_by(items: list[Any], keys: Any) -> list[Any]:
         raise CelError("list elements must be comparable")
     if len(keys) > 1 and any(type_name(key) != first for key in keys):
         raise CelError("list elements must have the same type")
-    order = sorted(range(len(items)), key=cmp_to_key(lambda a, b: _compared(keys[a], keys[b])))
-    return [items[position] for position in order]
+    return [items[position] for position in _order(keys)]
+
+
+def _order(keys: list[Any]) -> list[int]:
+    """The positions in the order of their keys."""
+    order = list(range(len(keys)))
+    if len(keys) > _SHORT:
+
+        def by_key(left: int, right: int) -> int:
+            return _compared(keys[left], keys[right])
+
+        order.sort(key=cmp_to_key(by_key))
+        return order
+    # As Go sorts short lists. It shows if some keys have no order.
+    for end in range(1, len(order)):
+        at = end
+        while at > 0 and _compared(keys[order[at]], keys[order[at - 1]]) < 0:
+            order[at - 1 : at + 1] = order[at], order[at - 1]
+            at -= 1
+    return order
 
 
 def _compared(left: Any, right: Any) -> int:

@@ -179,11 +179,6 @@ class _Parser:
         name = self.pattern[opening + 1 : end]
         shown = self.pattern[self.at : end + 1]
         if not name or not all(each.isascii() and (each.isalnum() or each == "_") for each in name):
-            # Lookbehind looks like a name that is none.
-            if self.peek("(?<=") or self.peek("(?<!"):
-                raise PatternError(
-                    f"invalid or unsupported Perl syntax: `{self.pattern[self.at : self.at + 4]}`"
-                )
             raise PatternError(f"invalid named capture: `{shown}`")
         if name in self.groups:
             raise PatternError(f"duplicate capture group name: `{name}`")

@@ -135,10 +135,6 @@ def _modulo(left: Any, right: Any) -> Any:
         return UInt(int(left) % int(right))
     if left == MIN_INT and right == -1:
         raise CelError(INT_OVERFLOW)
-    return int(math.fmod(left, right)) if abs(left) < 2**53 else _rest(left, right)
-
-
-def _rest(left: int, right: int) -> int:
     rest = abs(left) % abs(right)
     return -rest if left < 0 else rest
 

@@ -116,6 +116,8 @@ _UNITS = {
     "m": 60 * _SECOND,
     "h": 3600 * _SECOND,
 }
+#: No number with more digits fits 64 bits.
+_MOST_DIGITS = 20
 _PART = re.compile(r"([0-9]*)(?:(\.)([0-9]*))?(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 
 
@@ -128,6 +130,8 @@ def parse_duration(text: str) -> Duration | None:
     while position < len(rest):
         match = _PART.match(rest, position)
         if match is None or not (match[1] or match[3]):
+            return None
+        if len(match[1].lstrip("0")) > _MOST_DIGITS:
             return None
         unit = _UNITS[match[4]]
         amount = int(match[1] or 0) * unit
