@@ -1,0 +1,1 @@
+"""Which devices claims select, and which they get (Dynamic Resource Allocation)."""
