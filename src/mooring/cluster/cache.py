@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from mooring.cluster.affinity_terms import HeldTerms
 from mooring.cluster.changes import ChangeLog
+from mooring.cluster.claim_cache import ClaimCache
 from mooring.cluster.columns import Columns
 from mooring.cluster.deduced_selectors import DeducedSelectors
 from mooring.cluster.device_classes import DeviceClassNames
@@ -40,6 +41,8 @@ class Cluster:
         self.listers = Listers()
         #: One for all profiles, so that no profile takes a volume that another has chosen.
         self.volumes = VolumeCache(self.listers)
+        #: One for all profiles, so that no profile takes a device that another has chosen.
+        self.claims = ClaimCache(self.listers)
         #: Shared by all profiles.
         self.deduced_selectors = DeducedSelectors(self.listers)
         self.device_classes = DeviceClassNames(self.listers)
@@ -206,6 +209,7 @@ class Cluster:
         self.held_terms.validate(rebuilt.held_terms, self.columns)
         self.listers.validate()
         self.volumes.validate()
+        self.claims.validate()
         self.deduced_selectors.validate()
         self.device_classes.validate()
 
