@@ -103,6 +103,11 @@ def encode_hook(value: object) -> Any:
     raise NotImplementedError(f"no encoder for {type(value).__name__}")
 
 
+def canonical_hook(value: object) -> Any:
+    """Like `encode_hook`, with quantities as the API server writes them: `1Gi` stays `1Gi`."""
+    return value.canonical if isinstance(value, Quantity) else encode_hook(value)
+
+
 def _quantity(value: object) -> Quantity:
     if isinstance(value, str):
         return parse_quantity(value.strip())

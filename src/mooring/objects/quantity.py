@@ -4,6 +4,9 @@ A quantity is an integer times a power of ten. The API server holds small ones i
 others in a big decimal, and the two turn into an int64 differently when they do not fit: the big form
 keeps the low 64 bits; the small form does so for a few powers of ten and yields 0 for all others.
 `wide` says which form a value has, because decisions depend on it.
+
+The API server writes a quantity in the format that it was read in: binary (`1Gi`), exponent (`1e9`) or
+decimal (`1G`). The class of a quantity tells the format; `canonical` is that text.
 """
 
 from __future__ import annotations
@@ -70,6 +73,16 @@ class Quantity:
         return self._scaled(_MILLI)
 
     @property
+    def nanos(self) -> int:
+        """The exact number of units of 10**-9, the finest that a quantity can have."""
+        return self._at(_FINEST)
+
+    @property
+    def canonical(self) -> str:
+        """The text that the API server writes for this quantity."""
+        return str(self)
+
+    @property
     def negative(self) -> bool:
         return self.unscaled < 0
 
@@ -134,17 +147,49 @@ class Quantity:
 
     def __str__(self) -> str:
         """The shortest decimal form; it may differ from the original text."""
-        digits, scale = self.unscaled, self.scale
-        if digits == 0:
-            return "0"
-        while digits % 10 == 0:
-            digits, scale = digits // 10, scale + 1
-        while scale % 3:
-            digits, scale = digits * 10, scale - 1
+        digits, scale = self._shortest()
         for suffix, exponent in _DECIMAL.items():
             if exponent == scale:
                 return f"{digits}{suffix}"
         return f"{digits}e{scale}"
+
+    def _shortest(self) -> tuple[int, int]:
+        """The digits without zeros at the end, and an exponent that is a multiple of three."""
+        digits, scale = self.unscaled, self.scale
+        if digits == 0:
+            return 0, 0
+        while digits % 10 == 0:
+            digits, scale = digits // 10, scale + 1
+        while scale % 3:
+            digits, scale = digits * 10, scale - 1
+        return digits, scale
+
+
+class BinaryQuantity(Quantity):
+    """A quantity that was written with a binary suffix."""
+
+    __slots__ = ()
+
+    @property
+    def canonical(self) -> str:
+        whole, rest = divmod(self.nanos, 10**-_FINEST)
+        if rest or abs(whole) < 1024:
+            return str(self)
+        power = 0
+        while whole % 1024 == 0 and power < len(_BINARY):
+            whole, power = whole // 1024, power + 1
+        return f"{whole}{('', *_BINARY)[power]}"
+
+
+class ExponentQuantity(Quantity):
+    """A quantity that was written with an exponent."""
+
+    __slots__ = ()
+
+    @property
+    def canonical(self) -> str:
+        digits, scale = self._shortest()
+        return f"{digits}e{scale}" if scale else str(digits)
 
 
 ZERO = Quantity()
@@ -179,13 +224,14 @@ def _parse(text: str) -> Quantity | str:
     base, exponent = factor
     unscaled = int(whole + decimals or "0") * (-1 if sign == "-" else 1)
     if base == 10:
-        quantity = Quantity(unscaled, exponent - len(decimals))
+        written = ExponentQuantity if suffix[:1] in ("e", "E") and suffix != "E" else Quantity
+        quantity = written(unscaled, exponent - len(decimals))
         small = (
             max(len(whole), 1) + len(decimals) <= _INT64_DIGITS
             and exponent - len(decimals) >= _FINEST
         )
     else:
-        quantity = Quantity(unscaled * 2**exponent, -len(decimals))
+        quantity = BinaryQuantity(unscaled * 2**exponent, -len(decimals))
         # The API's estimate of what fits 64 bits. Both forms give the same value there.
         small = not decimals and 15 - max(len(whole), 1) - int(exponent * 3 / 10) - 1 >= 0
     if small and _is_int64(quantity.unscaled):
@@ -193,8 +239,8 @@ def _parse(text: str) -> Quantity | str:
     if not digits and not decimals and suffix:
         # The small form reads a suffix alone (`m`, `.k`) as zero; the big form needs a digit.
         return WRONG_NUMBER
-    wide = _wide(quantity)
-    return _capped(wide) if base == 2 else wide
+    wide = _capped(_wide(quantity)) if base == 2 else _wide(quantity)
+    return type(quantity)(wide.unscaled, wide.scale, True)
 
 
 def _suffix_factor(suffix: str) -> tuple[int, int] | None:
