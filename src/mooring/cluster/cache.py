@@ -19,6 +19,7 @@ from mooring.cluster.claim_cache import ClaimCache
 from mooring.cluster.columns import Columns
 from mooring.cluster.deduced_selectors import DeducedSelectors
 from mooring.cluster.device_classes import DeviceClassNames
+from mooring.cluster.device_pools import DevicePools
 from mooring.cluster.listers import Listers
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.node_tree import NodeTree
@@ -43,6 +44,7 @@ class Cluster:
         self.volumes = VolumeCache(self.listers)
         #: One for all profiles, so that no profile takes a device that another has chosen.
         self.claims = ClaimCache(self.listers)
+        self.device_pools = DevicePools(self.listers, self.claims.devices)
         #: Shared by all profiles.
         self.deduced_selectors = DeducedSelectors(self.listers)
         self.device_classes = DeviceClassNames(self.listers)
@@ -210,6 +212,7 @@ class Cluster:
         self.listers.validate()
         self.volumes.validate()
         self.claims.validate()
+        self.device_pools.validate()
         self.deduced_selectors.validate()
         self.device_classes.validate()
 

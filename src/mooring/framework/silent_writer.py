@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from mooring.framework.api import Event, PodStatusPatch
+from mooring.framework.api import ClaimWriter, Event, PodStatusPatch
 from mooring.objects.devices import ResourceClaim, ResourceClaimStatus
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod, PodExtendedResourceClaimStatus
@@ -44,7 +44,7 @@ class SilentClaims:
 
 class SilentWriter:
     def __init__(self) -> None:
-        self.claims = SilentClaims()
+        self.claims: ClaimWriter = SilentClaims()
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         pass

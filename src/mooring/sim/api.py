@@ -26,7 +26,7 @@ from mooring.objects.kinds import KIND_OF
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod, PodCondition
 from mooring.objects.well_known import POD_SCHEDULED
-from mooring.sim.claim_api import SimClaims
+from mooring.sim.claim_api import StoredClaims
 
 #: How long a pod runs, in seconds of virtual time; then it succeeds and frees its node.
 RUN_SECONDS = "mooring.dev/run-seconds"
@@ -56,7 +56,7 @@ class SimApi:
         self._watchers: list[Watcher] = []
         self._untold: deque[Callable[[], None]] = deque()
         self._names = NameMaker(())
-        self.claims = SimClaims(self)
+        self.claims = StoredClaims(self)
         #: Every Event that was recorded, with its time.
         self.events: list[tuple[float, Event]] = []
         #: Pods that have finished.

@@ -7,68 +7,82 @@ uses the claim. A deleted claim stays until its last finalizer is gone.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
 from mooring.errors import ApiError, Conflict, Forbidden, NotFound
 from mooring.objects.devices import ResourceClaim, ResourceClaimStatus
+from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod, PodExtendedResourceClaimStatus
 from mooring.objects.resource_claims import MOST_RESERVATIONS, with_finalizers
 
-if TYPE_CHECKING:
-    from mooring.sim.api import SimApi
-
 _INVALID = 422
 
+K = TypeVar("K", bound=KubeObject)
 
-class SimClaims:
+
+class Store(Protocol):
+    """Where claims and pods are kept."""
+
+    def get(self, kind: type[K], key: str) -> K | None: ...
+    def create(self, obj: K) -> K: ...
+    def update(self, obj: K) -> K: ...
+    def delete(self, obj: KubeObject) -> None:
+        """As users delete: an object with finalizers stays until they are gone."""
+        ...
+
+    def remove(self, stored: KubeObject) -> None: ...
+    def with_generated_name(self, obj: K) -> K: ...
+
+
+class StoredClaims:
     """A `framework.api.ClaimWriter`."""
 
-    def __init__(self, api: SimApi) -> None:
-        self._api = api
+    def __init__(self, store: Store) -> None:
+        self._store = store
 
     async def get(self, claim: ResourceClaim) -> ResourceClaim:
         return self._stored(claim)
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
         """The status cannot be set when a claim is created."""
-        named = self._api.with_generated_name(replace(claim, status=ResourceClaimStatus()))
-        return self._api.create(named)
+        named = self._store.with_generated_name(replace(claim, status=ResourceClaimStatus()))
+        return self._store.create(named)
 
     async def set_finalizers(self, claim: ResourceClaim, finalizers: list[str]) -> ResourceClaim:
         stored = self._unchanged(claim)
         changed = with_finalizers(stored, finalizers)
         if not finalizers and stored.terminating:
-            self._api.remove(stored)
+            self._store.remove(stored)
             return changed
-        return self._api.update(changed)
+        return self._store.update(changed)
 
     async def set_status(self, claim: ResourceClaim, status: ResourceClaimStatus) -> ResourceClaim:
         stored = self._unchanged(claim)
         _check(stored, status)
-        return self._api.update(replace(stored, status=status))
+        return self._store.update(replace(stored, status=status))
 
     async def remove_reservation(self, claim: ResourceClaim, pod: Pod) -> None:
         stored = self._same(claim)
         others = [user for user in stored.status.reserved_for if user.uid != pod.uid]
         if len(others) < len(stored.status.reserved_for):
             status = replace(stored.status, reserved_for=others)
-            self._api.update(replace(stored, status=status))
+            self._store.update(replace(stored, status=status))
 
     async def delete(self, claim: ResourceClaim) -> None:
-        self._api.delete(self._same(claim))
+        self._store.delete(self._same(claim))
 
     async def set_extended_resource_claim(
         self, pod: Pod, status: PodExtendedResourceClaimStatus
     ) -> None:
-        stored = self._api.get(Pod, pod.key)
+        stored = self._store.get(Pod, pod.key)
         if stored is None or stored.uid != pod.uid:
             raise NotFound(f'pods "{pod.name}" not found')
-        self._api.update(stored.with_status(extended_resource_claim_status=status))
+        self._store.update(stored.with_status(extended_resource_claim_status=status))
 
     def _stored(self, claim: ResourceClaim) -> ResourceClaim:
-        stored = self._api.get(ResourceClaim, claim.key)
+        stored = self._store.get(ResourceClaim, claim.key)
         if stored is None:
             raise NotFound(f'resourceclaims.resource.k8s.io "{claim.name}" not found')
         return stored

@@ -74,13 +74,11 @@ class ClaimBinder:
         #: None if the gates of binding conditions are off.
         self._timeout_s = binding_timeout_s
 
-    async def bind(self, claims: PodClaims, pod: Pod, node_name: str) -> None:
+    async def write(self, claims: PodClaims, pod: Pod, node_name: str) -> None:
         """Raises ClaimBindingFailed. Unreserve undoes what was written."""
         for index, claim in enumerate(claims.claims):
             if not is_reserved_for(claim, pod):
                 await _carried_through(self._bind_claim(claims, index, pod, node_name))
-        if self._timeout_s is not None and any(map(has_binding_conditions, claims.claims)):
-            await self._wait_until_ready(claims, pod, node_name, self._timeout_s)
 
     async def _bind_claim(self, claims: PodClaims, index: int, pod: Pod, node_name: str) -> None:
         claim = claims.claims[index]
@@ -236,9 +234,11 @@ class ClaimBinder:
 
     # Devices that must get ready
 
-    async def _wait_until_ready(
-        self, claims: PodClaims, pod: Pod, node_name: str, timeout_s: float
-    ) -> None:
+    async def wait_until_ready(self, claims: PodClaims, pod: Pod, node_name: str) -> None:
+        """Return when every device is ready for the pod. Raises ClaimBindingFailed."""
+        timeout_s = self._timeout_s
+        if timeout_s is None or not any(map(has_binding_conditions, claims.claims)):
+            return
         self._handle.writer.record_event(
             Event(
                 regarding=pod,

@@ -72,10 +72,11 @@ class Deallocation:
         """Carry the plan out beside the scheduling cycle. The event of the claim wakes the pod."""
         plan = self.plan(claims, pod)
         if plan.deallocate is not None or plan.delete is not None:
-            self._handle.spawn(self._carry_out(plan, pod))
+            self._handle.spawn(self.carry_out(plan, pod))
         return plan.status
 
-    async def _carry_out(self, plan: Plan, pod: Pod) -> None:
+    async def carry_out(self, plan: Plan, pod: Pod) -> None:
+        """Write what the plan says. If that fails, the pod is tried again."""
         try:
             if plan.deallocate is not None:
                 await self._handle.writer.claims.set_status(plan.deallocate, ResourceClaimStatus())

@@ -40,7 +40,7 @@ class NodeFilter:
         #: None if the gates of binding conditions are off.
         self._binding_timeout_s = binding_timeout_s
 
-    def judge(self, claims: PodClaims, pod: Pod, node: NodeInfo, allocator: Allocator) -> Status:
+    def judge(self, claims: PodClaims, pod: Pod, node: NodeInfo) -> Status:
         """Raises AllocationError if the claims cannot be allocated anywhere."""
         found = NodeAllocation([])
         if claims.extended is not None:
@@ -49,7 +49,7 @@ class NodeFilter:
                 return status
         assert node.node is not None
         unavailable = self._unavailable(claims, node.node)
-        if claims.to_allocate:
+        if claims.allocator is not None:
             wanted = [
                 found.extended
                 if index == claims.extended_at and found.extended is not None
@@ -57,7 +57,7 @@ class NodeFilter:
                 for index in claims.to_allocate
             ]
             try:
-                allocations = self._allocate(allocator, node.node, wanted)
+                allocations = self._allocate(claims.allocator, node.node, wanted)
             except NodeOnlyError as error:
                 return unresolvable(str(error))
             if allocations is None:
@@ -66,7 +66,7 @@ class NodeFilter:
         if unavailable:
             claims.unavailable.update(unavailable)
             return NOT_AVAILABLE
-        if claims.to_allocate:
+        if claims.allocator is not None:
             claims.by_node[node.name] = found
         return SUCCESS
 

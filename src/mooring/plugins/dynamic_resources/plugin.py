@@ -12,7 +12,6 @@ from mooring.cluster.columns import Columns, Ints, Rows
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.args import DynamicResourcesArgs
-from mooring.devices.allocator import Allocator
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import EventWithHint
@@ -120,6 +119,8 @@ class DynamicResources:
             status = self._check(claim, is_extended=index == claims.extended_at)
             if status is not None:
                 return status
+        if claims.to_allocate:
+            claims.allocator = self._cluster.device_pools.allocator()
         state.write(_STATE, claims)
         return SUCCESS
 
@@ -165,10 +166,7 @@ class DynamicResources:
         claims = _read(state)
         if not claims.claims:
             return SUCCESS
-        return self._filter.judge(claims, pod, node, self._allocator())
-
-    def _allocator(self) -> Allocator:
-        return self._cluster.device_pools.allocator(self._cache.devices)
+        return self._filter.judge(claims, pod, node)
 
     def post_filter(
         self, state: CycleState, pod: Pod, statuses: NodeStatuses
@@ -181,6 +179,11 @@ class DynamicResources:
         if claims is None:
             return None, NO_STATE
         return None, self._deallocation.help_pod(claims, pod)
+
+    async def give_back(self, state: CycleState, pod: Pod) -> None:
+        """Do what `post_filter` does beside the scheduling cycle, now."""
+        claims = _read(state)
+        await self._deallocation.carry_out(self._deallocation.plan(claims, pod), pod)
 
     def answer_post_filter(
         self, state: CycleState, pod: Pod, statuses: NodeStatuses
@@ -268,9 +271,12 @@ class DynamicResources:
         return PreFlight(allow_parallel=True) if _read(state).claims else SKIP
 
     async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        claims = _read(state)
-        if claims.claims:
-            await self._binder.bind(claims, pod, node_name)
+        await self.write_claims(state, pod, node_name)
+        await self._binder.wait_until_ready(_read(state), pod, node_name)
+
+    async def write_claims(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        """The first part of PreBind, without the wait for devices."""
+        await self._binder.write(_read(state), pod, node_name)
 
     # Queueing, and what is kept of the answers
 
@@ -284,18 +290,18 @@ class DynamicResources:
     def sign(self, pod: Pod) -> Mapping[str, object] | Status:
         return NOT_SIGNABLE if pod.spec.resource_claims else {}
 
-    def devices(self, state: CycleState, pod: Pod) -> dict[str, list[str]]:
-        """For each claim, the devices it holds or will hold, for explanations; after Reserve."""
+    def devices(self, state: CycleState) -> dict[str, list[str]]:
+        """For each claim, the devices it holds or will hold, sorted; known after Reserve."""
         claims = state.read(_STATE, PodClaims) or NO_CLAIMS
         held = {}
         for index, claim in enumerate(claims.claims):
             chosen = claims.chosen[index] if claims.chosen else None
             allocation = chosen or claim.status.allocation
             if allocation is not None:
-                held[claim.name] = [
+                held[claim.name] = sorted(
                     f"{result.request}={result.driver}/{result.pool}/{result.device}"
                     for result in allocation.devices.results
-                ]
+                )
         return held
 
 

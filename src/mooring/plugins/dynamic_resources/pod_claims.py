@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mooring.cluster.claim_cache import ClaimCache
+from mooring.devices.allocator import Allocator
 from mooring.objects.devices import Allocation, ResourceClaim
 from mooring.objects.pod import ContainerExtendedResourceRequest, Pod
 from mooring.objects.resource_claims import ClaimProblem, check_usable, claim_name, not_found
@@ -56,6 +57,8 @@ class PodClaims:
     available_on: list[tuple[NodeTerm, ...] | None] = field(default_factory=list)
     #: The positions of the claims that are to be allocated.
     to_allocate: list[int] = field(default_factory=list)
+    #: Finds devices for these; None if all claims are allocated.
+    allocator: Allocator | None = None
     #: The positions of allocated claims that some node cannot use.
     unavailable: set[int] = field(default_factory=set)
     by_node: dict[str, NodeAllocation] = field(default_factory=dict)
