@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from mooring.conformance.allocator import AllocatorCase, allocator_case, replay_allocations
 from mooring.conformance.decisions import Case, decision_case, read_lines, replay
 from mooring.conformance.requeue import RequeueCase, replay_requeue, requeue_case
 
@@ -22,7 +23,7 @@ class Difference:
     """One field that is not as expected."""
 
     case: str
-    #: Which answer of the case: `attempt 2, pod default/web`, `step 3` or `state at the end`.
+    #: Which answer of the case: `attempt 2, pod default/web`, `step 3`, `node n1`, `state at the end`.
     answer: str
     #: The pod that was attempted; "" for the state at the end and for a step.
     pod: str
@@ -32,7 +33,7 @@ class Difference:
     field: str
     expected: Any
     got: Any
-    #: BOTH, COLD or WARM; "" for a case of requeuing, which is replayed once.
+    #: BOTH, COLD or WARM; "" for a case that is replayed once.
     replay: str
 
 
@@ -66,16 +67,22 @@ def check_file(path: Path, progress: Callable[[int], None] | None = None) -> Fil
     return report
 
 
-def check_case(case: Case | RequeueCase) -> Iterator[Difference]:
+def check_case(case: Case | RequeueCase | AllocatorCase) -> Iterator[Difference]:
+    if isinstance(case, AllocatorCase):
+        return _check_nodes(case)
     return _check_steps(case) if isinstance(case, RequeueCase) else _check_decisions(case)
 
 
-def _case(line: dict[str, Any]) -> Case | RequeueCase:
+def _case(line: dict[str, Any]) -> Case | RequeueCase | AllocatorCase:
     """Which format a file has, its lines tell: only cases of requeuing have steps."""
+    if "allocate" in line:
+        return allocator_case(line)
     return requeue_case(line) if "steps" in line else decision_case(line)
 
 
-def _attempts(case: Case | RequeueCase) -> int:
+def _attempts(case: Case | RequeueCase | AllocatorCase) -> int:
+    if isinstance(case, AllocatorCase):
+        return len(case.expect)
     if isinstance(case, RequeueCase):
         return sum(len(step["attempts"]) for step in case.expect)
     return len(case.expect["results"])
@@ -113,6 +120,13 @@ def _check_steps(case: RequeueCase) -> Iterator[Difference]:
         for where, wanted, had in _differences(expected, seen, ""):
             step = f"step {position + 1}"
             yield Difference(case.name, step, "", position, where, wanted, had, "")
+
+
+def _check_nodes(case: AllocatorCase) -> Iterator[Difference]:
+    got = replay_allocations(case)
+    for position, name in enumerate(dict.fromkeys((*case.expect, *got))):
+        for where, wanted, had in _differences(case.expect.get(name, {}), got.get(name, {}), ""):
+            yield Difference(case.name, f"node {name}", "", position, where, wanted, had, "")
 
 
 def _differences(expected: Any, got: Any, where: str) -> Iterator[tuple[str, Any, Any]]:

@@ -7,13 +7,12 @@ nothing. The books are changed one claim at a time and must equal a rebuild from
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from mooring.errors import check_kept
 from mooring.objects.devices import DeviceAllocationResult, ResourceClaim
-
-_Key = TypeVar("_Key")
 
 
 class DeviceID(NamedTuple):
@@ -35,29 +34,77 @@ class PoolID(NamedTuple):
         return f"{self.driver}/{self.pool}"
 
 
+@dataclass(slots=True)
+class PoolUse:
+    """The devices of one pool that are in use, by name. Amounts are in units of 10**-9."""
+
+    #: Devices that a claim has for itself → how many results say so; more than one is a conflict.
+    dedicated: dict[str, int] = field(default_factory=dict)
+    #: Shared devices → how many shares there are.
+    shares: dict[str, int] = field(default_factory=dict)
+    #: Shared devices of which capacity is consumed → capacity name → amount, summed over the shares.
+    #: An entry lives as long as some share tells of consumed capacity, even of none.
+    consumed: dict[str, dict[str, int]] = field(default_factory=dict)
+    #: Shared devices → how many shares tell of consumed capacity.
+    consumers: dict[str, int] = field(default_factory=dict)
+
+    def copy(self) -> PoolUse:
+        consumed = {name: dict(amounts) for name, amounts in self.consumed.items()}
+        return PoolUse(dict(self.dedicated), dict(self.shares), consumed, dict(self.consumers))
+
+    def count(self, result: DeviceAllocationResult, sign: int) -> None:
+        name = result.device
+        if result.share_id is None:
+            _add(self.dedicated, name, sign)
+            return
+        _add(self.shares, name, sign)
+        if not result.consumed_capacity:
+            return
+        _add(self.consumers, name, sign)
+        if name not in self.consumers:
+            del self.consumed[name]
+            return
+        amounts = self.consumed.setdefault(name, {})
+        for capacity, amount in result.consumed_capacity.items():
+            _add(amounts, capacity, sign * amount.nanos)
+
+
+_UNUSED = PoolUse()
+
+
 class AllocatedDevices:
-    """The devices in use. Amounts of capacity are in units of 10**-9."""
+    """The devices in use, by pool."""
 
     def __init__(self, claims: Iterable[ResourceClaim] = ()) -> None:
-        #: Devices that a claim has for itself → how many results say so; more than one is a conflict.
-        self.dedicated: dict[DeviceID, int] = {}
-        #: Shared devices → how many shares there are.
-        self.shares: dict[DeviceID, int] = {}
-        #: Shared devices of which capacity is consumed → capacity name → amount, summed over shares.
-        self.consumed: dict[DeviceID, dict[str, int]] = {}
-        #: Shared devices → how many shares tell of consumed capacity. An entry of `consumed` lives as
-        #: long as this count.
-        self._consumers: dict[DeviceID, int] = {}
+        #: The pools in use.
+        self._pools: dict[PoolID, PoolUse] = {}
+        #: Pools → how often their use has changed. It only grows.
+        self._revisions: dict[PoolID, int] = {}
         #: `namespace/name` of a claim → its results that take something.
         self._claims: dict[str, tuple[DeviceAllocationResult, ...]] = {}
-        #: Pools → names of devices in use → how many results use them.
-        self._in_pool: dict[PoolID, dict[str, int]] = {}
-        #: Pools → how often their use has changed. Revisions only grow.
-        self._revisions: dict[PoolID, int] = {}
-        #: How often any use has changed.
-        self.revision = 0
         for claim in claims:
             self.add(claim)
+
+    @property
+    def dedicated(self) -> set[DeviceID]:
+        """The devices that claims have for themselves."""
+        return {
+            DeviceID(*pool, name) for pool, use in self._pools.items() for name in use.dedicated
+        }
+
+    @property
+    def shared(self) -> set[DeviceID]:
+        """The devices that have shares."""
+        return {DeviceID(*pool, name) for pool, use in self._pools.items() for name in use.shares}
+
+    @property
+    def consumed(self) -> dict[DeviceID, dict[str, int]]:
+        """Shared devices → capacity name → consumed amount, in units of 10**-9."""
+        return {
+            DeviceID(*pool, name): dict(amounts)
+            for pool, use in self._pools.items()
+            for name, amounts in use.consumed.items()
+        }
 
     def add(self, claim: ResourceClaim) -> None:
         """Count what the claim holds, in place of what it held before."""
@@ -66,22 +113,19 @@ class AllocatedDevices:
         if allocation is None:
             return
         results = tuple(each for each in allocation.devices.results if not each.admin_access)
-        if not results:
-            return
-        self._claims[claim.key] = results
-        for result in results:
-            self._count(result, 1)
+        if results:
+            self._claims[claim.key] = results
+            self._count(results, 1)
 
     def remove(self, claim_key: str) -> None:
         """Forget what the claim (`namespace/name`) holds, if it holds anything."""
-        for result in self._claims.pop(claim_key, ()):
-            self._count(result, -1)
+        self._count(self._claims.pop(claim_key, ()), -1)
 
-    def in_pool(self, pool: PoolID) -> Mapping[str, int]:
-        """The devices of a pool that are in use, shared or not."""
-        return self._in_pool.get(pool, {})
+    def in_pool(self, pool: PoolID) -> PoolUse:
+        """The use of a pool, to read."""
+        return self._pools.get(pool, _UNUSED)
 
-    def revision_of(self, pool: PoolID) -> int:
+    def revision(self, pool: PoolID) -> int:
         """Changes when the use of the pool's devices changes."""
         return self._revisions.get(pool, 0)
 
@@ -90,61 +134,33 @@ class AllocatedDevices:
         return sorted(
             key
             for key, results in self._claims.items()
-            if any(_device_id(result) == device for result in results)
+            if any((each.driver, each.pool, each.device) == device for each in results)
         )
 
     def copy(self) -> AllocatedDevices:
         twin = AllocatedDevices()
-        twin.dedicated = dict(self.dedicated)
-        twin.shares = dict(self.shares)
-        twin.consumed = {device: dict(amounts) for device, amounts in self.consumed.items()}
-        twin._consumers = dict(self._consumers)
-        twin._claims = dict(self._claims)
-        twin._in_pool = {pool: dict(names) for pool, names in self._in_pool.items()}
+        twin._pools = {pool: use.copy() for pool, use in self._pools.items()}
         twin._revisions = dict(self._revisions)
-        twin.revision = self.revision
+        twin._claims = dict(self._claims)
         return twin
 
     def validate(self, claims: Iterable[ResourceClaim]) -> None:
         """Raise InvariantError unless the books are what a rebuild from these claims gives."""
         rebuilt = AllocatedDevices(claims)
-        check_kept("dedicated devices", self.dedicated, rebuilt.dedicated)
-        check_kept("shares of devices", self.shares, rebuilt.shares)
-        check_kept("consumed capacity", self.consumed, rebuilt.consumed)
-        check_kept("shares with consumed capacity", self._consumers, rebuilt._consumers)
-        check_kept("devices in use by pool", self._in_pool, rebuilt._in_pool)
-        check_kept("results by claim", self._claims, rebuilt._claims)
+        check_kept("devices held by claims", self._claims, rebuilt._claims)
+        check_kept("devices in use", self._pools, rebuilt._pools)
 
-    def _count(self, result: DeviceAllocationResult, sign: int) -> None:
-        device = _device_id(result)
-        pool = PoolID(device.driver, device.pool)
-        self.revision += 1
-        self._revisions[pool] = self._revisions.get(pool, 0) + 1
-        _add(self._in_pool.setdefault(pool, {}), device.device, sign)
-        if not self._in_pool[pool]:
-            del self._in_pool[pool]
-        if result.share_id is None:
-            _add(self.dedicated, device, sign)
-            return
-        _add(self.shares, device, sign)
-        if result.consumed_capacity:
-            self._consume(device, result, sign)
-
-    def _consume(self, device: DeviceID, result: DeviceAllocationResult, sign: int) -> None:
-        _add(self._consumers, device, sign)
-        if device not in self._consumers:
-            del self.consumed[device]
-            return
-        amounts = self.consumed.setdefault(device, {})
-        for name, amount in result.consumed_capacity.items():
-            _add(amounts, name, sign * amount.nanos)
+    def _count(self, results: Iterable[DeviceAllocationResult], sign: int) -> None:
+        for result in results:
+            pool = PoolID(result.driver, result.pool)
+            self._revisions[pool] = self._revisions.get(pool, 0) + 1
+            use = self._pools.setdefault(pool, PoolUse())
+            use.count(result, sign)
+            if use == _UNUSED:
+                del self._pools[pool]
 
 
-def _device_id(result: DeviceAllocationResult) -> DeviceID:
-    return DeviceID(result.driver, result.pool, result.device)
-
-
-def _add(counts: dict[_Key, int], key: _Key, change: int) -> None:
+def _add(counts: dict[str, int], key: str, change: int) -> None:
     """Change a count; zero counts are not kept."""
     count = counts.get(key, 0) + change
     if count:

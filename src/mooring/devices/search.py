@@ -1,0 +1,189 @@
+"""The search for devices: depth first, in the reference's order, and the first solution wins.
+
+Claims are served one after the other, and so are the requests of a claim. Within a request, devices are
+tried in the order of pools, slices and devices: combinations, not permutations. If a later request finds
+nothing, the last device is taken back and the next one is tried. The stack is a list and not Python's own,
+because a pod may ask for more devices than Python allows nested calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum, auto
+
+from mooring.devices.claim_requests import MOST_RESULTS, Alternatives, PodRequests, Request
+from mooring.devices.eligibility import Eligibility
+from mooring.devices.holdings import Holdings, Taken
+from mooring.errors import MooringError
+
+
+class AllocationTimeout(MooringError):
+    """The search took too long."""
+
+
+class TooManyResults(MooringError):
+    """Every solution has more results than a claim can have."""
+
+
+class _Outcome(Enum):
+    #: Every request has its devices.
+    DONE = auto()
+    #: The level on top of the stack has to try its next possibility.
+    TRY = auto()
+    #: There is no solution with the devices taken so far.
+    FAILED = auto()
+    #: Nor is there one with other devices, because the claim would have too many results.
+    TOO_MANY = auto()
+
+
+class _Level:
+    """One decision: a device for a request, or one of its alternatives, or a claim that is complete."""
+
+    __slots__ = ("all_too_many", "alternatives", "have", "next", "option", "place", "taken")
+
+    def __init__(
+        self,
+        place: tuple[int, int],
+        option: Request | None,
+        alternatives: Alternatives | None,
+        *,
+        have: int = 0,
+        start: int = 0,
+    ) -> None:
+        #: The claim and the request, by index.
+        self.place = place
+        #: What the device is for; None if this is no decision on a device.
+        self.option = option
+        #: The alternatives to decide between; None if this is no such decision.
+        self.alternatives = alternatives
+        #: How many devices the request has without this one.
+        self.have = have
+        #: Which eligible device, or which alternative, to try next.
+        self.next = start
+        self.taken: Taken | None = None
+        #: Whether every alternative tried so far gives too many results.
+        self.all_too_many = True
+
+
+class Search:
+    """One search, on one node."""
+
+    def __init__(
+        self,
+        requests: PodRequests,
+        eligibility: Eligibility,
+        holdings: Holdings,
+        expired: Callable[[], bool] | None,
+    ) -> None:
+        self._claims = requests.claims
+        self._eligibility = eligibility
+        self._holdings = holdings
+        self._expired = expired
+        self._stack: list[_Level] = []
+
+    def run(self) -> bool:
+        """Whether there is a solution. Then it is in the holdings.
+
+        Raises SelectorError, NodeSelectorError, ConstraintViolated, TooManyResults, AllocationTimeout.
+        """
+        outcome = self._enter((0, 0))
+        while outcome is not _Outcome.DONE:
+            if outcome is _Outcome.TRY:
+                outcome = self._try_next(self._stack[-1])
+            elif self._stack:
+                outcome = self._return_to(self._stack[-1], outcome)
+            elif outcome is _Outcome.TOO_MANY:
+                raise TooManyResults("allocation max size exceeded")
+            else:
+                return False
+        return True
+
+    def chosen(self) -> dict[Alternatives, Request]:
+        """After success: which alternatives were taken."""
+        return {
+            level.alternatives: level.alternatives.options[level.next - 1]
+            for level in self._stack
+            if level.alternatives is not None
+        }
+
+    def _enter(
+        self, place: tuple[int, int], option: Request | None = None, have: int = 0, start: int = 0
+    ) -> _Outcome:
+        """Go on to the next decision: of this request, or of the requests after it."""
+        while True:
+            if self._expired is not None and self._expired():
+                raise AllocationTimeout("timed out trying to allocate devices")
+            claim, request = place
+            if claim == len(self._claims):
+                return _Outcome.DONE
+            if request == len(self._claims[claim].requests):
+                self._stack.append(_Level(place, None, None))
+                place, option = (claim + 1, 0), None
+                continue
+            if option is None:
+                alternatives = self._claims[claim].requests[request]
+                if alternatives.subrequests:
+                    self._stack.append(_Level(place, None, alternatives))
+                    return _Outcome.TRY
+                option = alternatives.options[0]
+            needed = self._eligibility.needed(option)
+            if option.all_devices and not needed:
+                return _Outcome.FAILED
+            if have >= needed:
+                place, option, have, start = (claim, request + 1), None, 0, 0
+                continue
+            if len(self._holdings.results[claim]) + needed - have > MOST_RESULTS:
+                return _Outcome.TOO_MANY
+            self._stack.append(_Level(place, option, None, have=have, start=start))
+            return _Outcome.TRY
+
+    def _try_next(self, level: _Level) -> _Outcome:
+        if level.option is not None:
+            if level.option.all_devices:
+                return self._take_given(level, level.option)
+            return self._take_next(level, level.option)
+        assert level.alternatives is not None
+        if level.next == len(level.alternatives.options):
+            self._stack.pop()
+            return _Outcome.TOO_MANY if level.all_too_many else _Outcome.FAILED
+        option = level.alternatives.options[level.next]
+        level.next += 1
+        return self._enter(level.place, option)
+
+    def _take_given(self, level: _Level, option: Request) -> _Outcome:
+        """Of all devices, the next one must do."""
+        pool, candidate, amounts = self._eligibility.all_devices(option)[level.have]
+        if not self._eligibility.obstructed(option, pool, candidate):
+            level.taken = self._holdings.take(option, pool, candidate, amounts)
+        if level.taken is None:
+            self._stack.pop()
+            return _Outcome.FAILED
+        return self._enter(level.place, option, level.have + 1)
+
+    def _take_next(self, level: _Level, option: Request) -> _Outcome:
+        missing = option.count - level.have
+        while found := self._eligibility.next_free(option, level.next, missing):
+            level.next, (pool, candidate, amounts) = found
+            level.taken = self._holdings.take(option, pool, candidate, amounts)
+            if level.taken is not None:
+                return self._enter(level.place, option, level.have + 1, level.next)
+        self._stack.pop()
+        return _Outcome.FAILED
+
+    def _return_to(self, level: _Level, outcome: _Outcome) -> _Outcome:
+        """What follows if nothing was found after this decision."""
+        if level.alternatives is not None:
+            if outcome is _Outcome.FAILED:
+                level.all_too_many = False
+            return _Outcome.TRY
+        if level.taken is None:
+            # Another choice in an earlier claim may let this one do with fewer devices.
+            self._stack.pop()
+            return _Outcome.FAILED
+        self._holdings.undo(level.taken)
+        level.taken = None
+        assert level.option is not None
+        if level.option.all_devices or outcome is _Outcome.TOO_MANY:
+            self._stack.pop()
+            return outcome
+        return _Outcome.TRY
