@@ -19,6 +19,7 @@ from mooring.cluster.claim_cache import ClaimCache
 from mooring.cluster.columns import Columns
 from mooring.cluster.deduced_selectors import DeducedSelectors
 from mooring.cluster.device_classes import DeviceClassNames
+from mooring.cluster.device_counts import DeviceCounts
 from mooring.cluster.device_pools import DevicePools
 from mooring.cluster.listers import Listers
 from mooring.cluster.node_info import NodeInfo
@@ -48,6 +49,9 @@ class Cluster:
         #: Shared by all profiles.
         self.deduced_selectors = DeducedSelectors(self.listers)
         self.device_classes = DeviceClassNames(self.listers)
+        self.device_counts = DeviceCounts(
+            self.device_classes, self.device_pools, self.claims.devices
+        )
         self.columns = Columns()
         self.pod_counts = PodCounts(self.columns.capacity)
         self.held_terms = HeldTerms(self.columns.capacity)

@@ -313,9 +313,7 @@ class _Replay:
         if not status.ok:
             answer["reserve"] = status_data(status)
         elif (devices := _device_plugin(framework)) is not None:
-            self._loop.run_until_complete(
-                devices.write_claims(state, placed, decision.node_name)
-            )
+            self._loop.run_until_complete(devices.write_claims(state, placed, decision.node_name))
             if held := devices.devices(state):
                 answer["devices"] = held
         return answer

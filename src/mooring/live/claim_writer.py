@@ -115,7 +115,8 @@ def _allocation_changes(before: Allocation | None, after: Allocation | None) -> 
         return None if after is None else _plain(after)
     told, wanted = _plain(before), _plain(after)
     return {
-        name: wanted.get(name) for name in told.keys() | wanted.keys()
+        name: wanted.get(name)
+        for name in told.keys() | wanted.keys()
         if told.get(name) != wanted.get(name)
     }
 

@@ -140,9 +140,7 @@ def _toleration(toleration: DeviceToleration, path: str) -> Iterator[Problem]:
         yield f"{path}.effect", f"must be one of {', '.join(_TAINT_EFFECTS)}"
 
 
-def _constraint(
-    constraint: DeviceConstraint, names: set[str], path: str
-) -> Iterator[Problem]:
+def _constraint(constraint: DeviceConstraint, names: set[str], path: str) -> Iterator[Problem]:
     if (constraint.match_attribute is None) == (constraint.distinct_attribute is None):
         yield path, "must have exactly one of matchAttribute and distinctAttribute"
     for field in ("match_attribute", "distinct_attribute"):

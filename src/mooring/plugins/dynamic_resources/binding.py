@@ -287,9 +287,7 @@ class _Retry(Exception):
         self.error = error
 
 
-async def _tried(
-    write: Coroutine[Any, Any, ResourceClaim], doing: str
-) -> ResourceClaim:
+async def _tried(write: Coroutine[Any, Any, ResourceClaim], doing: str) -> ResourceClaim:
     try:
         return await write
     except (Conflict, ServerUnavailable) as error:

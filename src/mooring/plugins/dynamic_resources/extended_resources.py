@@ -49,9 +49,7 @@ def new_claim(pod: Pod) -> ResourceClaim:
         owner_references=[owner],
         annotations={EXTENDED_RESOURCE_CLAIM: "true"},
     )
-    return ResourceClaim(
-        api_version="resource.k8s.io/v1", kind="ResourceClaim", metadata=metadata
-    )
+    return ResourceClaim(api_version="resource.k8s.io/v1", kind="ResourceClaim", metadata=metadata)
 
 
 def is_in_memory(claim: ResourceClaim) -> bool:
@@ -183,4 +181,3 @@ def claim_with(claim: ResourceClaim, requests: list[DeviceRequest]) -> ResourceC
 
 def _count_of(request: DeviceRequest) -> int:
     return 0 if request.exactly is None else request.exactly.count
-

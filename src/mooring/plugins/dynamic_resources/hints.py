@@ -29,9 +29,7 @@ class Hints:
             EventWithHint(ClusterEvent(EventResource.RESOURCE_SLICE, _ADD_OR_UPDATE)),
         )
 
-    def after_claim_change(
-        self, pod: Pod, old: KubeObject | None, new: KubeObject | None
-    ) -> Hint:
+    def after_claim_change(self, pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
         """Queue the pod if any claim was deallocated, or the status of one of its own changed."""
         assert isinstance(old, ResourceClaim | None)
         assert isinstance(new, ResourceClaim)

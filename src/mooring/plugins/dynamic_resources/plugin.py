@@ -210,8 +210,8 @@ class DynamicResources:
         scores: Ints = np.zeros(len(columns.alive[rows]), np.int64)
         claims = _read(state)
         if claims.by_node and any(_has_alternatives(claim) for claim in claims.claims):
-            for place, row in enumerate(np.arange(len(columns.alive))[rows].tolist()):
-                found = claims.by_node.get(columns.names[row])
+            for place, name in enumerate(columns.names_of(rows)):
+                found = claims.by_node.get(name)
                 if found is not None:
                     scores[place] = _score(claims, found)
         return scores
