@@ -1,1 +1,1 @@
-"""Devices of Dynamic Resource Allocation: which are in use, and which ones claims get on a node."""
+"""Which devices claims select, and which they get (Dynamic Resource Allocation)."""

@@ -1,0 +1,1 @@
+"""The functions of expressions, one module for each library of the reference."""

@@ -1,0 +1,206 @@
+"""CEL selectors: which devices a claim or a class asks for.
+
+An expression has one variable, `device`, with `driver`, `attributes`, `capacity` and
+`allowMultipleAllocations`. Attributes and capacities are in maps by domain, then by name; names without
+a domain have that of the driver. A domain that no attribute has is an empty map.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from mooring.cel import environment, types
+from mooring.cel.errors import CelAbort, CelCompileError, CelError
+from mooring.cel.kubernetes import base_environment
+from mooring.cel.library import quantities, semvers
+from mooring.cel.program import Program
+from mooring.cel.values import StringMap, equal, is_list, type_name
+from mooring.errors import MooringError
+from mooring.objects.devices import Device, DeviceAttribute
+
+#: What one evaluation may cost.
+COST_LIMIT = 1_000_000
+#: How many compiled expressions, and how many devices as values, are kept.
+_KEPT_SELECTORS = 1024
+_KEPT_DEVICES = 16_384
+#: The longest list that `includes` looks into.
+_LONGEST_LIST = 48
+
+
+class SelectorCompileError(MooringError):
+    """An expression that cannot be compiled. The text is what follows `CEL compile error: `."""
+
+
+class SelectorRuntimeError(MooringError):
+    """An expression that says neither yes nor no about a device.
+
+    The text is what follows `CEL runtime error: `.
+    """
+
+
+class Selector:
+    """A compiled expression."""
+
+    __slots__ = ("_program", "expression")
+
+    def __init__(self, expression: str) -> None:
+        self.expression = expression
+        try:
+            self._program = Program(expression, _environment(), ["device"], COST_LIMIT)
+        except CelCompileError as error:
+            raise SelectorCompileError(str(error)) from None
+        found = self._program.result_type
+        if found != types.BOOL and found.kind != "any":
+            raise SelectorCompileError(f"must evaluate to bool or the unknown type, not {found}")
+
+    def matches(self, driver: str, device: Device) -> bool:
+        """Whether the device is selected. Raises SelectorRuntimeError."""
+        return self.matches_with_cost(driver, device)[0]
+
+    def matches_with_cost(self, driver: str, device: Device) -> tuple[bool, int]:
+        """Whether the device is selected, and what it cost to find out. Raises SelectorRuntimeError."""
+        value = _value(driver, device)
+        try:
+            selected, cost = self._program.evaluate(value)
+        except (CelError, CelAbort) as error:
+            raise SelectorRuntimeError(str(error)) from None
+        if type(selected) is not bool:
+            raise SelectorRuntimeError(_not_a_bool(selected))
+        return selected, cost
+
+
+@lru_cache(maxsize=_KEPT_SELECTORS)
+def compile_selector(expression: str) -> Selector:
+    """The selector of an expression. Raises SelectorCompileError."""
+    return Selector(expression)
+
+
+#: Devices as values, by identity of the device: selectors run on the same devices again and again.
+_values: dict[tuple[int, str], tuple[Device, StringMap | SelectorRuntimeError]] = {}
+
+
+def _value(driver: str, device: Device) -> StringMap:
+    """The device as a value. Raises SelectorRuntimeError if an attribute of it has none."""
+    known = _values.get((id(device), driver))
+    if known is None:
+        try:
+            made: StringMap | SelectorRuntimeError = _made_value(driver, device)
+        except SelectorRuntimeError as error:
+            made = error
+        if len(_values) >= _KEPT_DEVICES:
+            _values.clear()
+        # The device itself is kept too, so that no other can get its identity.
+        known = _values[id(device), driver] = (device, made)
+    if isinstance(known[1], SelectorRuntimeError):
+        raise SelectorRuntimeError(str(known[1]))
+    if any(amount.value.wide for amount in device.capacity.values()):
+        # An evaluation can change such amounts, and must not change them for the next one.
+        return _made_value(driver, device)
+    return known[1]
+
+
+def _made_value(driver: str, device: Device) -> StringMap:
+    attributes: dict[str, dict[str, Any]] = {}
+    for name, attribute in device.attributes.items():
+        domain, identifier = _split(name, driver)
+        try:
+            attributes.setdefault(domain, {})[identifier] = _attribute_value(attribute)
+        except CelError as error:
+            raise SelectorRuntimeError(f"attribute {name}: {error}") from None
+    capacity: dict[str, dict[str, Any]] = {}
+    for name, amount in device.capacity.items():
+        domain, identifier = _split(name, driver)
+        capacity.setdefault(domain, {})[identifier] = quantities.QuantityValue(amount.value)
+    return StringMap(
+        {
+            "driver": driver,
+            "allowMultipleAllocations": bool(device.allow_multiple_allocations),
+            "attributes": _by_domain(attributes),
+            "capacity": _by_domain(capacity),
+        }
+    )
+
+
+_NOTHING = StringMap({})
+
+
+def _by_domain(found: dict[str, dict[str, Any]]) -> StringMap:
+    return StringMap(
+        {domain: StringMap(inner) for domain, inner in found.items()}, default=_NOTHING
+    )
+
+
+def _split(name: str, driver: str) -> tuple[str, str]:
+    domain, slash, identifier = name.partition("/")
+    return (domain, identifier) if slash else (driver, name)
+
+
+def _attribute_value(attribute: DeviceAttribute) -> Any:
+    if attribute.integer is not None:
+        return attribute.integer
+    if attribute.boolean is not None:
+        return attribute.boolean
+    if attribute.string is not None:
+        return attribute.string
+    if attribute.version is not None:
+        try:
+            return semvers.parse(attribute.version)
+        except CelError as error:
+            raise CelError(f"parse semantic version: {error}") from None
+    raise CelError("unsupported attribute value")
+
+
+@lru_cache(maxsize=1)
+def _environment() -> environment.Environment:
+    domain = types.STRING
+    device = types.struct("kubernetes.DRADevice")
+    fields = {
+        "driver": types.STRING,
+        "allowMultipleAllocations": types.BOOL,
+        "attributes": types.map_of(domain, types.map_of(types.STRING, types.ANY)),
+        "capacity": types.map_of(domain, types.map_of(types.STRING, quantities.TYPE)),
+    }
+    made = base_environment().extended({"device": device}, {device.name: fields})
+    made.add(
+        environment.Function(
+            "includes",
+            [
+                environment.Overload(
+                    "dra_includes_dyn_dyn",
+                    (types.DYN, types.DYN),
+                    types.BOOL,
+                    _includes,
+                    member=True,
+                )
+            ],
+        )
+    )
+    return made
+
+
+def _includes(target: Any, item: Any) -> bool:
+    """Whether an attribute, which may be a list, has the value."""
+    if not is_list(target):
+        return equal(target, item) is True
+    for position, each in enumerate(target):
+        if position >= _LONGEST_LIST:
+            raise CelError(
+                f"'includes' function cannot be applied to lists longer than {_LONGEST_LIST} values"
+            )
+        if equal(each, item) is True:
+            return True
+    return False
+
+
+def _not_a_bool(value: Any) -> str:
+    name = type_name(value)
+    reasons = {
+        "int": "unsupported type conversion from 'int' to bool",
+        "string": "unsupported native conversion from string to 'bool'",
+        "double": "type conversion error from Double to 'bool'",
+        semvers.TYPE.name: "type conversion error from 'Semver' to 'bool'",
+        quantities.TYPE.name: "type conversion error from 'Quantity' to 'bool'",
+    }
+    reason = reasons.get(name, f"type conversion error from '{name}' to 'bool'")
+    return f"CEL result of type {name} could not be converted to bool: {reason}"
