@@ -204,3 +204,47 @@ def test_rounding_is_never_down_and_never_by_a_whole(number, scale):
 
     assert not quantity.exceeds(up)
     assert Quantity(1).plus(quantity).exceeds(up)
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("1Gi", "1Gi"),
+        ("1024Mi", "1Gi"),
+        ("1.5Gi", "1536Mi"),
+        ("8Gi", "8Gi"),
+        ("3000Mi", "3000Mi"),
+        ("1000Ki", "1000Ki"),
+        ("0.5Ki", "512"),
+        ("1.0001Ki", "1024102400u"),
+        ("-2Ki", "-2Ki"),
+        ("0Gi", "0"),
+        ("1G", "1G"),
+        ("1000M", "1G"),
+        ("0.5", "500m"),
+        ("1500m", "1500m"),
+        ("1e9", "1e9"),
+        ("15e2", "1500"),
+        ("1E", "1E"),
+        ("10E3", "10e3"),
+        ("0", "0"),
+        ("16Ei", "9223372036854775807"),
+    ],
+)
+def test_the_canonical_form_keeps_the_format_that_was_read(text, canonical):
+    quantity = parse_quantity(text)
+
+    assert quantity.canonical == canonical
+    assert parse_quantity(canonical) == quantity
+
+
+@given(
+    number=st.integers(-(10**6), 10**6), suffix=st.sampled_from(["", "Ki", "Mi", "Gi", "m", "M"])
+)
+def test_the_canonical_form_is_read_as_the_same_quantity_and_written_the_same(number, suffix):
+    quantity = parse_quantity(f"{number}{suffix}")
+    again = parse_quantity(quantity.canonical)
+
+    assert again == quantity
+    assert again.canonical == quantity.canonical
+    assert again.nanos == quantity.nanos

@@ -18,7 +18,7 @@ from mooring.devices.holdings import ConstraintViolated, Holdings
 from mooring.devices.node_matching import NodeSelectorError
 from mooring.devices.refusals import PoolRefusal, Refusal
 from mooring.devices.results import TooManyTermsError, make_allocation
-from mooring.devices.search import AllocationTimeout, Search, TooManyResults
+from mooring.devices.search import REMEMBER_AFTER, AllocationTimeout, Search, TooManyResults
 from mooring.devices.selection import SelectorError
 from mooring.devices.slice_index import NodePools, SliceIndex
 from mooring.errors import MooringError
@@ -48,13 +48,16 @@ class Allocator:
         slices: SliceIndex | Sequence[ResourceSlice],
         *,
         new_share_id: Callable[[], str] | None = None,
+        remember_after: int = REMEMBER_AFTER,
     ) -> None:
         self._allocated = allocated
         self._classes = classes
         self._index = slices if isinstance(slices, SliceIndex) else SliceIndex(slices)
         self._new_share_id = new_share_id or _random_id
+        #: After how many steps a search remembers its dead ends.
+        self._remember_after = remember_after
         self._claims: tuple[ResourceClaim, ...] = ()
-        self._requests = PodRequests((), 0, False)
+        self._requests = PodRequests((), 0)
 
     def state_of(self, node: Node) -> tuple[int, ...]:
         """What an answer for this node depends on, beside the claims and the classes.
@@ -84,7 +87,9 @@ class Allocator:
         constraints: list[list[AttributeConstraint]] = [[] for _ in claims]
         holdings = Holdings(self._allocated, constraints, refusals)
         eligibility = Eligibility(node, pools, requests, self._allocated, holdings)
-        search = Search(requests, eligibility, holdings, expired)
+        search = Search(
+            requests, eligibility, holdings, expired, remember_after=self._remember_after
+        )
         try:
             for each, kept in zip(requests.claims, constraints, strict=True):
                 kept += _checked(each, eligibility)

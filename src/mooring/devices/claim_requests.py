@@ -68,8 +68,6 @@ class PodRequests:
     claims: tuple[ClaimRequests, ...]
     #: How many requests and alternatives there are.
     size: int
-    #: Whether some request asks for all devices, so that numbers depend on the node.
-    any_all: bool
 
 
 def prepare(
@@ -86,10 +84,7 @@ def prepare(
         )
         for index, claim in enumerate(claims)
     )
-    options = [
-        option for each in prepared for request in each.requests for option in request.options
-    ]
-    return PodRequests(prepared, len(options), any(option.all_devices for option in options))
+    return PodRequests(prepared, size=next(numbers))
 
 
 def _alternatives(
@@ -105,8 +100,7 @@ def _alternatives(
     wanted = request.first_available or [request.exactly or ExactDeviceRequest()]
     options = []
     for each in wanted:
-        is_sub = isinstance(each, DeviceSubRequest)
-        name = each.name if is_sub else request.name
+        name = each.name if isinstance(each, DeviceSubRequest) else request.name
         device_class = classes.get(each.device_class_name)
         error = _error(claim, name, each, device_class)
         options.append(
@@ -116,12 +110,12 @@ def _alternatives(
                 claim=claim.key,
                 base=request.name,
                 name=name,
-                full_name=f"{request.name}/{name}" if is_sub else name,
+                full_name=f"{request.name}/{name}" if request.first_available else name,
                 device_class=device_class,
                 selection=_selection(each, device_class, selections) if error is None else None,
                 all_devices=each.allocation_mode == "All",
                 count=each.count,
-                admin_access=not is_sub and bool(each.admin_access),
+                admin_access=isinstance(each, ExactDeviceRequest) and bool(each.admin_access),
                 tolerations=each.tolerations,
                 error=error,
             )

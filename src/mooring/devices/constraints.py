@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from mooring.devices.pools import PoolDevice
 from mooring.objects.devices import DeviceAttribute, DeviceConstraint
@@ -22,9 +22,7 @@ class AttributeConstraint:
 
     def applies(self, request: str, full_name: str) -> bool:
         """Whether it covers a request, or a subrequest by its full name or that of its request."""
-        return (
-            not self._requests or request in self._requests or full_name in self._requests
-        )
+        return not self._requests or request in self._requests or full_name in self._requests
 
     def add(self, request: str, full_name: str, candidate: PoolDevice) -> bool:
         """Count the device in, unless it violates the constraint."""
@@ -46,6 +44,11 @@ class AttributeConstraint:
             self._forget(request)
             self._devices -= 1
 
+    @property
+    def state(self) -> Hashable:
+        """All that further answers depend on."""
+        raise NotImplementedError
+
     def _accepts(self, value: Value) -> bool:
         raise NotImplementedError
 
@@ -59,10 +62,16 @@ class AttributeConstraint:
 class MatchAttribute(AttributeConstraint):
     """All devices have the same value."""
 
-    _value: Value = None
+    def __init__(self, requests: Sequence[str], attribute: str) -> None:
+        super().__init__(requests, attribute)
+        self._value: Value = None
 
     def __str__(self) -> str:
         return f"matchAttribute {self.attribute}"
+
+    @property
+    def state(self) -> Hashable:
+        return self._devices, self._value
 
     def _accepts(self, value: Value) -> bool:
         return value is not None and value == self._value
@@ -91,6 +100,10 @@ class DistinctAttribute(AttributeConstraint):
 
     def __str__(self) -> str:
         return f"distinctAttribute {self.attribute}"
+
+    @property
+    def state(self) -> Hashable:
+        return self._devices, frozenset(self._values.items())
 
     def _accepts(self, value: Value) -> bool:
         if value is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 from mooring.devices.allocated import AllocatedDevices
@@ -85,12 +85,10 @@ class Holdings:
 
         Raises ConstraintViolated if a request for all devices cannot have it for that reason.
         """
-        changes: _Changes | None = ()
-        if candidate.counters and not self._counted(pool, candidate):
-            changes = self._take_counters(pool, candidate)
-            if changes is None:
-                self.refuse(request, candidate, "counters", "too little of a counter is left")
-                return None
+        changes = self._take_counters(pool, candidate)
+        if changes is None:
+            self.refuse(request, candidate, "counters", "too little of a counter is left")
+            return None
         claim = request.claim_index
         if self.constraints[claim] and not self._constrain(request, candidate):
             self._restore_counters(pool, changes)
@@ -134,14 +132,26 @@ class Holdings:
         self._release(request, len(self.constraints[request.claim_index]))
         self._restore_counters(pool, taken.counters)
 
+    def state_for(self, claim: int) -> Hashable:
+        """All that the search for the rest of a claim, and for the claims after it, depends on."""
+        return (
+            len(self.results[claim]),
+            frozenset(
+                (candidate, len(claims), claim in claims)
+                for candidate, claims in self.taking.items()
+            ),
+            frozenset(
+                (candidate, tuple(amounts.values())) for candidate, amounts in self.sharing.items()
+            ),
+            tuple(constraint.state for constraint in self.constraints[claim]),
+        )
+
     @property
     def explaining(self) -> bool:
         """Whether refusals are recorded."""
         return self._refusals is not None
 
-    def refuse(
-        self, request: Request, candidate: PoolDevice, reason: Reason, detail: str
-    ) -> None:
+    def refuse(self, request: Request, candidate: PoolDevice, reason: Reason, detail: str) -> None:
         if self._refusals is not None:
             self._refusals.append(
                 DeviceRefusal(request.claim, request.full_name, candidate.id, reason, detail)
@@ -154,7 +164,12 @@ class Holdings:
         )
 
     def _take_counters(self, pool: Pool, candidate: PoolDevice) -> _Changes | None:
-        """The reference compares all counters of the pool: one below zero blocks every device."""
+        """What was changed; None if too little is left.
+
+        The reference compares all counters of the pool: one below zero blocks every device.
+        """
+        if not candidate.counters or self._counted(pool, candidate):
+            return ()
         available = pool.available(self._allocated)
         if any(left < 0 for left in available.values()):
             return None

@@ -201,9 +201,7 @@ class _Counters:
 def _build(pool_id: PoolID, kept: Iterable[IndexedSlice], counters: _Counters) -> Pool:
     """A complete pool."""
     in_order = sorted(kept, key=lambda each: each.name)
-    devices = tuple(
-        device for each in in_order if not each.has_counters for device in each.devices
-    )
+    devices = tuple(device for each in in_order if not each.has_counters for device in each.devices)
     names = set()
     for device in devices:
         if device.name in names:

@@ -10,6 +10,7 @@ from mooring.objects.devices import (
     Allocation,
     DeviceAllocationConfig,
     DeviceAllocationResult,
+    DeviceClass,
     DevicesAllocation,
     DeviceToleration,
     ResourceClaim,
@@ -79,7 +80,7 @@ def _tolerations(claim: ResourceClaim, request: Request) -> list[DeviceToleratio
 def _class_configs(requests: Sequence[Request]) -> list[DeviceAllocationConfig]:
     """The configurations of each class, once, with all requests for the class."""
     users: dict[str, list[str]] = {}
-    classes = {}
+    classes: dict[str, DeviceClass] = {}
     for request in requests:
         if request.device_class is not None:
             classes.setdefault(request.device_class.name, request.device_class)

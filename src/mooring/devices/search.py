@@ -4,17 +4,24 @@ Claims are served one after the other, and so are the requests of a claim. Withi
 tried in the order of pools, slices and devices: combinations, not permutations. If a later request finds
 nothing, the last device is taken back and the next one is tried. The stack is a list and not Python's own,
 because a pod may ask for more devices than Python allows nested calls.
+
+Requests that are alike can take the same devices in many orders. A long search therefore remembers the states
+from which it found nothing: the same state, reached another way, has the same outcome.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from enum import Enum, auto
 
 from mooring.devices.claim_requests import MOST_RESULTS, Alternatives, PodRequests, Request
 from mooring.devices.eligibility import Eligibility
 from mooring.devices.holdings import Holdings, Taken
 from mooring.errors import MooringError
+
+#: After that many steps a search remembers its dead ends, and that many at most.
+REMEMBER_AFTER = 512
+_MOST_DEAD_ENDS = 1 << 16
 
 
 class AllocationTimeout(MooringError):
@@ -39,7 +46,16 @@ class _Outcome(Enum):
 class _Level:
     """One decision: a device for a request, or one of its alternatives, or a claim that is complete."""
 
-    __slots__ = ("all_too_many", "alternatives", "have", "next", "option", "place", "taken")
+    __slots__ = (
+        "all_too_many",
+        "alternatives",
+        "have",
+        "next",
+        "option",
+        "place",
+        "state",
+        "taken",
+    )
 
     def __init__(
         self,
@@ -63,6 +79,8 @@ class _Level:
         self.taken: Taken | None = None
         #: Whether every alternative tried so far gives too many results.
         self.all_too_many = True
+        #: The state in which the request was begun; None if it is not remembered.
+        self.state: Hashable = None
 
 
 class Search:
@@ -73,13 +91,19 @@ class Search:
         requests: PodRequests,
         eligibility: Eligibility,
         holdings: Holdings,
-        expired: Callable[[], bool] | None,
+        expired: Callable[[], bool] | None = None,
+        *,
+        remember_after: int = REMEMBER_AFTER,
     ) -> None:
         self._claims = requests.claims
         self._eligibility = eligibility
         self._holdings = holdings
         self._expired = expired
         self._stack: list[_Level] = []
+        #: How many steps are made before dead ends are remembered.
+        self._unremembered = remember_after
+        #: The states in which nothing was found.
+        self._dead_ends: dict[Hashable, _Outcome] = {}
 
     def run(self) -> bool:
         """Whether there is a solution. Then it is in the holdings.
@@ -120,10 +144,17 @@ class Search:
                 self._stack.append(_Level(place, None, None))
                 place, option = (claim + 1, 0), None
                 continue
+            state: Hashable = None
             if option is None:
+                self._unremembered -= 1
+                if self._unremembered < 0:
+                    state = place, self._holdings.state_for(claim)
+                    if state in self._dead_ends:
+                        return self._dead_ends[state]
                 alternatives = self._claims[claim].requests[request]
                 if alternatives.subrequests:
                     self._stack.append(_Level(place, None, alternatives))
+                    self._stack[-1].state = state
                     return _Outcome.TRY
                 option = alternatives.options[0]
             needed = self._eligibility.needed(option)
@@ -135,6 +166,7 @@ class Search:
             if len(self._holdings.results[claim]) + needed - have > MOST_RESULTS:
                 return _Outcome.TOO_MANY
             self._stack.append(_Level(place, option, None, have=have, start=start))
+            self._stack[-1].state = state
             return _Outcome.TRY
 
     def _try_next(self, level: _Level) -> _Outcome:
@@ -144,8 +176,7 @@ class Search:
             return self._take_next(level, level.option)
         assert level.alternatives is not None
         if level.next == len(level.alternatives.options):
-            self._stack.pop()
-            return _Outcome.TOO_MANY if level.all_too_many else _Outcome.FAILED
+            return self._leave(_Outcome.TOO_MANY if level.all_too_many else _Outcome.FAILED)
         option = level.alternatives.options[level.next]
         level.next += 1
         return self._enter(level.place, option)
@@ -156,8 +187,7 @@ class Search:
         if not self._eligibility.obstructed(option, pool, candidate):
             level.taken = self._holdings.take(option, pool, candidate, amounts)
         if level.taken is None:
-            self._stack.pop()
-            return _Outcome.FAILED
+            return self._leave(_Outcome.FAILED)
         return self._enter(level.place, option, level.have + 1)
 
     def _take_next(self, level: _Level, option: Request) -> _Outcome:
@@ -167,8 +197,7 @@ class Search:
             level.taken = self._holdings.take(option, pool, candidate, amounts)
             if level.taken is not None:
                 return self._enter(level.place, option, level.have + 1, level.next)
-        self._stack.pop()
-        return _Outcome.FAILED
+        return self._leave(_Outcome.FAILED)
 
     def _return_to(self, level: _Level, outcome: _Outcome) -> _Outcome:
         """What follows if nothing was found after this decision."""
@@ -178,12 +207,17 @@ class Search:
             return _Outcome.TRY
         if level.taken is None:
             # Another choice in an earlier claim may let this one do with fewer devices.
-            self._stack.pop()
-            return _Outcome.FAILED
+            return self._leave(_Outcome.FAILED)
         self._holdings.undo(level.taken)
         level.taken = None
         assert level.option is not None
         if level.option.all_devices or outcome is _Outcome.TOO_MANY:
-            self._stack.pop()
-            return outcome
+            return self._leave(outcome)
         return _Outcome.TRY
+
+    def _leave(self, outcome: _Outcome) -> _Outcome:
+        """Nothing is left to try on the level on top of the stack."""
+        level = self._stack.pop()
+        if level.state is not None and len(self._dead_ends) < _MOST_DEAD_ENDS:
+            self._dead_ends[level.state] = outcome
+        return outcome

@@ -7,7 +7,7 @@ slice of one of its pools changes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain, count
 from typing import TypeVar
 
@@ -50,10 +50,9 @@ class _Kept:
     labels: Mapping[str, str]
     #: The pools with slices for the node, and their revisions.
     made_of: tuple[tuple[PoolSlices, int], ...]
-    own: tuple[Pool, ...]
-    #: What is unusable elsewhere, at that time.
+    #: The revision of what is unusable elsewhere.
     unusable: int
-    answer: NodePools = field(repr=False)
+    answer: NodePools
 
 
 class SliceIndex:
@@ -117,13 +116,28 @@ class SliceIndex:
         kept = self._kept[node.name] = self._gather(node)
         return kept.answer
 
+    def nodes_of(self, pool: PoolID) -> set[str] | None:
+        """The nodes that can take devices of a pool; None if that takes comparing with each.
+
+        Only on these does it matter which devices of the pool are in use.
+        """
+        names: set[str] = set()
+        for piece in self._pools[pool].slices.values() if pool in self._pools else ():
+            if piece.has_counters:
+                continue
+            nodes = _nodes_by_name(piece)
+            if nodes is None:
+                return None
+            names |= nodes
+        return names
+
     def validate(self) -> None:
         """Raise InvariantError unless the index is what a rebuild from its slices gives."""
         rebuilt = SliceIndex(self.slices)
         self._look_at_unsure_pools()
         rebuilt._look_at_unsure_pools()
         check_kept("slices by node", _names(self._on_node), _names(rebuilt._on_node))
-        check_kept("slices to compare", list(self._compared), list(rebuilt._compared))
+        check_kept("slices to compare", set(self._compared), set(rebuilt._compared))
         check_kept("slices with counters", _names(self._counters), _names(rebuilt._counters))
         check_kept("unusable pools", set(self._unusable), set(rebuilt._unusable))
         pools, again = (
@@ -195,19 +209,23 @@ class SliceIndex:
         for pool_id, relevant in groups.items():
             relevant += self._counters.get(pool_id, {}).values()
             # The first slice tells how many there are. The reference looks at those of the node first.
-            relevant.sort(key=lambda each: (each.has_counters or not each.reach.node_name, each.place))
+            relevant.sort(
+                key=lambda each: (each.has_counters or not each.reach.node_name, each.place)
+            )
             pool = self._pools[pool_id].pool_of(relevant)
             if pool is not None:
                 own.append(pool)
         others = (pool for pool in self._unusable.values() if pool.id not in groups)
-        pools = tuple(sorted(chain(own, others), key=lambda pool: (pool.binding_conditions, pool.id)))
+        pools = tuple(
+            sorted(chain(own, others), key=lambda pool: (pool.binding_conditions, pool.id))
+        )
         answer = NodePools(
             pools,
             usable=tuple(pool for pool in pools if pool.usable and pool.devices),
             any_invalid=any(pool.invalid for pool in pools),
             serial=next(self._serials),
         )
-        return _Kept(node.labels, made_of, tuple(own), self._unusable_revision, answer)
+        return _Kept(node.labels, made_of, self._unusable_revision, answer)
 
     def _relevant(self, node: Node) -> Iterable[IndexedSlice]:
         """The slices for the node that define no counters."""
@@ -219,9 +237,7 @@ class SliceIndex:
         """Find out which pools with counters are unusable as far as any other node can see."""
         for pool_id in self._unsure:
             former = self._unusable.pop(pool_id, None)
-            pieces = sorted(
-                self._counters.get(pool_id, {}).values(), key=lambda each: each.place
-            )
+            pieces = sorted(self._counters.get(pool_id, {}).values(), key=lambda each: each.place)
             pool = self._pools[pool_id].pool_of(pieces) if pieces else None
             if pool is not None and not pool.usable:
                 self._unusable[pool_id] = pool
