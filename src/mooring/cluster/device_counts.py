@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mooring.cluster.device_classes import DeviceClassNames, is_counted
 from mooring.cluster.device_pools import DevicePools
-from mooring.devices.allocated import AllocatedDevices, DeviceID
+from mooring.devices.allocated import AllocatedDevices, DeviceID, PoolID
 from mooring.devices.selectors import (
     Selector,
     SelectorCompileError,
@@ -51,8 +51,11 @@ class DeviceCounts:
             devices = self._devices(served_by, node)
         except (SelectorCompileError, SelectorRuntimeError):
             return 0, 0
-        dedicated, shares = self._allocated.dedicated, self._allocated.shares
-        return sum(each in dedicated or each in shares for each in devices), len(devices)
+        return sum(map(self._is_in_use, devices)), len(devices)
+
+    def _is_in_use(self, device: DeviceID) -> bool:
+        use = self._allocated.in_pool(PoolID(device.driver, device.pool))
+        return device.device in use.dedicated or device.device in use.shares
 
     def _devices(self, device_class: DeviceClass, node: Node) -> list[DeviceID]:
         if self._revision != self._pools.revision:

@@ -64,8 +64,8 @@ class NodeResourcesBalancedAllocation:
         if not any(request.amounts):
             return scores
         if any(map(self._device_counts.counts, request.names)):
-            names = columns.names_of(rows)
-            scored = [self._score_one(request, self._infos[name]) for name in names]
+            nodes = (self._infos.get(name) for name in columns.names_of(rows))
+            scored = [0 if node is None else self._score_one(request, node) for node in nodes]
             return np.array(scored, np.int64)
         known = request.on_rows(columns)
         allocated = resource_scoring.gathered(columns.requested, known.indices, rows)

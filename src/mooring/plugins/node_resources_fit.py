@@ -157,8 +157,8 @@ class NodeResourcesFit:
     def score_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> Ints:
         wanted = state.read(_PRE_SCORE, ScoredRequest) or self._scored_request(pod)
         if any(map(self._device_counts.counts, wanted.names)):
-            names = columns.names_of(rows)
-            scored = [self._score_one(wanted, self._infos[name]) for name in names]
+            nodes = (self._infos.get(name) for name in columns.names_of(rows))
+            scored = [0 if node is None else self._score_one(wanted, node) for node in nodes]
             return np.array(scored, np.int64)
         request = wanted.on_rows(columns)
         requested = _rows_scored_as_held(columns, request.indices, rows)
