@@ -63,8 +63,8 @@ class Cluster:
         self._tree = NodeTree()
         self._generation = 0
         #: The rows whose pods changed, and the rows whose node object changed.
-        self.usage_changes = ChangeLog()
-        self.node_changes = ChangeLog()
+        self.usage_changes: ChangeLog[int] = ChangeLog()
+        self.node_changes: ChangeLog[int] = ChangeLog()
         #: Names of entries whose row must be written again: for the node, or only for its pods.
         #: Nodes are in order of arrival, because the first node that lists an image gives its size.
         self._stale_nodes: dict[str, None] = {}

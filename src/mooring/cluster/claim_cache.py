@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from mooring.cluster.changes import ChangeLog
 from mooring.cluster.listers import Listers
 from mooring.cluster.volume_cache import AssumeError
-from mooring.devices.allocated import AllocatedDevices
+from mooring.devices.allocated import AllocatedDevices, PoolID
 from mooring.errors import InvariantError, check_kept
 from mooring.objects.devices import Allocation, DeviceAllocationResult, ResourceClaim
 from mooring.objects.pod import Pod
@@ -55,6 +56,8 @@ class ClaimCache:
         self._in_flight: dict[str, _InFlight] = {}
         #: The devices that these claims hold.
         self.devices = AllocatedDevices()
+        #: The pools whose devices are used by others than before.
+        self.pool_changes: ChangeLog[PoolID] = ChangeLog()
         #: Key of a claim → what was counted for it.
         self._counted: dict[str, list[DeviceAllocationResult]] = {}
         #: UID of a pod → the claim that the scheduler created for its extended resources.
@@ -186,6 +189,8 @@ class ClaimCache:
         else:
             self._counted[key] = after
             self.devices.add(holder)
+        for result in (*(before or ()), *(after or ())):
+            self.pool_changes.note(PoolID(result.driver, result.pool))
 
     def _holder(self, key: str, uid: str) -> ResourceClaim | None:
         """The claim with its allocation, as known or in flight; None if it is not allocated."""

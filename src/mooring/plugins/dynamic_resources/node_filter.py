@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+import numpy as np
+
 from mooring.cluster.cache import Cluster
+from mooring.cluster.columns import Columns, Mask, Rows, row_count
 from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.node_matching import matches_any
+from mooring.cluster.node_matching import match_rows_any, matches_any
 from mooring.devices.allocator import AllocationTimeout, Allocator, NodeOnlyError
 from mooring.errors import PluginError
 from mooring.framework.interface import Handle
@@ -42,13 +45,23 @@ class NodeFilter:
 
     def judge(self, claims: PodClaims, pod: Pod, node: NodeInfo) -> Status:
         """Raises AllocationError if the claims cannot be allocated anywhere."""
+        status, found = self.look(claims, pod, node)
+        if found is not None:
+            claims.by_node[node.name] = found
+        elif status is NOT_AVAILABLE:
+            claims.unavailable.update(self.unavailable(claims, node))
+        return status
+
+    def look(
+        self, claims: PodClaims, pod: Pod, node: NodeInfo
+    ) -> tuple[Status, NodeAllocation | None]:
+        """The verdict, and what the pod gets if it is allocated here. Raises AllocationError."""
         found = NodeAllocation([])
         if claims.extended is not None:
             status = self._extend(claims, pod, node, found)
             if status is not None:
-                return status
+                return status, None
         assert node.node is not None
-        unavailable = self._unavailable(claims, node.node)
         if claims.allocator is not None:
             wanted = [
                 found.extended
@@ -59,16 +72,24 @@ class NodeFilter:
             try:
                 allocations = self._allocate(claims.allocator, node.node, wanted)
             except NodeOnlyError as error:
-                return unresolvable(str(error))
+                return unresolvable(str(error)), None
             if allocations is None:
-                return CANNOT_ALLOCATE
+                return CANNOT_ALLOCATE, None
             found.allocations = allocations
-        if unavailable:
-            claims.unavailable.update(unavailable)
-            return NOT_AVAILABLE
-        if claims.allocator is not None:
-            claims.by_node[node.name] = found
-        return SUCCESS
+        if self.unavailable(claims, node):
+            return NOT_AVAILABLE, None
+        return SUCCESS, None if claims.allocator is None else found
+
+    def available_rows(self, claims: PodClaims, columns: Columns, rows: Rows) -> Mask:
+        """The rows on which all claims, which are allocated, can be used."""
+        available = np.ones(row_count(rows), np.bool_)
+        for index, claim in enumerate(claims.claims):
+            terms = claims.available_on[index]
+            if self._has_failed(claim):
+                available[:] = False
+            elif terms is not None:
+                available &= match_rows_any(terms, columns, rows)
+        return available
 
     def _extend(
         self, claims: PodClaims, pod: Pod, node: NodeInfo, found: NodeAllocation
@@ -91,12 +112,13 @@ class NodeFilter:
         found.extended = extended_resources.claim_with(claim, requests)
         return None
 
-    def _unavailable(self, claims: PodClaims, node: Node) -> list[int]:
+    def unavailable(self, claims: PodClaims, node: NodeInfo) -> list[int]:
         """The positions of allocated claims that cannot be used on the node."""
+        assert node.node is not None
         unavailable = []
         for index, claim in enumerate(claims.claims):
             terms = claims.available_on[index]
-            if terms is not None and not matches_any(terms, node):
+            if terms is not None and not matches_any(terms, node.node):
                 unavailable.append(index)
             elif claim.status.allocation is not None and self._has_failed(claim):
                 unavailable.append(index)

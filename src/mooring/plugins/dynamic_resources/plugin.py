@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from mooring.cluster.columns import Columns, Ints, Rows
+from mooring.cluster.columns import Columns, Ints, Rows, row_count
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.args import DynamicResourcesArgs
-from mooring.errors import PluginError
+from mooring.errors import MooringError, PluginError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import EventWithHint
 from mooring.framework.interface import (
@@ -23,6 +23,7 @@ from mooring.framework.interface import (
     PreFlight,
 )
 from mooring.framework.status import SKIP, SUCCESS, Code, Status, unresolvable, unschedulable
+from mooring.framework.verdicts import RowVerdicts, by_mask, by_table
 from mooring.objects.devices import (
     Allocation,
     DeviceClass,
@@ -37,7 +38,8 @@ from mooring.plugins.dynamic_resources import extended_resources
 from mooring.plugins.dynamic_resources.binding import ClaimBinder
 from mooring.plugins.dynamic_resources.deallocation import Deallocation
 from mooring.plugins.dynamic_resources.hints import Hints
-from mooring.plugins.dynamic_resources.node_filter import NodeFilter
+from mooring.plugins.dynamic_resources.kept_allocations import KeptAllocations
+from mooring.plugins.dynamic_resources.node_filter import NOT_AVAILABLE, NodeFilter
 from mooring.plugins.dynamic_resources.pod_claims import (
     NO_CLAIMS,
     NodeAllocation,
@@ -82,6 +84,7 @@ class DynamicResources:
             filter_timeout_s=0.0 if filter_timeout is None else filter_timeout.seconds,
             binding_timeout_s=binding_timeout_s,
         )
+        self._kept = KeptAllocations(handle.cluster)
         self._deallocation = Deallocation(handle)
         self._binder = ClaimBinder(handle, binding_timeout_s=binding_timeout_s)
         self._hints = Hints(self._cache)
@@ -168,6 +171,31 @@ class DynamicResources:
             return SUCCESS
         return self._filter.judge(claims, pod, node)
 
+    def filter_rows(
+        self, state: CycleState, pod: Pod, columns: Columns, rows: Rows
+    ) -> RowVerdicts | None:
+        """All rows at once if all claims are allocated, or none is; otherwise node by node.
+
+        A claim or class that no node can satisfy makes an error only if some node is asked about it.
+        """
+        claims = _read(state)
+        if not claims.to_allocate:
+            claims.by_rows = True
+            return by_mask(self._filter.available_rows(claims, columns, rows), NOT_AVAILABLE)
+        if len(claims.to_allocate) < len(claims.claims):
+            return None
+        try:
+            claims.kept = self._kept.of(
+                claims,
+                pod,
+                columns,
+                lambda node: self._filter.look(claims, pod, node),
+                lambda found: _score(claims, found),
+            )
+        except MooringError:
+            return None
+        return by_table(claims.kept.codes[rows].copy(), claims.kept.statuses)
+
     def post_filter(
         self, state: CycleState, pod: Pod, statuses: NodeStatuses
     ) -> tuple[PostFilterResult | None, Status]:
@@ -175,10 +203,20 @@ class DynamicResources:
 
         There is no state if an earlier PreFilter ended the attempt. The reference does the same.
         """
-        claims = state.read(_STATE, PodClaims)
+        claims = self._after_filter(state, statuses)
         if claims is None:
             return None, NO_STATE
         return None, self._deallocation.help_pod(claims, pod)
+
+    def _after_filter(self, state: CycleState, statuses: NodeStatuses) -> PodClaims | None:
+        """The state, with the claims that some node cannot use."""
+        claims = state.read(_STATE, PodClaims)
+        if claims is not None and claims.by_rows:
+            claims.by_rows = False
+            for node in statuses.nodes_with(Code.UNRESOLVABLE):
+                if statuses.get(node.name).reasons == NOT_AVAILABLE.reasons:
+                    claims.unavailable.update(self._filter.unavailable(claims, node))
+        return claims
 
     async def give_back(self, state: CycleState, pod: Pod) -> None:
         """Do what `post_filter` does beside the scheduling cycle, now."""
@@ -189,7 +227,7 @@ class DynamicResources:
         self, state: CycleState, pod: Pod, statuses: NodeStatuses
     ) -> tuple[PostFilterResult | None, Status]:
         """What `post_filter` would say, without doing it: for explanations."""
-        claims = state.read(_STATE, PodClaims)
+        claims = self._after_filter(state, statuses)
         if claims is None:
             return None, NO_STATE
         return None, self._deallocation.plan(claims, pod).status
@@ -201,14 +239,14 @@ class DynamicResources:
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         """The earlier the alternatives that requests got, the better."""
         claims = _read(state)
-        found = claims.by_node.get(node.name)
-        if found is None:
-            return 0
-        return _score(claims, found)
+        found = claims.found_on(node.name)
+        return 0 if found is None else _score(claims, found)
 
     def score_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> Ints:
-        scores: Ints = np.zeros(len(columns.alive[rows]), np.int64)
         claims = _read(state)
+        if claims.kept is not None:
+            return claims.kept.scores[rows].copy()
+        scores: Ints = np.zeros(row_count(rows), np.int64)
         if claims.by_node and any(_has_alternatives(claim) for claim in claims.claims):
             for place, name in enumerate(columns.names_of(rows)):
                 found = claims.by_node.get(name)
@@ -226,7 +264,7 @@ class DynamicResources:
         claims = _read(state)
         if not claims.to_allocate:
             return
-        found = claims.by_node.get(node_name)
+        found = claims.found_on(node_name)
         if found is None or not found.allocations:
             if claims.to_allocate == [claims.extended_at]:
                 return  # The node itself offers the resources.
@@ -234,6 +272,12 @@ class DynamicResources:
         wanted = len(claims.to_allocate)
         if len(found.allocations) != wanted:
             raise PluginError(WRONG_COUNT.format(len(found.allocations), wanted, wanted))
+        if claims.extended is not None and found.extended is not None:
+            # What is kept was found for another pod.
+            requests = found.extended.spec.devices.requests
+            extended = extended_resources.claim_with(claims.extended, requests)
+            found = NodeAllocation(found.allocations, extended, found.mappings)
+        claims.by_node[node_name] = found
         claims.chosen = [None] * len(claims.claims)
         for index, allocation in zip(claims.to_allocate, found.allocations, strict=True):
             claim = claims.claims[index]

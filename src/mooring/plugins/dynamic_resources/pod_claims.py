@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from mooring.cluster.claim_cache import ClaimCache
 from mooring.devices.allocator import Allocator
@@ -11,6 +12,9 @@ from mooring.objects.devices import Allocation, ResourceClaim
 from mooring.objects.pod import ContainerExtendedResourceRequest, Pod
 from mooring.objects.resource_claims import ClaimProblem, check_usable, claim_name, not_found
 from mooring.objects.selectors import NodeTerm
+
+if TYPE_CHECKING:
+    from mooring.plugins.dynamic_resources.kept_allocations import KeptRows
 
 
 def claims_of(pod: Pod, cache: ClaimCache) -> list[ResourceClaim]:
@@ -62,6 +66,10 @@ class PodClaims:
     #: The positions of allocated claims that some node cannot use.
     unavailable: set[int] = field(default_factory=set)
     by_node: dict[str, NodeAllocation] = field(default_factory=dict)
+    #: What is kept for pods with equal claims, if rows were judged by that; see `kept_allocations`.
+    kept: KeptRows | None = None
+    #: Whether all rows were judged at once, so that `unavailable` is not known yet.
+    by_rows: bool = False
     #: For each claim, the allocation to write; known after Reserve.
     chosen: list[Allocation | None] = field(default_factory=list)
     #: The UID under which the claim for extended resources is in flight.
@@ -74,6 +82,13 @@ class PodClaims:
     @property
     def has_user_claims(self) -> bool:
         return len(self.claims) > (0 if self.extended_at is None else 1)
+
+    def found_on(self, node_name: str) -> NodeAllocation | None:
+        """What the pod gets on a node."""
+        found = self.by_node.get(node_name)
+        if found is None and self.kept is not None:
+            found = self.kept.found.get(node_name)
+        return found
 
     def user_claims(self) -> list[ResourceClaim]:
         return self.claims if self.extended_at is None else self.claims[: self.extended_at]
