@@ -65,10 +65,10 @@ def devices(draw: st.DrawFn, name: str) -> Device:
 
 @st.composite
 def pools(draw: st.DrawFn) -> list[ResourceSlice]:
-    """One or two pools of at most five devices, with counters."""
+    """One or two pools of at most three devices, with counters."""
     slices = []
     for pool in draw(st.sampled_from([["p"], ["p", "q"]])):
-        names = [f"{pool}{number}" for number in range(draw(st.integers(0, 5)))]
+        names = [f"{pool}{number}" for number in range(draw(st.integers(0, 3)))]
         offered = [draw(devices(name)) for name in names]
         counters = {"c": str(draw(st.integers(0, 5)))}
         slices += [
@@ -101,6 +101,8 @@ def requests(draw: st.DrawFn, name: str) -> DeviceRequest:
         return DeviceRequest(name=name, first_available=options)
     selectors, rest = wish()
     admin = True if draw(st.integers(0, 5)) == 0 else None
+    if draw(st.integers(0, 3)) == 0:
+        rest |= {"mode": "All", "count": 0}
     return make_request(name, *selectors, admin=admin, **rest)
 
 
@@ -108,11 +110,18 @@ def requests(draw: st.DrawFn, name: str) -> DeviceRequest:
 def claims(draw: st.DrawFn) -> list[ResourceClaim]:
     made = []
     for number in range(draw(st.integers(1, 2))):
-        wanted = [draw(requests(name)) for name in ["r", "s"][: draw(st.integers(1, 2))]]
+        # With four requests there are too many assignments to list.
+        most = 2 if number == 0 else 1
+        wanted = [draw(requests(name)) for name in ["r", "s"][: draw(st.integers(1, most))]]
+        counts = [option.count for each in wanted for option in options_of(each)]
+        kinds: list[str | None] = [None]
+        # A request for all devices that violates a constraint is an error.
+        if 0 not in counts:
+            kinds.append("match")
         # One value is remembered for each request: with several devices the rule is another.
-        single = all(option.count == 1 for each in wanted for option in options_of(each))
-        kinds = st.sampled_from(["match", "distinct", None] if single else ["match", None])
-        kind = draw(kinds)
+        if set(counts) == {1}:
+            kinds.append("distinct")
+        kind = draw(st.sampled_from(kinds))
         constraints = [DeviceConstraint(**{f"{kind}_attribute": "d/numa"})] if kind else []
         made.append(make_claim(*wanted, name=f"c{number}", constraints=constraints))
     return made
@@ -145,13 +154,13 @@ Step = tuple[int, str, DeviceSubRequest | ExactDeviceRequest, str, Device]
 
 def first_good_assignment(slices, held, wanted) -> list[str] | None:
     in_use = AllocatedDevices(held)
-    for steps in assignments(slices, wanted):
+    for steps in assignments(slices, wanted, in_use):
         if is_good(steps, slices, in_use, wanted):
             return [f"{name}={pool}/{device.name}" for _, name, _, pool, device in steps]
     return None
 
 
-def assignments(slices, wanted) -> Iterator[list[Step]]:
+def assignments(slices, wanted, in_use: AllocatedDevices) -> Iterator[list[Step]]:
     offered = [
         (each.spec.pool.name, device)
         for each in sorted(slices, key=lambda each: (each.spec.pool.name, each.name))
@@ -163,6 +172,16 @@ def assignments(slices, wanted) -> Iterator[list[Step]]:
         for request in claim.spec.devices.requests
     ]
 
+    def choices(option) -> list[tuple[tuple[str, Device], ...]]:
+        if option.allocation_mode == "ExactCount":
+            return list(combinations(offered, option.count))
+        fitting = tuple(
+            (pool, device)
+            for pool, device in offered
+            if selected(option, device) and fits(option, device, used_mem(in_use, pool, device))
+        )
+        return [fitting] if fitting else []
+
     def of(position: int) -> Iterator[list[Step]]:
         if position == len(asked):
             yield []
@@ -171,7 +190,7 @@ def assignments(slices, wanted) -> Iterator[list[Step]]:
         for option in options_of(request):
             sub = isinstance(option, DeviceSubRequest)
             name = f"{request.name}/{option.name}" if sub else request.name
-            for chosen in combinations(offered, option.count):
+            for chosen in choices(option):
                 here = [(index, name, option, *each) for each in chosen]
                 yield from (here + rest for rest in of(position + 1))
 
@@ -180,9 +199,7 @@ def assignments(slices, wanted) -> Iterator[list[Step]]:
 
 def is_good(steps: list[Step], slices, in_use: AllocatedDevices, wanted) -> bool:
     taken: dict[DeviceID, set[int]] = {}
-    mem: Counter[DeviceID] = Counter(
-        {device: used.get("mem", 0) // 10**9 for device, used in in_use.consumed.items()}
-    )
+    mem: Counter[DeviceID] = Counter()
     sharing = set(in_use.consumed)
     left = counters_left(slices, in_use)
     values: dict[int, list[int]] = {}
@@ -191,13 +208,9 @@ def is_good(steps: list[Step], slices, in_use: AllocatedDevices, wanted) -> bool
         admin = getattr(option, "admin_access", None)
         if index in taken.get(key, ()) if admin else (taken.get(key) or key in in_use.dedicated):
             return False
-        if any(device.attributes["kind"].integer != kind for kind in kinds_of(option)):
+        if not selected(option, device):
             return False
-        wanted_mem = option.capacity.requests["mem"].value if option.capacity else None
-        if wanted_mem is not None and "mem" not in device.capacity:
-            return False
-        amount = 4 if wanted_mem is None else wanted_mem
-        if "mem" in device.capacity and mem[key] + amount > 4:
+        if not fits(option, device, used_mem(in_use, pool, device) + mem[key]):
             return False
         if device.taints:
             return False
@@ -207,7 +220,7 @@ def is_good(steps: list[Step], slices, in_use: AllocatedDevices, wanted) -> bool
                 return False
         if device.allow_multiple_allocations:
             sharing.add(key)
-            mem[key] += amount if "mem" in device.capacity else 0
+            mem[key] += amount_of(option)
         else:
             taken.setdefault(key, set()).add(index)
         values.setdefault(index, []).append(device.attributes["numa"].integer)
@@ -219,8 +232,24 @@ def is_good(steps: list[Step], slices, in_use: AllocatedDevices, wanted) -> bool
     return True
 
 
-def kinds_of(option: DeviceSubRequest | ExactDeviceRequest) -> list[int]:
-    return [int(each.cel.expression[-1]) for each in option.selectors]
+def selected(option, device: Device) -> bool:
+    kinds = [int(each.cel.expression[-1]) for each in option.selectors]
+    return all(device.attributes["kind"].integer == kind for kind in kinds)
+
+
+def amount_of(option) -> int:
+    return option.capacity.requests["mem"].value if option.capacity else 4
+
+
+def fits(option, device: Device, used: int) -> bool:
+    if "mem" not in device.capacity:
+        return option.capacity is None
+    return used + amount_of(option) <= 4
+
+
+def used_mem(in_use: AllocatedDevices, pool: str, device: Device) -> int:
+    consumed = in_use.consumed.get(DeviceID("d", pool, device.name), {})
+    return consumed.get("mem", 0) // 10**9
 
 
 def counters_left(slices, in_use: AllocatedDevices) -> Counter[str]:

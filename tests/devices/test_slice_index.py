@@ -155,6 +155,17 @@ def test_the_nodes_of_a_pool_are_those_that_can_take_its_devices():
     assert index.nodes_of(PoolID("d", "unknown")) == set()
 
 
+def test_a_change_says_which_nodes_may_see_it():
+    index = SliceIndex([make_slice("x", name="s1", pool="p1")])
+
+    assert index.put(make_slice("x", name="s2", pool="p2", node="n2")) == {"n2"}
+    assert index.put(make_slice("y", name="s2", pool="p1", node="n3")) == {"n1", "n2", "n3"}
+    assert index.put(make_slice("x", name="s3", pool="p3", all_nodes=True)) is None
+    assert index.put(make_slice(name="s4", pool="p4", slices=2, counters={"c": "1"})) is None
+    assert index.remove("s2") == {"n1", "n3"}
+    assert index.remove("unknown") == set()
+
+
 def test_a_malformed_node_selector_is_an_error_for_every_node():
     bad = make_slice("x", selector=make_node_selector("zone"))
     index = SliceIndex([bad])
@@ -191,12 +202,16 @@ def test_the_index_equals_a_rebuild_after_any_changes(changes, asks):
     index = SliceIndex()
     known: dict[str, ResourceSlice] = {}
     for change in changes:
+        before = {node.name: seen(SliceIndex(known.values()), node) for node in NODES}
         if isinstance(change, str):
-            index.remove(change)
+            affected = index.remove(change)
             known.pop(change, None)
         else:
-            index.put(change)
+            affected = index.put(change)
             known[change.name] = change
+        for node in NODES:
+            if affected is not None and node.name not in affected:
+                assert seen(SliceIndex(known.values()), node) == before[node.name]
         if asks.draw(st.booleans()):
             rebuilt = SliceIndex(known.values())
             for node in NODES:

@@ -71,74 +71,66 @@ def checked_key(key: Any) -> Any:
     raise CelError(f"invalid qualifier type: {go_type(key)}")
 
 
-def selection(root: Eval, qualifiers: list[Qualifier], *, test: bool) -> Eval:
-    """Evaluate the root, then apply each qualifier. Each that is applied costs 1.
+def selection(root: Eval, qualifiers: list[Qualifier], *, cost: int) -> Eval:
+    """Evaluate the root, then apply each qualifier. Each that is applied costs 1, on top of `cost`."""
+    if qualifiers and all(each.constant and not each.optional for each in qualifiers):
+        return _constant([each.key for each in qualifiers], root, _steps(qualifiers), cost)
+    steps = _steps(qualifiers)
 
-    With `test`, the last qualifier only asks whether something is there.
-    """
-    if not qualifiers:
-        return root
-    if all(each.constant and not each.optional for each in qualifiers):
-        keys = [each.key for each in qualifiers]
-        slow = _general(root, qualifiers, test)
-        return _test_constant(keys, root, slow) if test else _constant(keys, root, slow)
-    return _general_of(root, qualifiers, test)
+    def evaluate(frame: list[Any]) -> Any:
+        frame[0] += cost
+        value = root(frame)
+        return steps(frame, value) if qualifiers else value
 
-
-_Slow = Callable[[list[Any], Any], Any]
+    return evaluate
 
 
-def _general_of(root: Eval, qualifiers: list[Qualifier], test: bool) -> Eval:
-    general = _general(root, qualifiers, test)
-    return lambda frame: general(frame, root(frame))
+def presence(root: Eval, qualifiers: list[Qualifier]) -> Eval:
+    """Like `selection`, but the last qualifier only asks whether something is there."""
+    before, last = _steps(qualifiers[:-1]), qualifiers[-1]
+
+    def evaluate(frame: list[Any]) -> Any:
+        value = before(frame, root(frame))
+        optional = type(value) is Optional
+        if optional:
+            if not value.has_value:
+                return False
+            value = value.value
+        found, _ = find(value, last.key)
+        frame[0] += found or not optional
+        return found
+
+    return evaluate
 
 
-def _constant(keys: list[Any], root: Eval, slow: _Slow) -> Eval:
+def _constant(
+    keys: list[Any], root: Eval, steps: Callable[[list[Any], Any], Any], cost: int
+) -> Eval:
     """All keys are constants: walk along them, and do it step by step if that fails."""
-    cost = len(keys)
+    total = len(keys) + cost
 
     def evaluate(frame: list[Any]) -> Any:
         value = start = root(frame)
         for key in keys:
-            if type(value) is StringMap:
-                value = value._values.get(key, value.default)
-                if value is None:
-                    return slow(frame, start)
-            else:
-                return slow(frame, start)
-        frame[0] += cost
-        return value
-
-    return evaluate
-
-
-def _test_constant(keys: list[Any], root: Eval, slow: _Slow) -> Eval:
-    before, last, cost = keys[:-1], keys[-1], len(keys)
-
-    def evaluate(frame: list[Any]) -> Any:
-        value = start = root(frame)
-        for key in before:
             if type(value) is not StringMap:
-                return slow(frame, start)
-            value = value._values.get(key, value.default)
-            if value is None:
-                return slow(frame, start)
-        if type(value) is not StringMap:
-            return slow(frame, start)
+                break
+            value = value.values.get(key, value.default)
+        else:
+            if value is not None:
+                frame[0] += total
+                return value
         frame[0] += cost
-        return value.find(last)[0]
+        return steps(frame, start)
 
     return evaluate
 
 
-def _general(root: Eval, qualifiers: list[Qualifier], test: bool) -> _Slow:
-    last = qualifiers[-1]
-
-    def evaluate(frame: list[Any], value: Any) -> Any:
+def _steps(qualifiers: list[Qualifier]) -> Callable[[list[Any], Any], Any]:
+    def apply(frame: list[Any], value: Any) -> Any:
         optional = type(value) is Optional
         if optional:
             if not value.has_value:
-                return not test and value
+                return value
             value = value.value
         for each in qualifiers:
             optional = optional or each.optional
@@ -146,9 +138,6 @@ def _general(root: Eval, qualifiers: list[Qualifier], test: bool) -> _Slow:
                 frame[0] += 1
             key = each.key if each.constant else checked_key(each.key(frame))
             found, inner = find(value, key)
-            if test and each is last:
-                frame[0] += optional and found
-                return found
             if found:
                 frame[0] += optional
                 value = inner
@@ -158,4 +147,4 @@ def _general(root: Eval, qualifiers: list[Qualifier], test: bool) -> _Slow:
                 raise missing(value, key)
         return Optional(value) if optional else value
 
-    return evaluate
+    return apply

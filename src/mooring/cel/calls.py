@@ -49,16 +49,35 @@ def _logic(terms: list[Eval], *, deciding: bool) -> Eval:
 def equality(left: Eval, right: Eval) -> Eval:
     def evaluate(frame: list[Any]) -> Any:
         one, two = _both(frame, left, right, costs.equality)
-        if type(one) is str and type(two) is str:
-            frame[0] += (min(len(one), len(two)) + 9) // 10
-            return one == two
-        frame[0] += costs.equality((one, two), None)
-        same = equal(one, two)
-        if same is None:
-            raise CelError(NO_OVERLOAD)
-        return same
+        return _equal(frame, one, two)
 
     return evaluate
+
+
+def equality_with_constant(left: Eval, two: Any) -> Eval:
+    """Equality with a constant on the right: the most common test of all."""
+
+    def evaluate(frame: list[Any]) -> Any:
+        try:
+            one = left(frame)
+        except CelError:
+            frame[0] += costs.equality((FAILED, two), FAILED)
+            raise
+        return _equal(frame, one, two)
+
+    return evaluate
+
+
+def _equal(frame: list[Any], one: Any, two: Any) -> bool:
+    if type(one) is str and type(two) is str:
+        shorter = len(one) if len(one) < len(two) else len(two)
+        frame[0] += (shorter + 9) // 10
+        return one == two
+    frame[0] += costs.equality((one, two), None)
+    same = equal(one, two)
+    if same is None:
+        raise CelError(NO_OVERLOAD)
+    return same
 
 
 def inequality(left: Eval, right: Eval) -> Eval:

@@ -206,8 +206,10 @@ def _sets(factor: int) -> Cost:
 
 
 _ORDERS = ("less", "less_equals", "greater", "greater_equals")
-_SORTED = ("int", "uint", "double", "bool", "google.protobuf.Duration")
-_SORTED += ("google.protobuf.Timestamp", "string", "bytes")
+_SORTED = (
+    *("int", "uint", "double", "bool", "string", "bytes"),
+    *("google.protobuf.Duration", "google.protobuf.Timestamp"),
+)
 
 #: By overload, before the name of the function is looked at.
 _TRACKED: dict[str, Cost] = {

@@ -81,7 +81,29 @@ class Function:
                     raise no_such_overload(name, args)
             return implementation(*args)
 
-        return guarded
+        if any(each.kind in ("dyn", "any", "param", "list", "map") for each in types):
+            return guarded
+        # The rest is the same, only faster, for types that their names tell.
+        names = [each.name for each in types]
+        if len(names) == 1:
+            only = names[0]
+
+            def unary(arg: Any) -> Any:
+                if type_name(arg) != only:
+                    raise no_such_overload(name, (arg,))
+                return implementation(arg)
+
+            return unary
+        if len(names) != 2:
+            return guarded
+        first, second = names
+
+        def binary(left: Any, right: Any) -> Any:
+            if type_name(left) != first or type_name(right) != second:
+                raise no_such_overload(name, (left, right))
+            return implementation(left, right)
+
+        return binary
 
     def _dispatch(self, overloads: list[Overload]) -> Implementation:
         name, unguarded = self.name, self.unguarded

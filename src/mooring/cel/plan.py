@@ -6,7 +6,6 @@ step; its operands add theirs. Costs of steps that fail count too, since `||` an
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from mooring.cel import costs
@@ -21,11 +20,12 @@ from mooring.cel.ast import (
     Select,
     StructExpr,
 )
-from mooring.cel.attributes import Eval, Qualifier, checked_key, selection
+from mooring.cel.attributes import Eval, Qualifier, checked_key
 from mooring.cel.calls import (
     conjunction,
     disjunction,
     equality,
+    equality_with_constant,
     fixed_cost_call,
     inequality,
     membership,
@@ -33,122 +33,47 @@ from mooring.cel.calls import (
     variadic_call,
     varying_cost_call,
 )
+from mooring.cel.comprehensions import (
+    UNSET,
+    binding,
+    finished,
+    optional_entry,
+    pairs,
+    parsed_constant,
+    singles,
+    walk,
+)
 from mooring.cel.environment import Environment
-from mooring.cel.errors import COST_LIMIT, NO_OVERLOAD, CelAbort, CelCompileError, CelError
+from mooring.cel.errors import CelCompileError, CelError
 from mooring.cel.library.regex import compile_pattern, constant_pattern
 from mooring.cel.library.structs import make_struct
+from mooring.cel.nodes import (
+    Attribute,
+    Conditional,
+    Constant,
+    Node,
+    Planned,
+    attribute_of,
+    evaluation_of,
+)
 from mooring.cel.values import (
     Map,
     MutableList,
     MutableMap,
     Optional,
     TypeValue,
-    go_type,
     is_list,
     is_map,
     text_of,
 )
 
-_UNSET: Any = object()
 _CONVERSIONS = frozenset(
     ("bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint")
 )
 
 
-class Node:
-    """Part of the plan. `evaluate` costs what it costs to have it as an operand."""
-
-    __slots__ = ("evaluate",)
-
-    def __init__(self, evaluate: Eval) -> None:
-        self.evaluate = evaluate
-
-
-class Constant(Node):
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        super().__init__(lambda frame: value)
-        self.value = value
-
-
-class Attribute:
-    """Something to select from: a variable or the value of a node, with qualifiers so far."""
-
-    def __init__(self, root: Eval) -> None:
-        self.root = root
-        self.qualifiers: list[Qualifier] = []
-
-    def add(self, qualifier: Qualifier) -> None:
-        self.qualifiers.append(qualifier)
-
-    def resolve(self) -> Eval:
-        """The value without the cost of the attribute itself."""
-        return selection(self.root, self.qualifiers, test=False)
-
-    def evaluate(self) -> Eval:
-        resolve = self.resolve()
-
-        def evaluate(frame: list[Any]) -> Any:
-            frame[0] += 1
-            return resolve(frame)
-
-        return evaluate
-
-    def test(self) -> Eval:
-        return selection(self.root, self.qualifiers, test=True)
-
-
-class Conditional(Attribute):
-    """`a ? b : c`: selecting from it selects from both branches. It has no cost of its own."""
-
-    def __init__(self, condition: Eval, yes: Attribute, no: Attribute) -> None:
-        super().__init__(condition)
-        self.yes = yes
-        self.no = no
-
-    def add(self, qualifier: Qualifier) -> None:
-        self.yes.add(qualifier)
-        self.no.add(qualifier)
-
-    def resolve(self) -> Eval:
-        return _choice(self.root, self.yes.resolve(), self.no.resolve())
-
-    def evaluate(self) -> Eval:
-        return self.resolve()
-
-    def test(self) -> Eval:
-        choice = _choice(self.root, self.yes.test(), self.no.test())
-
-        def evaluate(frame: list[Any]) -> Any:
-            # The reference takes off the cost of an attribute, which a conditional has not.
-            frame[0] -= 1
-            return choice(frame)
-
-        return evaluate
-
-
-def _choice(condition: Eval, yes: Eval, no: Eval) -> Eval:
-    def evaluate(frame: list[Any]) -> Any:
-        decision = condition(frame)
-        if decision is True:
-            return yes(frame)
-        if decision is False:
-            return no(frame)
-        raise CelError(NO_OVERLOAD)
-
-    return evaluate
-
-
-Planned = Node | Attribute
-
-
-def _evaluation(planned: Planned) -> Eval:
-    return planned.evaluate() if isinstance(planned, Attribute) else planned.evaluate
-
-
-def _attribute(planned: Planned) -> Attribute:
-    return planned if isinstance(planned, Attribute) else Attribute(planned.evaluate)
+#: Functions that make a value of a library from a string.
+_PARSERS = frozenset(("quantity", "semver", "ip", "cidr"))
 
 
 class Planner:
@@ -163,7 +88,7 @@ class Planner:
         self.initial: dict[int, Eval] = {}
 
     def evaluation(self, expr: Expr) -> Eval:
-        return _evaluation(self.plan(expr))
+        return evaluation_of(self.plan(expr))
 
     def plan(self, expr: Expr) -> Planned:
         match expr:
@@ -201,7 +126,7 @@ class Planner:
 
         def accumulator(frame: list[Any]) -> Any:
             value = frame[slot]
-            if value is _UNSET:
+            if value is UNSET:
                 try:
                     value = initial(frame)
                 except CelError as error:
@@ -220,12 +145,12 @@ class Planner:
     def select(self, expr: Select) -> Planned:
         if expr.constant is not None:
             return self.named_type(expr.constant)
-        attribute = _attribute(self.plan(expr.operand))
+        attribute = attribute_of(self.plan(expr.operand))
         attribute.add(Qualifier(expr.name, constant=True, optional=False))
         return Node(attribute.test()) if expr.test_only else attribute
 
     def index(self, expr: Call, *, optional: bool) -> Planned:
-        attribute = _attribute(self.plan(expr.args[0]))
+        attribute = attribute_of(self.plan(expr.args[0]))
         key = self.plan(expr.args[1])
         if isinstance(key, Constant):
             try:
@@ -248,13 +173,16 @@ class Planner:
                 return self.index(expr, optional=True)
             case "_?_:_":
                 condition, yes, no = (self.plan(arg) for arg in expr.args)
-                return Conditional(_evaluation(condition), _attribute(yes), _attribute(no))
+                return Conditional(evaluation_of(condition), attribute_of(yes), attribute_of(no))
             case "_&&_":
                 return Node(conjunction([self.evaluation(arg) for arg in expr.args]))
             case "_||_":
                 return Node(disjunction([self.evaluation(arg) for arg in expr.args]))
             case "_==_":
-                return Node(equality(*(self.evaluation(arg) for arg in expr.args)))
+                left, right = (self.plan(arg) for arg in expr.args)
+                if isinstance(right, Constant):
+                    return Node(equality_with_constant(evaluation_of(left), right.value))
+                return Node(equality(evaluation_of(left), evaluation_of(right)))
             case "_!=_":
                 return Node(inequality(*(self.evaluation(arg) for arg in expr.args)))
         return self.function(expr)
@@ -264,10 +192,10 @@ class Planner:
         planned = [self.plan(each) for each in operands]
         if expr.function in ("or", "orValue") and len(planned) == 2:
             unwrap = expr.function == "orValue"
-            return Node(optional_or(*map(_evaluation, planned), unwrap=unwrap))
+            return Node(optional_or(*map(evaluation_of, planned), unwrap=unwrap))
         last = planned[-1] if planned else None
         if expr.function == "@in" and expr.overloads == ["in_list"] and isinstance(last, Constant):
-            quick = membership(_evaluation(planned[0]), last.value)
+            quick = membership(evaluation_of(planned[0]), last.value)
             if quick is not None:
                 return Constant(False) if quick is False else Node(quick)
         implementation, variadic = self.env.functions[expr.function].resolve(expr.overloads)
@@ -288,8 +216,12 @@ class Planner:
                 except CelError as error:
                     raise CelCompileError(f"program instantiation failed: {error}") from None
                 implementation, variadic = constant_pattern(expr.function, compiled), True
-        args = [_evaluation(each) for each in planned]
+        args = [evaluation_of(each) for each in planned]
         cost = costs.cost_of(expr.function, expr.overloads)
+        if len(planned) == 1 and isinstance(last, Constant) and expr.function in _PARSERS:
+            parsed = parsed_constant(implementation, last.value, cost)
+            if parsed is not None:
+                return Node(parsed)
         if variadic or len(args) > 2:
             return Node(variadic_call(implementation, args, cost))
         if cost is None:
@@ -301,7 +233,7 @@ class Planner:
         planned = [self.plan(item) for item in expr.items]
         if all(isinstance(each, Constant) for each in planned) and not any(expr.optional):
             return Constant([each.value for each in planned if isinstance(each, Constant)])
-        items = [_evaluation(each) for each in planned]
+        items = [evaluation_of(each) for each in planned]
         if not any(expr.optional):
 
             def plain(frame: list[Any]) -> Any:
@@ -309,12 +241,12 @@ class Planner:
                 return [item(frame) for item in items]
 
             return Node(plain)
-        pairs = list(zip(items, expr.optional, strict=True))
+        marked = list(zip(items, expr.optional, strict=True))
 
         def with_optional(frame: list[Any]) -> Any:
             frame[0] += costs.LIST
             made = []
-            for item, optional in pairs:
+            for item, optional in marked:
                 value = item(frame)
                 if optional:
                     if not isinstance(value, Optional):
@@ -335,7 +267,7 @@ class Planner:
             (self.plan(key), self.plan(value), optional) for key, value, optional in expr.entries
         ]
         entries = [
-            (_evaluation(key), _evaluation(value), optional) for key, value, optional in planned
+            (evaluation_of(key), evaluation_of(value), optional) for key, value, optional in planned
         ]
 
         def evaluate(frame: list[Any]) -> Any:
@@ -344,8 +276,8 @@ class Planner:
             for key_of, value_of, optional in entries:
                 key, value = key_of(frame), value_of(frame)
                 if optional:
-                    value = _optional_entry(text_of(key), value)
-                    if value is _UNSET:
+                    value = optional_entry(text_of(key), value)
+                    if value is UNSET:
                         made.remove(key)
                         continue
                 made.set(key, value)
@@ -371,8 +303,8 @@ class Planner:
             for field, value_of, optional in fields:
                 value = value_of(frame)
                 if optional:
-                    value = _optional_entry(field, value)
-                    if value is _UNSET:
+                    value = optional_entry(field, value)
+                    if value is UNSET:
                         made.pop(field, None)
                         continue
                 made[field] = value
@@ -395,81 +327,13 @@ class Planner:
         step = self.evaluation(expr.step)
         self.scope = outer
         if isinstance(expr.range, ListExpr) and not expr.range.items:
-            return Node(_binding(accumulator, result))
-        items_of = _pairs if expr.variable2 else _singles
-        proceed = None if isinstance(condition, Constant) else _evaluation(condition)
-        loop = _loop((accumulator, first, second), items_of, proceed, step, self.limit)
+            return Node(binding(accumulator, result))
+        items_of = pairs if expr.variable2 else singles
+        proceed = None if isinstance(condition, Constant) else evaluation_of(condition)
+        loop = walk((accumulator, first, second), items_of, proceed, step, self.limit)
 
         def evaluate(frame: list[Any]) -> Any:
             loop(frame, walked(frame))
-            return _finished(result(frame))
+            return finished(result(frame))
 
         return Node(evaluate)
-
-
-def _optional_entry(name: str, value: Any) -> Any:
-    """What an optional entry holds; _UNSET for none."""
-    if not isinstance(value, Optional):
-        raise CelError(
-            f"cannot initialize optional entry '{name}' from non-optional value {text_of(value)}"
-        )
-    return value.value if value.has_value else _UNSET
-
-
-def _binding(slot: int, result: Eval) -> Eval:
-    """`cel.bind`: nothing to walk over, and the value is computed when it is read first."""
-
-    def evaluate(frame: list[Any]) -> Any:
-        frame[slot] = _UNSET
-        return _finished(result(frame))
-
-    return evaluate
-
-
-def _finished(value: Any) -> Any:
-    if type(value) is MutableList:
-        return list(value)
-    if type(value) is MutableMap:
-        return Map(value.items())
-    return value
-
-
-def _singles(value: Any) -> list[tuple[Any, Any]]:
-    if is_list(value):
-        return [(item, None) for item in value]
-    if is_map(value):
-        return [(key, None) for key in value.keys()]  # noqa: SIM118
-    raise CelError(f"got '{go_type(value)}', expected iterable type")
-
-
-def _pairs(value: Any) -> list[tuple[Any, Any]]:
-    if is_list(value):
-        return list(enumerate(value))
-    if is_map(value):
-        return list(value.items())
-    raise CelError(f"unsupported comprehension range type: {go_type(value)}")
-
-
-def _loop(
-    slots: tuple[int, int, int],
-    items_of: Callable[[Any], list[tuple[Any, Any]]],
-    proceed: Eval | None,
-    step: Eval,
-    limit: int,
-) -> Callable[[list[Any], Any], None]:
-    accumulator, first, second = slots
-
-    def loop(frame: list[Any], value: Any) -> None:
-        frame[accumulator] = _UNSET
-        for frame[first], frame[second] in items_of(value):
-            if proceed is not None and not proceed(frame):
-                return
-            try:
-                frame[accumulator] = step(frame)
-            except CelError as error:
-                # An accumulator that is an error stays one, unless `||` or `&&` absorbs it.
-                frame[accumulator] = error
-            if frame[0] > limit:
-                raise CelAbort(COST_LIMIT)
-
-    return loop

@@ -113,31 +113,31 @@ class Map:
 class StringMap(Map):
     """A map of an input, with strings as keys; looking up anything else finds nothing."""
 
-    __slots__ = ("_values", "default")
+    __slots__ = ("default", "values")
 
     def __init__(self, values: dict[str, Value], default: Value = None) -> None:
-        self._values = values
+        self.values = values
         #: What a lookup of an unknown key gives; None for nothing.
         self.default = default
 
     def __len__(self) -> int:
-        return len(self._values)
+        return len(self.values)
 
     def keys(self) -> list[Value]:
-        return list(self._values)
+        return list(self.values)
 
     def items(self) -> Iterator[tuple[Value, Value]]:
-        return iter(list(self._values.items()))
+        return iter(list(self.values.items()))
 
     def find(self, key: Value) -> tuple[bool, Value]:
-        found = self._values.get(key) if type(key) is str else None
+        found = self.values.get(key) if type(key) is str else None
         if found is None:
             return (self.default is not None, self.default)
         return (True, found)
 
     def contains(self, key: Value) -> bool:
         """What `in` says: it does not see the default."""
-        return type(key) is str and key in self._values
+        return type(key) is str and key in self.values
 
 
 class MutableMap(Map):
@@ -185,7 +185,7 @@ _NAMES: dict[type, str] = {
 
 def type_name(value: Value) -> str:
     name = _NAMES.get(type(value))
-    return value.type_name if name is None else name  # type: ignore[no-any-return]
+    return value.type_name if name is None else name
 
 
 _GO_TYPES: dict[str, str] = {
@@ -304,9 +304,9 @@ def compare(left: Value, right: Value) -> int:
         raise CelError(NO_OVERLOAD)
     if kind is str:
         # By bytes of UTF-8, which is the order of code points.
-        return (left > right) - (left < right)
+        return int((left > right) - (left < right))
     if kind is bytes or kind is bool or hasattr(left, "nanos"):
-        return (left > right) - (left < right)
+        return int((left > right) - (left < right))
     return int(left.compare(right))
 
 

@@ -35,10 +35,13 @@ def conformance(files: tuple[str, ...], show: int, form: str) -> None:
     FILE is a golden file: cases with the decisions that kube-scheduler made. mooring decides each case
     with its real engine, with ties broken by name, and compares everything that the file holds: PreFilter
     and Filter verdicts for every node, scores, winners, victims and messages; in cases about requeuing,
-    when each pod is tried, and in which queue the others wait. It does not compare the text of errors.
+    when each pod is tried, and in which queue the others wait; in cases about the allocator, the devices that
+    claims get on each node; in cases about CEL, whether an expression selects a device, and its cost. It
+    does not compare the text of errors, except those of the allocator.
 
     mooring decides each case twice: cold, and warm, with answers kept from a similar pod. A difference that
-    only the warm replay has is marked "warm replay". Cases about requeuing are replayed once.
+    only the warm replay has is marked "warm replay". Cases about requeuing, the allocator and CEL are
+    replayed once.
 
     Exits 0 if all decisions are equal, 1 if any differs, 2 if a file cannot be read.
 

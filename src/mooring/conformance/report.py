@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from mooring.conformance.allocator import AllocatorCase, allocator_case, replay_allocations
+from mooring.conformance.cel import CelCase, cel_case, cel_differences
 from mooring.conformance.decisions import Case, decision_case, read_lines, replay
 from mooring.conformance.requeue import RequeueCase, replay_requeue, requeue_case
+
+AnyCase = Case | RequeueCase | AllocatorCase | CelCase
 
 #: The replays in which a field differs.
 BOTH, COLD, WARM = "both", "cold", "warm"
@@ -67,20 +70,26 @@ def check_file(path: Path, progress: Callable[[int], None] | None = None) -> Fil
     return report
 
 
-def check_case(case: Case | RequeueCase | AllocatorCase) -> Iterator[Difference]:
+def check_case(case: AnyCase) -> Iterator[Difference]:
+    if isinstance(case, CelCase):
+        return (Difference(case.name, "answer", "", 0, *each, "") for each in cel_differences(case))
     if isinstance(case, AllocatorCase):
         return _check_nodes(case)
     return _check_steps(case) if isinstance(case, RequeueCase) else _check_decisions(case)
 
 
-def _case(line: dict[str, Any]) -> Case | RequeueCase | AllocatorCase:
+def _case(line: dict[str, Any]) -> AnyCase:
     """Which format a file has, its lines tell: only cases of requeuing have steps."""
+    if "expr" in line:
+        return cel_case(line)
     if "allocate" in line:
         return allocator_case(line)
     return requeue_case(line) if "steps" in line else decision_case(line)
 
 
-def _attempts(case: Case | RequeueCase | AllocatorCase) -> int:
+def _attempts(case: AnyCase) -> int:
+    if isinstance(case, CelCase):
+        return 1
     if isinstance(case, AllocatorCase):
         return len(case.expect)
     if isinstance(case, RequeueCase):

@@ -73,6 +73,20 @@ class IndexedSlice:
         """Whether it defines counters. Such a slice matters on every node and offers no devices."""
         return bool(self.slice.spec.shared_counters)
 
+    def nodes_by_name(self) -> set[str] | None:
+        """The names of the nodes that it is for; None if nodes must be compared with it."""
+        if self.reach.stated:
+            return {self.reach.node_name} if self.reach.node_name else None
+        spec = self.slice.spec
+        if not spec.per_device_node_selection:
+            return set()
+        reaches = [
+            Reach(each.node_name, each.all_nodes, each.node_selector) for each in spec.devices
+        ]
+        if not all(reach.by_name for reach in reaches):
+            return None
+        return {reach.node_name for reach in reaches if reach.node_name}
+
     @property
     def devices(self) -> tuple[PoolDevice, ...]:
         if self._devices is None:
@@ -134,6 +148,19 @@ class PoolSlices:
         self._made: dict[tuple[str, ...], Pool | None] = {}
         self._by_generation: dict[int, list[IndexedSlice]] | None = None
         self._counters: dict[int, _Counters] = {}
+        self._nodes: set[str] | None = None
+        self._nodes_known = False
+
+    @property
+    def nodes(self) -> set[str] | None:
+        """The nodes that can take its devices; None if nodes must be compared with some slice."""
+        if not self._nodes_known:
+            offering = [each for each in self.slices.values() if not each.has_counters]
+            named = [each.nodes_by_name() for each in offering]
+            known = [each for each in named if each is not None]
+            self._nodes = set().union(*known) if len(known) == len(named) else None
+            self._nodes_known = True
+        return self._nodes
 
     def put(self, piece: IndexedSlice) -> None:
         self.slices[piece.name] = piece
@@ -159,6 +186,7 @@ class PoolSlices:
         self._made = {}
         self._by_generation = None
         self._counters = {}
+        self._nodes_known = False
 
     def _make(self, kept: list[IndexedSlice]) -> Pool | None:
         wanted = kept[0].slice.spec.pool.resource_slice_count

@@ -77,27 +77,35 @@ def compile_selector(expression: str) -> Selector:
 
 
 #: Devices as values, by identity of the device: selectors run on the same devices again and again.
-_values: dict[tuple[int, str], tuple[Device, StringMap | SelectorRuntimeError]] = {}
+_values: dict[tuple[int, str], tuple[Device, StringMap | None, str]] = {}
 
 
 def _value(driver: str, device: Device) -> StringMap:
     """The device as a value. Raises SelectorRuntimeError if an attribute of it has none."""
     known = _values.get((id(device), driver))
     if known is None:
-        try:
-            made: StringMap | SelectorRuntimeError = _made_value(driver, device)
-        except SelectorRuntimeError as error:
-            made = error
-        if len(_values) >= _KEPT_DEVICES:
-            _values.clear()
-        # The device itself is kept too, so that no other can get its identity.
-        known = _values[id(device), driver] = (device, made)
-    if isinstance(known[1], SelectorRuntimeError):
-        raise SelectorRuntimeError(str(known[1]))
+        known = _kept_value(driver, device)
+    if known[1] is not None:
+        return known[1]
+    if known[2]:
+        raise SelectorRuntimeError(known[2])
+    # An evaluation can change wide amounts, and must not change them for the next one.
+    return _made_value(driver, device)
+
+
+def _kept_value(driver: str, device: Device) -> tuple[Device, StringMap | None, str]:
+    """Keep the device, so that no other can get its identity, with its value or what is wrong."""
+    value, problem = None, ""
+    try:
+        value = _made_value(driver, device)
+    except SelectorRuntimeError as error:
+        problem = str(error)
     if any(amount.value.wide for amount in device.capacity.values()):
-        # An evaluation can change such amounts, and must not change them for the next one.
-        return _made_value(driver, device)
-    return known[1]
+        value = None
+    if len(_values) >= _KEPT_DEVICES:
+        _values.clear()
+    _values[id(device), driver] = (device, value, problem)
+    return device, value, problem
 
 
 def _made_value(driver: str, device: Device) -> StringMap:

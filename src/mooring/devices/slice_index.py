@@ -6,15 +6,16 @@ slice of one of its pools changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, count
 from typing import TypeVar
 
 import msgspec
 
 from mooring.devices.allocated import PoolID
-from mooring.devices.node_matching import NodeSelectorError, Reach
+from mooring.devices.node_matching import NodeSelectorError
 from mooring.devices.pools import IndexedSlice, Pool, PoolSlices
 from mooring.devices.selection import Selections
 from mooring.errors import check_kept
@@ -27,6 +28,8 @@ _Key = TypeVar("_Key")
 _ENCODER = msgspec.json.Encoder(enc_hook=canonical_hook, order="deterministic")
 #: How many contents of devices are remembered. Beyond that, equal devices get different numbers.
 _MOST_CONTENTS = 1 << 17
+#: Of a pool with more slices, the nodes are not listed when a slice changes.
+_MANY_SLICES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ class SliceIndex:
         #: Which devices selectors select.
         self.selections = Selections()
         for piece in slices:
-            self.put(piece)
+            self._put(piece)
 
     def __len__(self) -> int:
         return len(self._slices)
@@ -90,8 +93,16 @@ class SliceIndex:
     def slices(self) -> list[ResourceSlice]:
         return [piece.slice for piece in self._slices.values()]
 
-    def put(self, piece: ResourceSlice) -> None:
-        """Add a slice, or replace the one of the same name."""
+    def put(self, piece: ResourceSlice) -> set[str] | None:
+        """Add a slice, or replace the one of the same name.
+
+        The answer is which nodes may see other pools than before; None if any node may.
+        """
+        former = self._slices.get(piece.name)
+        changing = {_pool_id(piece), _pool_id(former.slice if former is not None else piece)}
+        return self._nodes_affected(changing, partial(self._put, piece))
+
+    def _put(self, piece: ResourceSlice) -> None:
         former = self._slices.get(piece.name)
         place = next(self._places) if former is None else former.place
         if former is not None:
@@ -100,11 +111,12 @@ class SliceIndex:
         self._slices[piece.name] = indexed
         self._file(indexed)
 
-    def remove(self, name: str) -> None:
-        """Forget a slice, if it is known."""
+    def remove(self, name: str) -> set[str] | None:
+        """Forget a slice, if it is known. The answer is that of `put`."""
         former = self._slices.pop(name, None)
-        if former is not None:
-            self._unfile(former)
+        if former is None:
+            return set()
+        return self._nodes_affected({_pool_id(former.slice)}, partial(self._unfile, former))
 
     def pools_on(self, node: Node) -> NodePools:
         """Raises NodeSelectorError if a slice has a malformed node selector."""
@@ -121,15 +133,7 @@ class SliceIndex:
 
         Only on these does it matter which devices of the pool are in use.
         """
-        names: set[str] = set()
-        for piece in self._pools[pool].slices.values() if pool in self._pools else ():
-            if piece.has_counters:
-                continue
-            nodes = _nodes_by_name(piece)
-            if nodes is None:
-                return None
-            names |= nodes
-        return names
+        return self._pools[pool].nodes if pool in self._pools else set()
 
     def validate(self) -> None:
         """Raise InvariantError unless the index is what a rebuild from its slices gives."""
@@ -147,12 +151,30 @@ class SliceIndex:
 
     # Filing
 
+    def _nodes_affected(self, pools: set[PoolID], change: Callable[[], None]) -> set[str] | None:
+        """Make a change to these pools, and say which nodes may see it."""
+        self._look_at_unsure_pools()
+        unusable = self._unusable_revision
+        before = [self._nodes_unless_many(pool) for pool in pools]
+        change()
+        self._look_at_unsure_pools()
+        nodes = [*before, *(self._nodes_unless_many(pool) for pool in pools)]
+        if unusable != self._unusable_revision or None in nodes:
+            return None
+        return set().union(*(each for each in nodes if each is not None))
+
+    def _nodes_unless_many(self, pool: PoolID) -> set[str] | None:
+        """Pools of many slices change slice by slice: listing their nodes each time takes too long."""
+        if pool in self._pools and len(self._pools[pool].slices) > _MANY_SLICES:
+            return None
+        return self.nodes_of(pool)
+
     def _file(self, piece: IndexedSlice) -> None:
         pool_id = _pool_id(piece.slice)
         self._pools.setdefault(pool_id, PoolSlices(pool_id)).put(piece)
         if piece.has_counters:
             self._counters.setdefault(pool_id, {})[piece.name] = piece
-        elif (nodes := _nodes_by_name(piece)) is not None:
+        elif (nodes := piece.nodes_by_name()) is not None:
             for node in nodes:
                 self._on_node.setdefault(node, {})[piece.name] = piece
                 self._kept.pop(node, None)
@@ -172,7 +194,7 @@ class SliceIndex:
             del self._pools[pool_id]
         if piece.has_counters:
             _drop(self._counters, pool_id, piece.name)
-        elif (nodes := _nodes_by_name(piece)) is not None:
+        elif (nodes := piece.nodes_by_name()) is not None:
             for node in nodes:
                 _drop(self._on_node, node, piece.name)
                 self._kept.pop(node, None)
@@ -268,19 +290,6 @@ def _includes(piece: IndexedSlice, node: Node) -> bool:
                 f"failed to perform node selection for device {device.name} in slice {piece.name}: {error}"
             ) from error
     return False
-
-
-def _nodes_by_name(piece: IndexedSlice) -> set[str] | None:
-    """The names of the nodes that the slice is for; None if nodes must be compared with it."""
-    if piece.reach.stated:
-        return {piece.reach.node_name} if piece.reach.node_name else None
-    spec = piece.slice.spec
-    if not spec.per_device_node_selection:
-        return set()
-    reaches = [Reach(each.node_name, each.all_nodes, each.node_selector) for each in spec.devices]
-    if not all(reach.by_name for reach in reaches):
-        return None
-    return {reach.node_name for reach in reaches if reach.node_name}
 
 
 def _drop(groups: dict[_Key, dict[str, IndexedSlice]], key: _Key, name: str) -> None:

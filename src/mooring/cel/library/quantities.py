@@ -32,6 +32,11 @@ class QuantityValue(Opaque):
     def quantity(self) -> Quantity:
         return self._cell[0]
 
+    @property
+    def mutable(self) -> bool:
+        """Whether `add` and `sub` change it."""
+        return bool(self.quantity.wide)
+
     def plus(self, other: Quantity) -> QuantityValue:
         total = QuantityValue(self.quantity.plus(other))
         total.computed = True
@@ -55,9 +60,12 @@ class QuantityValue(Opaque):
         return self.quantity == other.quantity
 
     def compare(self, other: QuantityValue) -> int:
-        if self.quantity.exceeds(other.quantity):
+        mine, its = self.quantity, other.quantity
+        if mine.scale == its.scale:
+            return (mine.unscaled > its.unscaled) - (mine.unscaled < its.unscaled)
+        if mine.exceeds(its):
             return 1
-        return -1 if other.quantity.exceeds(self.quantity) else 0
+        return -1 if its.exceeds(mine) else 0
 
 
 def _parse(text: str) -> QuantityValue:
@@ -85,7 +93,7 @@ def _is_integer(value: QuantityValue) -> bool:
     quantity = value.quantity
     if quantity.wide or quantity.scale < 0:
         return False
-    return MIN_INT <= quantity.unscaled * 10**quantity.scale <= MAX_INT
+    return bool(MIN_INT <= quantity.unscaled * 10**quantity.scale <= MAX_INT)
 
 
 def _as_integer(value: QuantityValue) -> int:

@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
+
+from mooring.cel.library.re2_classes import (
+    LAST,
+    PERL,
+    POSIX,
+    Ranges,
+    folded,
+    negated,
+    unicode_class,
+)
 
 _MAX_REPEAT = 1000
 _MAX_DEPTH = 250
-
-#: Ranges of code points, in no order.
-Ranges = list[tuple[int, int]]
-
-_DIGITS: Ranges = [(48, 57)]
-_SPACES: Ranges = [(9, 10), (12, 13), (32, 32)]
-_WORDS: Ranges = [(48, 57), (65, 90), (95, 95), (97, 122)]
-_PERL = {"d": _DIGITS, "s": _SPACES, "w": _WORDS}
-_POSIX: dict[str, Ranges] = {
-    "alnum": [(48, 57), (65, 90), (97, 122)],
-    "alpha": [(65, 90), (97, 122)],
-    "ascii": [(0, 127)],
-    "blank": [(9, 9), (32, 32)],
-    "cntrl": [(0, 31), (127, 127)],
-    "digit": _DIGITS,
-    "graph": [(33, 126)],
-    "lower": [(97, 122)],
-    "print": [(32, 126)],
-    "punct": [(33, 47), (58, 64), (91, 96), (123, 126)],
-    "space": [(9, 13), (32, 32)],
-    "upper": [(65, 90)],
-    "word": _WORDS,
-    "xdigit": [(48, 57), (65, 70), (97, 102)],
-}
-_LAST = 0x10FFFF
 
 
 class PatternError(Exception):
@@ -56,96 +38,6 @@ class Node:
 def parse(pattern: str) -> Node:
     """The tree of a pattern. Raises PatternError."""
     return _Parser(pattern).parse()
-
-
-@lru_cache(maxsize=64)
-def _unicode_class(name: str) -> tuple[tuple[int, int], ...]:
-    """The ranges of a general category; raises KeyError if there is none of that name."""
-    if name == "Any":
-        return ((0, _LAST),)
-    if name not in _CATEGORIES:
-        return _script(name)
-    return _ranges_where(lambda code: unicodedata.category(chr(code)).startswith(name))
-
-
-def _script(name: str) -> tuple[tuple[int, int], ...]:
-    """A few scripts, as the names of characters tell them."""
-    if name not in _SCRIPTS:
-        raise KeyError(name)
-    prefix = _SCRIPTS[name]
-    return _ranges_where(
-        lambda code: (
-            unicodedata.name(chr(code), "").startswith(prefix)
-            and unicodedata.category(chr(code))[0] in "LMN"
-        )
-    )
-
-
-_CATEGORIES = frozenset(
-    (
-        *("C", "Cc", "Cf", "Co", "Cs", "L", "Ll", "Lm", "Lo", "Lt", "Lu", "M", "Mc", "Me", "Mn"),
-        *("N", "Nd", "Nl", "No", "P", "Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "S", "Sc", "Sk"),
-        *("Sm", "So", "Z", "Zl", "Zp", "Zs"),
-    )
-)
-_SCRIPTS = {
-    "Latin": "LATIN ",
-    "Greek": "GREEK ",
-    "Cyrillic": "CYRILLIC ",
-    "Hebrew": "HEBREW ",
-    "Arabic": "ARABIC ",
-    "Han": "CJK ",
-    "Hiragana": "HIRAGANA ",
-    "Katakana": "KATAKANA ",
-    "Hangul": "HANGUL ",
-    "Thai": "THAI ",
-    "Armenian": "ARMENIAN ",
-    "Devanagari": "DEVANAGARI ",
-}
-
-
-def _ranges_where(holds: Callable[[int], bool]) -> tuple[tuple[int, int], ...]:
-    found: Ranges = []
-    start = -1
-    for code in range(_LAST + 2):
-        if code <= _LAST and holds(code):
-            start = code if start < 0 else start
-        elif start >= 0:
-            found.append((start, code - 1))
-            start = -1
-    return tuple(found)
-
-
-def _negated(ranges: Ranges) -> Ranges:
-    found: Ranges = []
-    following = 0
-    for low, high in sorted(ranges):
-        if low > following:
-            found.append((following, low - 1))
-        following = max(following, high + 1)
-    if following <= _LAST:
-        found.append((following, _LAST))
-    return found
-
-
-def _folded(ranges: Ranges) -> Ranges:
-    """With the other case of each letter. Ranges that are too wide to go through have both already."""
-    found = list(ranges)
-    for low, high in ranges:
-        if high - low > 1000:
-            continue
-        for code in range(low, high + 1):
-            letter = chr(code)
-            found += [(ord(other), ord(other)) for other in _cases(letter) if other != letter]
-    return found
-
-
-_ODD_CASES = {"k": "\u212a", "s": "\u017f", "\u00e5": "\u212b"}
-
-
-def _cases(letter: str) -> list[str]:
-    cases = [letter.lower(), letter.upper(), _ODD_CASES.get(letter.lower(), letter)]
-    return [each for each in cases if len(each) == 1]
 
 
 class _Parser:
@@ -243,7 +135,7 @@ class _Parser:
                 return self.bracket()
             case ".":
                 self.at += 1
-                return self.chars([(0, _LAST)] if "s" in self.flags else [(0, 9), (11, _LAST)])
+                return self.chars([(0, LAST)] if "s" in self.flags else [(0, 9), (11, LAST)])
             case "^":
                 self.at += 1
                 return Node("begin_line" if "m" in self.flags else "begin")
@@ -259,7 +151,7 @@ class _Parser:
         return self.chars([(code, code)], fold="i" in self.flags)
 
     def chars(self, ranges: Ranges, *, fold: bool = False) -> Node:
-        return Node("chars", tuple(_folded(ranges) if fold else ranges))
+        return Node("chars", tuple(folded(ranges) if fold else ranges))
 
     def group(self) -> Node | None:
         before = self.flags
@@ -351,10 +243,10 @@ class _Parser:
     def class_escape(self) -> Ranges | None:
         """`\\d`, `\\W`, `\\pL`, `\\P{Lu}`; None if it is something else."""
         following = self.pattern[self.at + 1 : self.at + 2]
-        if following and following.lower() in _PERL:
+        if following and following.lower() in PERL:
             self.at += 2
-            ranges = list(_PERL[following.lower()])
-            return ranges if following.islower() else _negated(ranges)
+            ranges = list(PERL[following.lower()])
+            return ranges if following.islower() else negated(ranges)
         if following not in ("p", "P"):
             return None
         start = self.at
@@ -369,12 +261,12 @@ class _Parser:
             self.at += 1
         negative = (following == "P") != name.startswith("^")
         try:
-            ranges = list(_unicode_class(name.removeprefix("^")))
+            ranges = list(unicode_class(name.removeprefix("^")))
         except KeyError:
             raise PatternError(
                 f"invalid character class range: `{self.pattern[start : self.at]}`"
             ) from None
-        return _negated(ranges) if negative else ranges
+        return negated(ranges) if negative else ranges
 
     def code_escape(self) -> int:
         """A single character after a backslash."""
@@ -412,7 +304,7 @@ class _Parser:
         if not digits or any(each not in "0123456789abcdefABCDEF" for each in digits):
             raise self.bad_escape(start)
         code = int(digits[:10], 16)
-        if code > _LAST:
+        if code > LAST:
             raise self.bad_escape(start)
         return code
 
@@ -454,18 +346,18 @@ class _Parser:
             first = False
         self.at += 1
         if "i" in self.flags:
-            ranges = _folded(ranges)
-        return self.chars(_negated(ranges) if negative else ranges)
+            ranges = folded(ranges)
+        return self.chars(negated(ranges) if negative else ranges)
 
     def posix(self, end: int) -> Ranges:
         name = self.pattern[self.at + 2 : end]
         shown = self.pattern[self.at : end + 2]
         negative = name.startswith("^")
-        if name.removeprefix("^") not in _POSIX:
+        if name.removeprefix("^") not in POSIX:
             raise PatternError(f"invalid character class range: `{shown}`")
         self.at = end + 2
-        ranges = list(_POSIX[name.removeprefix("^")])
-        return _negated(ranges) if negative else ranges
+        ranges = list(POSIX[name.removeprefix("^")])
+        return negated(ranges) if negative else ranges
 
     def class_character(self, start: int) -> int:
         if self.at >= len(self.pattern):
