@@ -116,9 +116,7 @@ def test_earlier_alternatives_score_higher(world_of):
     one_by_one, _ = world.filter(POD)
     at_once, _ = world.filter_rows(POD)
     for state in (one_by_one, at_once):
-        scores = world.plugin.score_rows(
-            state, POD, snapshot.columns, snapshot.columns.all_rows
-        )
+        scores = world.plugin.score_rows(state, POD, snapshot.columns, snapshot.columns.all_rows)
         by_node = {node.name: int(scores[node.row]) for node in snapshot}
 
         assert by_node == {"n1": 8, "n2": 7}

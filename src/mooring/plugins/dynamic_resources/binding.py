@@ -73,12 +73,33 @@ class ClaimBinder:
         self._cache = handle.cluster.claims
         #: None if the gates of binding conditions are off.
         self._timeout_s = binding_timeout_s
+        #: Claims that are being written.
+        self._writing: set[asyncio.Task[None]] = set()
+
+    def close(self) -> None:
+        """The scheduler ends: do not wait for answers any more."""
+        for task in self._writing:
+            task.cancel()
 
     async def write(self, claims: PodClaims, pod: Pod, node_name: str) -> None:
         """Raises ClaimBindingFailed. Unreserve undoes what was written."""
         for index, claim in enumerate(claims.claims):
             if not is_reserved_for(claim, pod):
-                await _carried_through(self._bind_claim(claims, index, pod, node_name))
+                await self._carry_through(self._bind_claim(claims, index, pod, node_name))
+
+    async def _carry_through(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do all of the work, even if PreBind is cancelled: what was written must be known first."""
+        task = asyncio.ensure_future(work)
+        self._writing.add(task)
+        task.add_done_callback(self._writing.discard)
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not task.done():
+                await asyncio.wait((task,))
+            if not task.cancelled():
+                task.exception()
+            raise
 
     async def _bind_claim(self, claims: PodClaims, index: int, pod: Pod, node_name: str) -> None:
         claim = claims.claims[index]
@@ -317,16 +338,3 @@ def _is_refusal(error: ApiError) -> bool:
 
 def _pause_s(tries: int) -> float:
     return min(_FIRST_LOOK_S * 2.0 ** min(tries, 16), _LONGEST_LOOK_S)
-
-
-async def _carried_through(work: Coroutine[Any, Any, None]) -> None:
-    """Do all of the work, even if PreBind is cancelled: what was written must be known first."""
-    task = asyncio.ensure_future(work)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        if not task.done():
-            await asyncio.wait((task,))
-        if not task.cancelled():
-            task.exception()
-        raise

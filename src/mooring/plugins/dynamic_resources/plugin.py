@@ -322,6 +322,9 @@ class DynamicResources:
         """The first part of PreBind, without the wait for devices."""
         await self._binder.write(_read(state), pod, node_name)
 
+    def close(self) -> None:
+        self._binder.close()
+
     # Queueing, and what is kept of the answers
 
     def events_to_register(self) -> Sequence[EventWithHint]:
