@@ -91,7 +91,9 @@ class Life:
             world.put(make_node("n3", **({GPU: how} if how else {})))
 
 
-@given(sizes=st.lists(st.integers(1, 2), min_size=1, max_size=3), steps=st.lists(_STEPS, max_size=12))
+@given(
+    sizes=st.lists(st.integers(1, 2), min_size=1, max_size=3), steps=st.lists(_STEPS, max_size=12)
+)
 def test_what_is_kept_is_what_each_node_would_be_told_now(sizes, steps):
     life = Life(sizes)
     try:
