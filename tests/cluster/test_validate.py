@@ -12,7 +12,18 @@ from mooring.cluster.cache import Cluster
 from mooring.cluster.columns import Columns
 from mooring.cluster.pod_counts import PodQuery
 from mooring.errors import InvariantError, check_kept
-from mooring.objects.devices import DeviceClass
+from mooring.objects.devices import (
+    Allocation,
+    Device,
+    DeviceAllocationResult,
+    DeviceClass,
+    DevicesAllocation,
+    ResourceClaim,
+    ResourceClaimStatus,
+    ResourcePool,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.selectors import selector_from_map
 from mooring.objects.taints import Taint
@@ -28,6 +39,7 @@ from tests.makers import (
 from tests.volume_world import make_claim, make_volume
 
 WEB = {"app": "web"}
+GPUS = "deviceclass.resource.kubernetes.io/gpu"
 QUERY = PodQuery(selector_from_map(WEB), frozenset(("default",)))
 
 
@@ -55,6 +67,15 @@ def lived() -> Cluster:
     cluster.remove_node("gone")
     cluster.listers.put(make_service("web", selector=WEB))
     cluster.listers.put(DeviceClass(metadata=ObjectMeta(name="gpu")))
+    pool = ResourcePool(name="p", resource_slice_count=1)
+    spec = ResourceSliceSpec(driver="d", pool=pool, all_nodes=True, devices=[Device(name="x")])
+    cluster.listers.put(ResourceSlice(metadata=ObjectMeta(name="s"), spec=spec))
+    cluster.listers.put(device_claim("1"))
+    result = DeviceAllocationResult(request="r", driver="d", pool="p", device="x")
+    allocation = Allocation(devices=DevicesAllocation(results=[result]))
+    cluster.claims.assume(
+        replace(device_claim("2"), status=ResourceClaimStatus(allocation=allocation))
+    )
     volume = make_volume("v")
     cluster.listers.put(volume)
     cluster.listers.put(make_claim("c"))
@@ -69,10 +90,15 @@ def lived() -> Cluster:
     for held in cluster.held_terms.matching(web, {}):
         held.rows.by_domain(zones, cluster.columns)
     assert cluster.deduced_selectors.of(web).requirements
-    assert "deviceclass.resource.kubernetes.io/gpu" in cluster.device_classes
+    assert GPUS in cluster.device_classes
     assert len(snapshot.rows) == len(snapshot.name_keys[snapshot.rows]) == 2
     assert len(cluster.columns.images["app:1"].index) == 1
     return cluster
+
+
+def device_claim(version: str) -> ResourceClaim:
+    meta = ObjectMeta(name="held", namespace="ns", uid="u-held", resource_version=version)
+    return ResourceClaim(metadata=meta)
 
 
 def row(cluster: Cluster) -> int:
@@ -262,9 +288,26 @@ SPOILED = {
     "a deduced selector": (deduced_otherwise, "deduced selectors"),
     "services": (lambda c: c.deduced_selectors._services.clear(), "the selectors of services"),
     "device classes": (
-        lambda c: setattr(c.device_classes, "_names", frozenset()),
+        lambda c: c.device_classes._class_of.clear(),
         "the resources of device classes",
     ),
+    "seen classes": (lambda c: c.device_classes._seen.clear(), "device classes that were seen"),
+    "a resource of another class": (
+        lambda c: c.device_classes._class_of.update(
+            {"a.example/b": c.device_classes._class_of[GPUS]}
+        ),
+        "a.example/b is kept for a device class",
+    ),
+    "a claim": (lambda c: c.claims._latest.pop("ns/held"), "the keys of claims"),
+    "an assumed claim": (lambda c: c.claims._assumed.clear(), "claim ns/held is neither"),
+    "an outdated claim": (
+        lambda c: c.listers._by_kind[ResourceClaim].update({"ns/held": device_claim("9")}),
+        "claim ns/held is assumed, but the watch shows a newer one",
+    ),
+    "allocations": (lambda c: c.claims._counted.clear(), "allocations in use"),
+    "devices": (lambda c: c.claims.devices.remove("ns/held"), "devices held by claims"),
+    "classes by name": (lambda c: c.device_pools.classes.clear(), "device classes, gpu"),
+    "slices": (lambda c: c.device_pools.slices.remove("s"), "resource slices, s"),
     "a key": (listed_under_another_key, "DeviceClass other"),
 }
 

@@ -28,12 +28,15 @@ from tests.engine import Engine
 
 RBAC = Path(__file__).parents[2] / "deploy" / "base" / "rbac.yaml"
 
-#: What the writer does with pods and Events, which no other kind has done to it.
+#: What the writer does with pods, claims of devices and Events, which no other kind has done to it.
 OTHER_WRITES = {
     ("", "pods", "get"),
     ("", "pods", "delete"),
     ("", "pods/binding", "create"),
     ("", "pods/status", "patch"),
+    *(("resource.k8s.io", "resourceclaims", verb) for verb in ("create", "delete", "get", "patch")),
+    ("resource.k8s.io", "resourceclaims/binding", "patch"),
+    ("resource.k8s.io", "resourceclaims/status", "patch"),
     ("events.k8s.io", "events", "create"),
     ("events.k8s.io", "events", "patch"),
 }

@@ -15,9 +15,12 @@ from __future__ import annotations
 
 from mooring.cluster.affinity_terms import HeldTerms
 from mooring.cluster.changes import ChangeLog
+from mooring.cluster.claim_cache import ClaimCache
 from mooring.cluster.columns import Columns
 from mooring.cluster.deduced_selectors import DeducedSelectors
 from mooring.cluster.device_classes import DeviceClassNames
+from mooring.cluster.device_counts import DeviceCounts
+from mooring.cluster.device_pools import DevicePools
 from mooring.cluster.listers import Listers
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.node_tree import NodeTree
@@ -40,9 +43,15 @@ class Cluster:
         self.listers = Listers()
         #: One for all profiles, so that no profile takes a volume that another has chosen.
         self.volumes = VolumeCache(self.listers)
+        #: One for all profiles, so that no profile takes a device that another has chosen.
+        self.claims = ClaimCache(self.listers)
+        self.device_pools = DevicePools(self.listers, self.claims.devices)
         #: Shared by all profiles.
         self.deduced_selectors = DeducedSelectors(self.listers)
         self.device_classes = DeviceClassNames(self.listers)
+        self.device_counts = DeviceCounts(
+            self.device_classes, self.device_pools, self.claims.devices
+        )
         self.columns = Columns()
         self.pod_counts = PodCounts(self.columns.capacity)
         self.held_terms = HeldTerms(self.columns.capacity)
@@ -54,8 +63,8 @@ class Cluster:
         self._tree = NodeTree()
         self._generation = 0
         #: The rows whose pods changed, and the rows whose node object changed.
-        self.usage_changes = ChangeLog()
-        self.node_changes = ChangeLog()
+        self.usage_changes: ChangeLog[int] = ChangeLog()
+        self.node_changes: ChangeLog[int] = ChangeLog()
         #: Names of entries whose row must be written again: for the node, or only for its pods.
         #: Nodes are in order of arrival, because the first node that lists an image gives its size.
         self._stale_nodes: dict[str, None] = {}
@@ -206,6 +215,8 @@ class Cluster:
         self.held_terms.validate(rebuilt.held_terms, self.columns)
         self.listers.validate()
         self.volumes.validate()
+        self.claims.validate()
+        self.device_pools.validate()
         self.deduced_selectors.validate()
         self.device_classes.validate()
 

@@ -200,6 +200,12 @@ class Columns:
     def all_rows(self) -> slice:
         return slice(0, self.size)
 
+    def names_of(self, rows: Rows) -> list[str]:
+        """The names of the nodes in these rows; empty for a slot without a node."""
+        if isinstance(rows, slice):
+            return self.names[rows]
+        return [self.names[row] for row in rows.tolist()]
+
     def take_slot(self) -> int:
         if self._free:
             return self._free.pop()

@@ -26,6 +26,7 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.config import ExtensionPoint as Point
 from mooring.config import default_config, load_config
 from mooring.config.types import KubeSchedulerConfiguration
+from mooring.conformance.claim_stores import ListedObjects
 from mooring.errors import InputError
 from mooring.framework.clock import Timer
 from mooring.framework.cycle_state import CycleState
@@ -37,6 +38,7 @@ from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.plugins.default_preemption import PreemptionDetail
+from mooring.plugins.dynamic_resources import DynamicResources
 from mooring.plugins.registry import default_registry
 from mooring.plugins.volume_binding import VolumeBinding
 from mooring.runtime.evaluation import Evaluation
@@ -50,6 +52,8 @@ from mooring.scheduler.decision import Decision, NoNodesError
 from mooring.scheduler.dependencies import Dependencies
 from mooring.scheduler.diagnosis import Diagnosis
 from mooring.scheduler.engine import Engine
+from mooring.sim.claim_api import StoredClaims
+from mooring.sim.clock import VirtualLoop
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -143,18 +147,20 @@ class _FixedClock:
 
 
 def _discard(work: Coroutine[Any, Any, None]) -> None:
-    """Evictions are carried out by the replay itself, at once, as the format says."""
+    """Evictions and claims given back are carried out by the replay itself, as the format says."""
     work.close()
 
 
 class _Replay:
     def __init__(self, case: _Decoded) -> None:
         self._case = case
+        self._loop = VirtualLoop()
+        writer = SilentWriter()
         self._scheduler = Engine(
             case.config,
             Dependencies(
                 clock=_FixedClock(),
-                writer=SilentWriter(),
+                writer=writer,
                 spawn=_discard,
                 registry=default_registry(),
                 metrics=Metrics(),
@@ -162,15 +168,20 @@ class _Replay:
         )
         #: Every pod that exists, by `namespace/name`.
         self._pods = self._scheduler.observed_pods
+        listers = self._scheduler.cluster.listers
+        writer.claims = StoredClaims(ListedObjects(listers, self._pods))
         self._scheduler.nominator.queued_pod = self._pods.get
         self._deleted: list[str] = []
         self._load()
 
     def run(self) -> dict[str, Any]:
-        results = [
-            self._attempt(entry, position) for position, entry in enumerate(self._case.pending)
-        ]
-        return {"results": results, "final": self._final()}
+        try:
+            results = [
+                self._attempt(entry, position) for position, entry in enumerate(self._case.pending)
+            ]
+            return {"results": results, "final": self._final()}
+        finally:
+            self._loop.close()
 
     def _load(self) -> None:
         cluster, nominator = self._scheduler.cluster, self._scheduler.nominator
@@ -301,6 +312,10 @@ class _Replay:
         status = framework.run_reserve(state, placed, decision.node_name)
         if not status.ok:
             answer["reserve"] = status_data(status)
+        elif (devices := _device_plugin(framework)) is not None:
+            self._loop.run_until_complete(devices.write_claims(state, placed, decision.node_name))
+            if held := devices.devices(state):
+                answer["devices"] = held
         return answer
 
     def _fits_nowhere(
@@ -319,6 +334,8 @@ class _Replay:
             answer["postFilter"] = _post_filter(result, status)
             answer["message"] = diagnosis.message
             self._carry_out(decision.pod, result)
+            if (devices := _device_plugin(framework)) is not None:
+                self._loop.run_until_complete(devices.give_back(state, decision.pod))
         else:
             self._take_nomination_back(decision.pod)
         return answer
@@ -447,6 +464,12 @@ def _post_filter(result: PostFilterResult | None, status: Status) -> dict[str, A
                 name: status_data(status) for name, status in detail.rejected.items()
             }
     return data
+
+
+def _device_plugin(framework: Framework) -> DynamicResources | None:
+    found = framework.plugins.get("DynamicResources")
+    plugin = None if found is None else found.plugin
+    return plugin if isinstance(plugin, DynamicResources) else None
 
 
 def _volumes(framework: Framework, state: CycleState, node_name: str) -> dict[str, Any] | None:

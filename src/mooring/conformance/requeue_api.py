@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from mooring.conformance.claim_stores import ReplayedObjects
 from mooring.errors import ApiError, Conflict, NotFound
 from mooring.framework.api import Event, PodStatusPatch
 from mooring.objects.claims import BIND_COMPLETED, SELECTED_NODE, class_of_claim, requested_storage
@@ -30,6 +31,7 @@ from mooring.objects.storage import (
 )
 from mooring.objects.well_known import POD_SCHEDULED
 from mooring.sim.api import Watcher
+from mooring.sim.claim_api import StoredClaims
 
 #: When the first pod of a case starts, if it is bound; the next one a second later, and so on.
 _FIRST_START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -54,6 +56,8 @@ class ReplayApi:
         #: UID → the position of the pod among all pods of the case, in order of creation.
         self._positions: dict[str, int] = {}
         self._version = 0
+        store = ReplayedObjects(self.get, self.create, self._update, self._remove)
+        self.claims = StoredClaims(store)
 
     # What a case does
 
@@ -65,14 +69,15 @@ class ReplayApi:
         """Every pod that has no node."""
         return [obj for obj in self._objects.values() if isinstance(obj, Pod) and not obj.node_name]
 
-    def create(self, obj: KubeObject) -> None:
+    def create(self, obj: KubeObject) -> KubeObject:
         if isinstance(obj, Pod):
             self._positions.setdefault(obj.uid, len(self._positions))
             if obj.finished:
-                return
+                return obj
         stored = self._store(obj)
         if self.watcher is not None:
             self.watcher.added(stored)
+        return stored
 
     def put(self, raw: Mapping[str, Any]) -> None:
         """An object takes the place of the one of its kind and name; if there is none, nothing happens."""

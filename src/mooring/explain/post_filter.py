@@ -70,6 +70,5 @@ def _answering(call: Calls) -> Calls | None:
         case DefaultPreemption() as plugin:
             return Calls(call.name, _Answering(plugin.decide), Metrics())
         case DynamicResources() as plugin:
-            # It would free resource claims. mooring has none, so it only answers.
-            return Calls(call.name, _Answering(plugin.post_filter), Metrics())
+            return Calls(call.name, _Answering(plugin.answer_post_filter), Metrics())
     return None

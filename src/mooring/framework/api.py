@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from mooring.objects.devices import ResourceClaim, ResourceClaimStatus
 from mooring.objects.meta import KubeObject
-from mooring.objects.pod import Pod, PodCondition
+from mooring.objects.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -34,9 +35,47 @@ class Event:
     related: Pod | None = None
 
 
+class ClaimWriter(Protocol):
+    """The writes to resource claims. They raise ApiError, and return the claim as stored.
+
+    Changes say what the claim was when it was read, and what it is to be: they raise Conflict if
+    someone has written to it since.
+    """
+
+    async def get(self, claim: ResourceClaim) -> ResourceClaim:
+        """The claim as it is now; NotFound if there is none of this name."""
+        ...
+
+    async def create(self, claim: ResourceClaim) -> ResourceClaim:
+        """Create a claim; the API server gives it a name from `generateName`, and a UID."""
+        ...
+
+    async def set_finalizers(self, claim: ResourceClaim, finalizers: list[str]) -> ResourceClaim:
+        """A claim that is being deleted is gone when its last finalizer is."""
+        ...
+
+    async def set_status(self, claim: ResourceClaim, status: ResourceClaimStatus) -> ResourceClaim:
+        """Change allocation, reservations and device statuses."""
+        ...
+
+    async def remove_reservation(self, claim: ResourceClaim, pod: Pod) -> None:
+        """Take the pod out of `reservedFor`, whatever else has changed."""
+        ...
+
+    async def delete(self, claim: ResourceClaim) -> None: ...
+
+    async def set_extended_resource_claim(
+        self, pod: Pod, status: PodExtendedResourceClaimStatus
+    ) -> None:
+        """Say in the pod's status which claim serves its extended resources."""
+        ...
+
+
 class ApiWriter(Protocol):
     """The writes of a scheduler. They raise ApiError; only `record_event` never fails."""
 
+    @property
+    def claims(self) -> ClaimWriter: ...
     async def bind(self, pod: Pod, node_name: str) -> None: ...
     async def patch_pod_status(self, pod: Pod, patch: PodStatusPatch) -> None: ...
     async def delete_pod(self, pod: Pod) -> None: ...

@@ -35,7 +35,10 @@ def _pod_changes(old: Pod, new: Pod) -> list[Action]:
     # The API only lets users add tolerations, so it is enough to compare their number.
     if len(old.spec.tolerations) != len(new.spec.tolerations):
         actions.append(Action.UPDATE_POD_TOLERATION)
-    if old.status.resource_claim_statuses != new.status.resource_claim_statuses:
+    if (
+        old.status.resource_claim_statuses != new.status.resource_claim_statuses
+        or old.status.extended_resource_claim_status != new.status.extended_resource_claim_status
+    ):
         actions.append(Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
     return actions
 

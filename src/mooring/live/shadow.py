@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mooring.errors import ApiError, ExtenderError
-from mooring.framework.api import Event, PodStatusPatch
+from mooring.framework.api import ClaimWriter, Event, PodStatusPatch
 from mooring.live.driver import Driver
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
@@ -90,6 +90,10 @@ class Comparison:
 
 class ReadOnlyWriter:
     """Nothing is ever written."""
+
+    @property
+    def claims(self) -> ClaimWriter:
+        raise ApiError("a shadow writes nothing")
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         raise ApiError("a shadow binds nothing")

@@ -29,6 +29,7 @@ from mooring.errors import (
 from mooring.framework.api import Event, PodStatusPatch
 from mooring.framework.clock import Clock, sleep
 from mooring.live.bind_traffic import BindTraffic
+from mooring.live.claim_writer import LiveClaims
 from mooring.live.client import JSON, MERGE_PATCH, ApiClient, always
 from mooring.live.decoding import decode_object
 from mooring.live.event_recorder import EventRecorder
@@ -79,6 +80,7 @@ class LiveWriter:
         self._patches = StatusPatches(
             client, clock=clock, rng=rng, may_write=may_write, metrics=metrics
         )
+        self.claims = LiveClaims(self._send)
         #: UID → the deletion of a pod, until the API server shows that it is gone.
         self._deleting: dict[str, asyncio.Future[None]] = {}
         #: UID → whether the pod is gone, for each pod whose bind waits or is under way.
@@ -234,7 +236,7 @@ class LiveWriter:
         self,
         method: str,
         path: str,
-        document: Mapping[str, Any],
+        document: Mapping[str, Any] | None,
         content_type: str = JSON,
         *,
         priority: Priority,
@@ -259,7 +261,7 @@ class LiveWriter:
             return await self._client.request(
                 method,
                 path,
-                body=msgspec.json.encode(document),
+                body=None if document is None else msgspec.json.encode(document),
                 content_type=content_type,
                 priority=priority,
                 may_send=may_send_now,

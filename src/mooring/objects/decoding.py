@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from mooring.objects import device_versions
 from mooring.objects.kinds import KINDS
 from mooring.objects.meta import KubeObject, decode_hook
 
@@ -50,6 +51,8 @@ def decode_object(raw: Mapping[str, Any]) -> KubeObject:
     kind = kind_of(raw.get("apiVersion"), raw.get("kind"))
     if kind is None:
         raise ValueError(f"kind: mooring does not read {raw.get('kind')!r}")
+    if device_versions.is_older(raw.get("apiVersion")):
+        raw = device_versions.upgraded(raw)
     try:
         return convert(raw, kind)
     except msgspec.ValidationError:

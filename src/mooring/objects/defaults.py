@@ -15,6 +15,15 @@ import msgspec
 from msgspec.structs import replace
 
 from mooring.objects.claims import BIND_COMPLETED, CLASS_ANNOTATION
+from mooring.objects.devices import (
+    DeviceRequest,
+    DeviceSubRequest,
+    DeviceToleration,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourceClaimTemplate,
+)
 from mooring.objects.kinds import Namespace, PriorityClass
 from mooring.objects.meta import KubeObject, ResourceList
 from mooring.objects.node import Node
@@ -63,6 +72,7 @@ _HUGE_PAGES = "hugepages-"
 
 S = TypeVar("S", bound=msgspec.Struct)
 E = TypeVar("E")
+W = TypeVar("W", ExactDeviceRequest, DeviceSubRequest)
 
 
 class Defaults:
@@ -97,6 +107,11 @@ class Defaults:
                 return _volume(obj)
             case StorageClass():
                 return _changed(obj, volume_binding_mode=obj.volume_binding_mode or "Immediate")
+            case ResourceClaim():
+                return _changed(obj, spec=_claim_spec(obj.spec))
+            case ResourceClaimTemplate():
+                spec = _changed(obj.spec, spec=_claim_spec(obj.spec.spec))
+                return _changed(obj, spec=spec)
             case PriorityClass():
                 return _changed(obj, preemption_policy=obj.preemption_policy or PREEMPT)
         return obj
@@ -230,6 +245,33 @@ def _volume(volume: PersistentVolume) -> PersistentVolume:
             volume.status, phase=volume.status.phase or ("Bound" if taken else "Available")
         ),
     )
+
+
+def _claim_spec(spec: ResourceClaimSpec) -> ResourceClaimSpec:
+    devices = _changed(spec.devices, requests=_each(spec.devices.requests, _device_request))
+    return _changed(spec, devices=devices)
+
+
+def _device_request(request: DeviceRequest) -> DeviceRequest:
+    return _changed(
+        request,
+        exactly=None if request.exactly is None else _wanted_devices(request.exactly),
+        first_available=_each(request.first_available, _wanted_devices),
+    )
+
+
+def _wanted_devices(wanted: W) -> W:
+    mode = wanted.allocation_mode or "ExactCount"
+    return _changed(
+        wanted,
+        allocation_mode=mode,
+        count=wanted.count or (1 if mode == "ExactCount" else 0),
+        tolerations=_each(wanted.tolerations, _device_toleration),
+    )
+
+
+def _device_toleration(toleration: DeviceToleration) -> DeviceToleration:
+    return _changed(toleration, operator=toleration.operator or "Equal")
 
 
 def _requests_from_limits(container: Container) -> Container:

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from mooring.errors import InputError
 from mooring.garbage import seldom_collecting
+from mooring.objects import device_versions
 from mooring.objects.controllers import made_by_controllers
 from mooring.objects.decoding import (
     convert,
@@ -148,6 +149,10 @@ class _Reading:
 
     def _decoded(self, document: Document, kind: type[KubeObject]) -> KubeObject | None:
         body = document.body
+        if device_versions.is_older(document.api_version):
+            whole = body if isinstance(body, dict) else msgspec.json.decode(body)
+            named = {"apiVersion": document.api_version, "kind": document.kind}
+            body = device_versions.upgraded({**whole, **named})
         try:
             if not isinstance(body, dict):
                 return decode_json(body, kind)

@@ -176,6 +176,21 @@ class PodResourceClaimStatus(Part, frozen=True):
     resource_claim_name: str | None = None
 
 
+class ContainerExtendedResourceRequest(Part, frozen=True):
+    """Which request of the claim serves an extended resource of a container."""
+
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class PodExtendedResourceClaimStatus(Part, frozen=True):
+    """The claim that the scheduler created for the pod's extended resources."""
+
+    request_mappings: list[ContainerExtendedResourceRequest] = []
+    resource_claim_name: str = ""
+
+
 class PodStatus(Part, frozen=True):
     phase: str = ""
     nominated_node_name: str = ""
@@ -186,6 +201,7 @@ class PodStatus(Part, frozen=True):
     resources: ResourceRequirements | None = None
     allocated_resources: ResourceList = {}
     resource_claim_statuses: list[PodResourceClaimStatus] = []
+    extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 
 
 #: A pod's namespace and its labels.

@@ -5,6 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from mooring.objects.device_validation import claim_problems, class_problems, slice_problems
+from mooring.objects.devices import (
+    DeviceClass,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
 from mooring.objects.kinds import (
     CronJob,
     DaemonSet,
@@ -86,6 +93,14 @@ def problems_of(obj: KubeObject) -> Iterator[Problem]:
                 yield "volumeBindingMode", "must be Immediate or WaitForFirstConsumer"
         case CSIStorageCapacity():
             yield from selector_problems(obj.node_topology, "nodeTopology")
+        case ResourceClaim():
+            yield from claim_problems(obj.spec.devices, "spec.devices")
+        case ResourceClaimTemplate():
+            yield from claim_problems(obj.spec.spec.devices, "spec.spec.devices")
+        case DeviceClass():
+            yield from class_problems(obj.spec, "spec")
+        case ResourceSlice():
+            yield from slice_problems(obj.spec, "spec")
 
 
 def metadata_problems(metadata: ObjectMeta) -> Iterator[Problem]:

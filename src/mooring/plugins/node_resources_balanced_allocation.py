@@ -35,6 +35,8 @@ class NodeResourcesBalancedAllocation:
     def __init__(self, args: NodeResourcesBalancedAllocationArgs | None, handle: Handle) -> None:
         self._scored = (args and args.resources) or CPU_AND_MEMORY
         self._served_by_devices = handle.cluster.device_classes
+        self._device_counts = handle.cluster.device_counts
+        self._infos = handle.cluster.infos
         self._workspace = resource_scoring.Workspace()
 
     def pre_score(self, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows) -> Status:
@@ -46,13 +48,14 @@ class NodeResourcesBalancedAllocation:
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         request = state.read(_PRE_SCORE, ScoredRequest) or self._scored_request(pod)
-        if not any(request.amounts):
-            return 0
+        return self._score_one(request, node) if any(request.amounts) else 0
+
+    def _score_one(self, request: ScoredRequest, node: NodeInfo) -> int:
         allocated = [node.requested.get(name, 0) for name in request.names]
+        allocatable = [node.allocatable.get(name, 0) for name in request.names]
+        resource_scoring.count_devices(request, node, allocated, allocatable, self._device_counts)
         return resource_scoring.balanced_allocation_score(
-            request.added_to(allocated),
-            allocated,
-            [node.allocatable.get(name, 0) for name in request.names],
+            request.added_to(allocated), allocated, allocatable
         )
 
     def score_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> Ints:
@@ -60,6 +63,10 @@ class NodeResourcesBalancedAllocation:
         scores: Ints = np.zeros(row_count(rows), np.int64)
         if not any(request.amounts):
             return scores
+        if any(map(self._device_counts.counts, request.names)):
+            nodes = (self._infos.get(name) for name in columns.names_of(rows))
+            scored = [0 if node is None else self._score_one(request, node) for node in nodes]
+            return np.array(scored, np.int64)
         known = request.on_rows(columns)
         allocated = resource_scoring.gathered(columns.requested, known.indices, rows)
         allocatable = resource_scoring.gathered(columns.allocatable, known.indices, rows)

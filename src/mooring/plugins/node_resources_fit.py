@@ -97,6 +97,8 @@ class NodeResourcesFit:
         self._scored = strategy.resources or CPU_AND_MEMORY
         self._score_node, self._score_rows = _strategy(strategy)
         self._served_by_devices = handle.cluster.device_classes
+        self._device_counts = handle.cluster.device_counts
+        self._infos = handle.cluster.infos
         #: A number for each set of failures that has more bits than an int64.
         self._wide_codes: dict[int, int] = {}
 
@@ -144,17 +146,21 @@ class NodeResourcesFit:
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         request = state.read(_PRE_SCORE, ScoredRequest) or self._scored_request(pod)
-        allocatable = node.allocatable
-        return self._score_node(
-            request.added_to(_scored_as_held(node, request.names)),
-            [allocatable.get(name, 0) for name in request.names],
-            request.weights,
-        )
+        return self._score_one(request, node)
+
+    def _score_one(self, request: ScoredRequest, node: NodeInfo) -> int:
+        held = _scored_as_held(node, request.names)
+        allocatable = [node.allocatable.get(name, 0) for name in request.names]
+        resource_scoring.count_devices(request, node, held, allocatable, self._device_counts)
+        return self._score_node(request.added_to(held), allocatable, request.weights)
 
     def score_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> Ints:
-        request = (state.read(_PRE_SCORE, ScoredRequest) or self._scored_request(pod)).on_rows(
-            columns
-        )
+        wanted = state.read(_PRE_SCORE, ScoredRequest) or self._scored_request(pod)
+        if any(map(self._device_counts.counts, wanted.names)):
+            nodes = (self._infos.get(name) for name in columns.names_of(rows))
+            scored = [0 if node is None else self._score_one(wanted, node) for node in nodes]
+            return np.array(scored, np.int64)
+        request = wanted.on_rows(columns)
         requested = _rows_scored_as_held(columns, request.indices, rows)
         requested += request.amounts
         allocatable = resource_scoring.gathered(columns.allocatable, request.indices, rows)

@@ -22,6 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster.columns import Columns, Ints, Rows
+from mooring.cluster.device_counts import DeviceCounts
+from mooring.cluster.node_info import NodeInfo
 from mooring.config.args import ResourceSpec, UtilizationShapePoint
 from mooring.framework.interface import MAX_SCORE
 from mooring.framework.status import unschedulable
@@ -110,6 +112,21 @@ def scored_request(resources: Sequence[ResourceSpec], requests: Mapping[str, int
         tuple(amount for _, amount, _ in counted),
         tuple(weight for _, _, weight in counted),
     )
+
+
+def count_devices(
+    request: ScoredRequest,
+    node: NodeInfo,
+    held: list[int],
+    allocatable: list[int],
+    counts: DeviceCounts,
+) -> None:
+    """Where devices serve a resource that the node does not offer itself, count them instead."""
+    for place, name in enumerate(request.names):
+        if not allocatable[place] and counts.counts(name) and node.node is not None:
+            in_use, devices = counts.of(name, node.node)
+            if devices:
+                held[place], allocatable[place] = in_use, devices
 
 
 def gathered(table: Ints, indices: Sequence[int], rows: Rows) -> Ints:

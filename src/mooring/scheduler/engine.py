@@ -95,6 +95,7 @@ class Engine:
         self.load(obj for kind in LISTED for obj in known.listers.all(kind))
         self.load(info.node for info in known.infos.values() if info.node is not None)
         self.load(pod for pod in pods if pod.node_name)
+        self.cluster.claims.take_over(known.claims)
         for pod in known.assumed_pods():
             self.cluster.assume_pod(pod)
         for pod in pods:

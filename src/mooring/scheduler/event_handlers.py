@@ -12,6 +12,7 @@ from collections.abc import Callable
 from mooring.cluster.cache import CacheError
 from mooring.framework.events import ASSIGNED_POD_DELETE, Action, ClusterEvent, EventResource
 from mooring.framework.object_changes import node_change_events, pod_change_events
+from mooring.objects.devices import ResourceClaim
 from mooring.objects.kinds import KINDS
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
@@ -27,6 +28,9 @@ NODE_DELETE = ClusterEvent(EventResource.NODE, Action.DELETE)
 #: The kinds whose events may make a pod schedulable.
 _RESOURCES = {kind.struct: EventResource(kind.event_resource) for kind in KINDS if kind.events}
 
+#: The cache of claims tells of these: what the scheduler assumes counts, too.
+_TOLD_BY_CACHE = (ResourceClaim,)
+
 
 class EventHandlers:
     """One method for each thing that can happen to an object."""
@@ -35,6 +39,7 @@ class EventHandlers:
         self._parts = parts
         self._cluster = parts.cluster
         self._queue = parts.queue
+        parts.cluster.claims.follow(self._claim_changed)
 
     def added(self, obj: KubeObject) -> None:
         match obj:
@@ -72,9 +77,15 @@ class EventHandlers:
 
     def _move(self, action: Action, old: KubeObject | None, new: KubeObject | None) -> None:
         changed = new or old
+        if isinstance(changed, _TOLD_BY_CACHE):
+            return
         resource = _RESOURCES.get(type(changed)) if changed is not None else None
         if resource is not None:
             self._queue.move_all(ClusterEvent(resource, action), old, new)
+
+    def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        action = Action.ADD if old is None else Action.DELETE if new is None else Action.UPDATE
+        self._queue.move_all(ClusterEvent(EventResource.RESOURCE_CLAIM, action), old, new)
 
     # Pods
 

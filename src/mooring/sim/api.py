@@ -19,10 +19,14 @@ import msgspec
 from mooring.errors import Conflict, Forbidden, NotFound
 from mooring.framework.api import Event, PodStatusPatch
 from mooring.framework.clock import Clock
+from mooring.objects.decoding import group_of
+from mooring.objects.devices import ResourceClaim
+from mooring.objects.generated_names import NameMaker, generated_uid
 from mooring.objects.kinds import KIND_OF
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod, PodCondition
 from mooring.objects.well_known import POD_SCHEDULED
+from mooring.sim.claim_api import StoredClaims
 
 #: How long a pod runs, in seconds of virtual time; then it succeeds and frees its node.
 RUN_SECONDS = "mooring.dev/run-seconds"
@@ -51,6 +55,8 @@ class SimApi:
         self._version = 0
         self._watchers: list[Watcher] = []
         self._untold: deque[Callable[[], None]] = deque()
+        self._names = NameMaker(())
+        self.claims = StoredClaims(self)
         #: Every Event that was recorded, with its time.
         self.events: list[tuple[float, Event]] = []
         #: Pods that have finished.
@@ -93,10 +99,43 @@ class SimApi:
         return stored
 
     def delete(self, obj: KubeObject) -> None:
-        """Delete at once. `delete_pod` lets a pod on a node terminate first."""
-        gone = self._must_get(obj)
-        del self._objects[type(gone), gone.key]
-        self._tell(lambda watcher: watcher.deleted(gone))
+        """Delete at once, except a claim with finalizers: it is marked, and stays until they are gone.
+
+        `delete_pod` lets a pod on a node terminate first.
+        """
+        stored = self._must_get(obj)
+        if not isinstance(stored, ResourceClaim) or not stored.metadata.finalizers:
+            self.remove(stored)
+        elif not stored.terminating:
+            self.update(self._marked(stored))
+
+    def remove(self, stored: KubeObject) -> None:
+        """Take an object away, whatever its finalizers."""
+        del self._objects[type(stored), stored.key]
+        self._tell(lambda watcher: watcher.deleted(stored))
+
+    def with_generated_name(self, obj: K) -> K:
+        """The object with a name from its `generateName`, if it has none, and a UID."""
+        metadata = obj.metadata
+        name = metadata.name
+        while not name or (not metadata.name and self._has(obj, name)):
+            name = self._names.name(type(obj), metadata.namespace, metadata.generate_name)
+        # Two objects that have the same name one after the other are not the same.
+        unique = f"{name}/{self._version}"
+        uid = metadata.uid or generated_uid(
+            group_of(obj.api_version), obj.kind, metadata.namespace, unique
+        )
+        metadata = msgspec.structs.replace(
+            metadata,
+            name=name,
+            uid=uid,
+            creation_timestamp=metadata.creation_timestamp or self._timestamp(),
+        )
+        return msgspec.structs.replace(obj, metadata=metadata)
+
+    def _has(self, obj: KubeObject, name: str) -> bool:
+        key = f"{obj.namespace}/{name}" if obj.namespace else name
+        return (type(obj), key) in self._objects
 
     # Writes of a scheduler
 
@@ -140,10 +179,13 @@ class SimApi:
             return
         if stored.terminating:
             return
-        metadata = msgspec.structs.replace(stored.metadata, deletion_timestamp=self._timestamp())
-        terminating = self.update(msgspec.structs.replace(stored, metadata=metadata))
+        terminating = self.update(self._marked(stored))
         grace_s = stored.spec.termination_grace_period_seconds
         self.later(_DEFAULT_GRACE_S if grace_s is None else grace_s, lambda: self._end(terminating))
+
+    def _marked(self, stored: K) -> K:
+        metadata = msgspec.structs.replace(stored.metadata, deletion_timestamp=self._timestamp())
+        return msgspec.structs.replace(stored, metadata=metadata)
 
     async def update_object(self, obj: K) -> K:
         if not KIND_OF[type(obj)].writable:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from mooring.framework.api import ApiWriter, Event, PodStatusPatch
+from mooring.framework.api import ApiWriter, ClaimWriter, Event, PodStatusPatch
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolumeClaim
@@ -52,6 +52,10 @@ class Recorder:
         self._failing = decision if decision.node_name is None else None
 
     # Writes of the scheduler
+
+    @property
+    def claims(self) -> ClaimWriter:
+        return self.api.claims
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         await self.api.bind(pod, node_name)

@@ -27,6 +27,7 @@ from mooring.scheduler.engine import Engine
 from mooring.scheduler.extenders.extender import Transport
 from mooring.scheduler.journal import NOTHING, FactKind, Journal
 from mooring.sim.api import SimApi, run_seconds
+from mooring.sim.claim_controller import ClaimController
 from mooring.sim.clock import VirtualClock, VirtualLoop
 from mooring.sim.recorder import Recorder
 from mooring.sim.volume_controller import VolumeController
@@ -120,7 +121,7 @@ class Simulation:
         self.api.watch(self.scheduler)
         self._recorder.scheduler = self.scheduler
         self.api.watch(self._recorder)
-        self.api.watch(VolumeController(self.api))
+        self.api.watch(_Controllers(self.api))
 
     def load(self, objects: Iterable[KubeObject]) -> None:
         """Create objects: first whatever pods may refer to, then the pods, each in their order.
@@ -263,6 +264,26 @@ class Simulation:
     def _note_error(self, loop: object, context: dict[str, Any]) -> None:
         error = context.get("exception")
         self.errors.append(f"{context['message']}: {error!r}" if error else context["message"])
+
+
+class _Controllers:
+    """All controllers as one watcher: each watcher costs a turn of the loop for every change."""
+
+    def __init__(self, api: SimApi) -> None:
+        self._volumes = VolumeController(api)
+        self._claims = ClaimController(api)
+
+    def added(self, obj: KubeObject) -> None:
+        self._volumes.added(obj)
+        self._claims.added(obj)
+
+    def updated(self, old: KubeObject, new: KubeObject) -> None:
+        self._volumes.updated(old, new)
+        self._claims.updated(old, new)
+
+    def deleted(self, obj: KubeObject) -> None:
+        self._volumes.deleted(obj)
+        self._claims.deleted(obj)
 
 
 def _http_transport(config: KubeSchedulerConfiguration) -> HttpTransport | None:

@@ -1,0 +1,180 @@
+"""Rules about one ResourceClaim: whose it is, who uses it, and whether its devices are ready."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from mooring.objects.devices import (
+    CLAIM_FINALIZER,
+    AllocatedDeviceStatus,
+    ConsumerReference,
+    DeviceAllocationResult,
+    DeviceCondition,
+    ResourceClaim,
+)
+from mooring.objects.pod import Pod, PodResourceClaim
+
+#: On a claim that the claim controller created from a template: the pod's name for it.
+POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
+#: On a claim that the scheduler created for extended resources: "true".
+EXTENDED_RESOURCE_CLAIM = "resource.kubernetes.io/extended-resource-claim"
+
+#: How many pods may use a claim at the same time.
+MOST_RESERVATIONS = 256
+
+_PODS = "pods"
+
+
+class ClaimProblem(ValueError):
+    """Why a pod cannot use one of its claims. The text is the reference's; users read it."""
+
+
+def claim_name(pod: Pod, entry: PodResourceClaim) -> tuple[str | None, bool]:
+    """The claim for an entry of `spec.resourceClaims`, and whether the pod must own it.
+
+    None if the entry needs no claim. Raises ClaimProblem.
+    """
+    if entry.resource_claim_name is not None:
+        return entry.resource_claim_name, False
+    if entry.resource_claim_template_name is not None:
+        for status in pod.status.resource_claim_statuses:
+            if status.name == entry.name:
+                return status.resource_claim_name, True
+        raise ClaimProblem(f'pod "{pod.key}": ResourceClaim not created yet')
+    raise ClaimProblem(
+        f'pod "{pod.key}", spec.resourceClaim "{entry.name}": none of the supported fields are set'
+    )
+
+
+def check_usable(pod: Pod, claim: ResourceClaim, *, must_own: bool) -> None:
+    """Raises ClaimProblem if the claim is being deleted, or was created for another pod."""
+    if claim.terminating:
+        raise ClaimProblem(f'resourceclaim "{claim.name}" is being deleted')
+    if must_own and not is_owned_by(claim, pod):
+        raise ClaimProblem(
+            f"ResourceClaim {claim.key} was not created for Pod {pod.key} (Pod is not owner)"
+        )
+
+
+def not_found(key: str) -> str:
+    """The text of the reference for a claim that is missing."""
+    return f'could not find ResourceClaim "{key}"'
+
+
+def is_owned_by(claim: ResourceClaim, pod: Pod) -> bool:
+    owner = claim.metadata.controller
+    return owner is not None and owner.uid == pod.uid
+
+
+def is_extended_resource_claim_of(claim: ResourceClaim, pod: Pod) -> bool:
+    """Whether the scheduler created the claim for extended resources of this pod."""
+    return claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) == "true" and any(
+        owner.controller and owner.name == pod.name and owner.uid == pod.uid
+        for owner in claim.metadata.owner_references
+    )
+
+
+# Reservations
+
+
+def reference_to(pod: Pod) -> ConsumerReference:
+    return ConsumerReference(resource=_PODS, name=pod.name, uid=pod.uid)
+
+
+def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
+    return any(user.uid == pod.uid for user in claim.status.reserved_for)
+
+
+def is_used_by_nobody_but(claim: ResourceClaim, pod: Pod) -> bool:
+    return all(user.uid == pod.uid for user in claim.status.reserved_for) and (
+        len(claim.status.reserved_for) <= 1
+    )
+
+
+def is_allocated(claim: ResourceClaim) -> bool:
+    return claim.status.allocation is not None
+
+
+def with_finalizer(claim: ResourceClaim) -> ResourceClaim:
+    finalizers = claim.metadata.finalizers
+    if CLAIM_FINALIZER in finalizers:
+        return claim
+    return with_finalizers(claim, [*finalizers, CLAIM_FINALIZER])
+
+
+def with_finalizers(claim: ResourceClaim, finalizers: list[str]) -> ResourceClaim:
+    return replace(claim, metadata=replace(claim.metadata, finalizers=finalizers))
+
+
+def without_finalizer(finalizers: list[str]) -> list[str]:
+    return [each for each in finalizers if each != CLAIM_FINALIZER]
+
+
+# Binding conditions: a driver says when a device is ready for the pod
+
+
+class BindingConditionFailed(ValueError):
+    """A driver says that a device cannot be made ready."""
+
+
+def has_binding_conditions(claim: ResourceClaim) -> bool:
+    allocation = claim.status.allocation
+    return allocation is not None and any(
+        result.binding_conditions for result in allocation.devices.results
+    )
+
+
+def is_ready(claim: ResourceClaim) -> bool:
+    """Whether every device has all of its binding conditions. Raises BindingConditionFailed."""
+    allocation = claim.status.allocation
+    if allocation is None:
+        return False
+    for result in allocation.devices.results:
+        if not result.binding_conditions:
+            continue
+        device = _status_of(claim, result)
+        if device is None:
+            return False
+        for kind in result.binding_failure_conditions:
+            condition = _condition(device, kind)
+            if condition is not None and condition.status == "True":
+                quoted = json.dumps(condition.message, ensure_ascii=False)
+                raise BindingConditionFailed(
+                    f"device binding failed: claim={claim.name}, reason={condition.reason},"
+                    f" message={quoted}"
+                )
+        for kind in result.binding_conditions:
+            condition = _condition(device, kind)
+            if condition is None or condition.status != "True":
+                return False
+    return True
+
+
+def has_timed_out(claim: ResourceClaim, now: datetime, timeout_s: float) -> bool:
+    """Whether the devices have had their time to get ready."""
+    allocation = claim.status.allocation
+    if allocation is None or allocation.allocation_timestamp is None:
+        return False
+    return has_binding_conditions(claim) and (
+        allocation.allocation_timestamp + timedelta(seconds=timeout_s) < now
+    )
+
+
+def _status_of(
+    claim: ResourceClaim, result: DeviceAllocationResult
+) -> AllocatedDeviceStatus | None:
+    for device in claim.status.devices:
+        if (device.driver, device.pool, device.device) == (
+            result.driver,
+            result.pool,
+            result.device,
+        ):
+            return device
+    return None
+
+
+def _condition(device: AllocatedDeviceStatus, kind: str) -> DeviceCondition | None:
+    return next((each for each in device.conditions if each.type == kind), None)

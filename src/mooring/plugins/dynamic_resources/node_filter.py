@@ -1,0 +1,161 @@
+"""Whether the claims of a pod can be had on one node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import numpy as np
+
+from mooring.cluster.cache import Cluster
+from mooring.cluster.columns import Columns, Mask, Rows, row_count
+from mooring.cluster.node_info import NodeInfo
+from mooring.cluster.node_matching import match_rows_any, matches_any
+from mooring.devices.allocator import AllocationTimeout, Allocator, NodeOnlyError
+from mooring.errors import PluginError
+from mooring.framework.interface import Handle
+from mooring.framework.status import SUCCESS, Status, unresolvable
+from mooring.objects.devices import Allocation, ResourceClaim
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+from mooring.objects.resource_claims import BindingConditionFailed, has_timed_out, is_ready
+from mooring.plugins.dynamic_resources import extended_resources
+from mooring.plugins.dynamic_resources.extended_resources import CannotFit
+from mooring.plugins.dynamic_resources.pod_claims import NodeAllocation, PodClaims
+from mooring.runtime.handle import PluginHandle
+
+#: Users read these texts in Events and in `kubectl describe`. They are the reference's, verbatim.
+CANNOT_ALLOCATE = unresolvable("cannot allocate all claims")
+NOT_AVAILABLE = unresolvable("resourceclaim not available on the node")
+CANNOT_FIT = unresolvable("cannot fit resource")
+LEFT_OVER = unresolvable("cannot schedule extended resource claim")
+TIMED_OUT = "node {}: timed out trying to allocate devices"
+
+
+class NodeFilter:
+    """The rule of Filter. It writes what it finds on a node into the state of the attempt."""
+
+    def __init__(
+        self, handle: Handle, *, filter_timeout_s: float, binding_timeout_s: float | None
+    ) -> None:
+        self._handle = handle
+        self._cluster: Cluster = handle.cluster
+        self._filter_timeout_s = filter_timeout_s
+        self._timer: Callable[[], float] = (
+            handle.metrics.timer if isinstance(handle, PluginHandle) else handle.clock.now
+        )
+        #: None if the gates of binding conditions are off.
+        self._binding_timeout_s = binding_timeout_s
+
+    def judge(self, claims: PodClaims, pod: Pod, node: NodeInfo) -> Status:
+        """Raises AllocationError if the claims cannot be allocated anywhere."""
+        status, found = self.look(claims, pod, node)
+        if found is not None:
+            claims.by_node[node.name] = found
+        elif status is NOT_AVAILABLE:
+            claims.unavailable.update(self.unavailable(claims, node))
+        return status
+
+    def look(
+        self, claims: PodClaims, pod: Pod, node: NodeInfo
+    ) -> tuple[Status, NodeAllocation | None]:
+        """The verdict, and what the pod gets if it is allocated here. Raises AllocationError."""
+        found = NodeAllocation([])
+        if claims.extended is not None:
+            status = self._extend(claims, pod, node, found)
+            if status is not None:
+                return status, None
+        assert node.node is not None
+        if claims.allocator is not None:
+            wanted = [
+                found.extended
+                if index == claims.extended_at and found.extended is not None
+                else claims.claims[index]
+                for index in claims.to_allocate
+            ]
+            try:
+                allocations = self._allocate(claims.allocator, node.node, wanted)
+            except NodeOnlyError as error:
+                return unresolvable(str(error)), None
+            if allocations is None:
+                return CANNOT_ALLOCATE, None
+            found.allocations = allocations
+        if self.unavailable(claims, node):
+            return NOT_AVAILABLE, None
+        return SUCCESS, None if claims.allocator is None else found
+
+    def available_rows(self, claims: PodClaims, columns: Columns, rows: Rows) -> Mask:
+        """The rows on which all claims, which are allocated, can be used."""
+        available = np.ones(row_count(rows), np.bool_)
+        for index, claim in enumerate(claims.claims):
+            terms = claims.available_on[index]
+            if self._has_failed(claim):
+                available[:] = False
+            elif terms is not None:
+                available &= match_rows_any(terms, columns, rows)
+        return available
+
+    def _extend(
+        self, claims: PodClaims, pod: Pod, node: NodeInfo, found: NodeAllocation
+    ) -> Status | None:
+        """Find out what devices must serve; a status if that is all there is to say."""
+        claim = claims.extended
+        assert claim is not None
+        if claim.spec.devices.requests:
+            return LEFT_OVER
+        classes = self._cluster.device_classes
+        try:
+            served = extended_resources.served_by_devices(
+                claims.resources, node.allocatable, classes
+            )
+        except CannotFit:
+            return CANNOT_FIT
+        if not served and not claims.has_user_claims:
+            return SUCCESS
+        requests, found.mappings = extended_resources.requests_for(pod, served, classes)
+        found.extended = extended_resources.claim_with(claim, requests)
+        return None
+
+    def unavailable(self, claims: PodClaims, node: NodeInfo) -> list[int]:
+        """The positions of allocated claims that cannot be used on the node."""
+        assert node.node is not None
+        unavailable = []
+        for index, claim in enumerate(claims.claims):
+            terms = claims.available_on[index]
+            if terms is not None and not matches_any(terms, node.node):
+                unavailable.append(index)
+            elif claim.status.allocation is not None and self._has_failed(claim):
+                unavailable.append(index)
+        return unavailable
+
+    def _has_failed(self, claim: ResourceClaim) -> bool:
+        """Whether the claim's devices did not get ready, and should be given back."""
+        if self._binding_timeout_s is None:
+            return False
+        try:
+            if is_ready(claim):
+                return False
+        except BindingConditionFailed:
+            return True
+        now = datetime.fromtimestamp(self._handle.clock.now(), UTC)
+        return has_timed_out(claim, now, self._binding_timeout_s)
+
+    def _allocate(
+        self, allocator: Allocator, node: Node, claims: list[ResourceClaim]
+    ) -> list[Allocation] | None:
+        try:
+            return allocator.allocate(node, claims, self._deadline())
+        except AllocationTimeout as error:
+            raise PluginError(TIMED_OUT.format(node.name)) from error
+
+    def _deadline(self) -> Callable[[], bool] | None:
+        """Whether the time for one node is over.
+
+        In a simulation, time stands still during a search, so the time that it really takes counts, too.
+        """
+        limit_s = self._filter_timeout_s
+        if not limit_s:
+            return None
+        clock, timer = self._handle.clock, self._timer
+        end, real_end = clock.now() + limit_s, timer() + limit_s
+        return lambda: clock.now() >= end or timer() >= real_end
