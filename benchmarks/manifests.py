@@ -80,9 +80,14 @@ class Template:
         memory: str = "500Mi",
         priority: int = 0,
         claim: bool = False,
+        requests: Mapping[str, str] | None = None,
+        status: Mapping[str, Any] | None = None,
         **spec: Any,
     ) -> None:
-        """`spec` holds further fields, spelt as in YAML; with `claim` a pod uses the one of its name."""
+        """`spec` holds further fields, spelt as in YAML; with `claim` a pod uses the one of its name.
+
+        `@name@` in `spec` and in `status` stands for the name of the pod.
+        """
         self._labels = dict(labels or {"app": "plain"})
         self._spec = {
             "schedulerName": "default-scheduler",
@@ -94,7 +99,9 @@ class Template:
                     "name": "pause",
                     "image": "registry.k8s.io/pause:3.10.1",
                     "ports": [{"containerPort": 80, "protocol": "TCP"}],
-                    "resources": {"requests": {"cpu": f"{cpu_milli}m", "memory": memory}},
+                    "resources": {
+                        "requests": {"cpu": f"{cpu_milli}m", "memory": memory, **(requests or {})}
+                    },
                 }
             ],
             **spec,
@@ -114,7 +121,7 @@ class Template:
                     "labels": self._labels,
                 },
                 "spec": self._spec,
-                "status": {"phase": "Pending"},
+                "status": {"phase": "Pending", **(status or {})},
             }
         )
 

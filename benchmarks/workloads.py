@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 
-from benchmarks import answers, driving
+from benchmarks import answers, devices, driving
 from benchmarks.answers import Holds
 from benchmarks.manifests import (
     CPU_PER_NODE_MILLI,
@@ -236,6 +236,70 @@ def _claim_and_volume(name: str) -> Iterator[KubeObject]:
     )
 
 
+#: Name, what it says, upstream's name, pods, slices, claims, pods that a node has devices for, goal.
+_DEVICES = (
+    (
+        "devices",
+        "each pod has a claim from a template for one of ten devices a node",
+        "SchedulingWithResourceClaimTemplate",
+        devices.WITH_CLAIM,
+        devices.whole_devices,
+        devices.asking(),
+        devices.PER_NODE,
+        1000,
+    ),
+    (
+        "device-selectors",
+        "as devices, with a CEL selector that every other device matches",
+        "",
+        devices.WITH_CLAIM,
+        devices.whole_devices,
+        devices.selectors,
+        devices.PER_NODE // 2,
+        None,
+    ),
+    (
+        "device-constraints",
+        "two devices a pod, which must have the same attribute",
+        "",
+        devices.WITH_CLAIM,
+        devices.whole_devices,
+        devices.same_numa,
+        devices.PER_NODE // 2 - 1,
+        None,
+    ),
+    (
+        "device-shares",
+        "a part of a device a pod (consumable capacity)",
+        "",
+        devices.WITH_CLAIM,
+        devices.shared_devices,
+        devices.part,
+        devices.PER_NODE * 4,
+        None,
+    ),
+    (
+        "device-partitions",
+        "five devices a node, to be used whole or as two halves (partitionable)",
+        "",
+        devices.WITH_CLAIM,
+        devices.partitions,
+        devices.asking(),
+        devices.PER_NODE // 2,
+        None,
+    ),
+    (
+        "device-resources",
+        "an extended resource that devices serve",
+        "SchedulingWithExtendedResource",
+        devices.WITH_RESOURCE,
+        devices.whole_devices,
+        lambda _: iter(()),
+        devices.PER_NODE,
+        None,
+    ),
+)
+
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload
     for workload in (
@@ -372,6 +436,21 @@ WORKLOADS: dict[str, Workload] = {
             brings=_claim_and_volume,
             warm_up=10,
             holds=lambda _: answers.fits(_MOST_VOLUMES),
+        ),
+        *(
+            Workload(
+                name=name,
+                says=says,
+                upstream=upstream,
+                template=lambda _, template=template: template,
+                beside=beside,
+                brings=brings,
+                warm_up=10,
+                most=lambda nodes, per_node=per_node: nodes * per_node // 2,
+                holds=lambda _, per_node=per_node: answers.fits(per_node + 1),
+                goal=goal,
+            )
+            for name, says, upstream, template, beside, brings, per_node, goal in _DEVICES
         ),
         Workload(
             name="whole-life",

@@ -1,4 +1,4 @@
-"""Devices for tests: makers of claims for pods, and a cluster with all that DynamicResources asks of a scheduler.
+"""Devices for tests: makers of claims and pods, and a cluster with all that DynamicResources asks for.
 
 As in the worked examples of the specification: driver `d`, class `gpu`, pool `p` on node n1, claim `ns/c`,
 request `r`.
@@ -13,9 +13,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from mooring.cluster.cache import Cluster
-from mooring.conformance.claim_stores import ListedObjects
 from mooring.config.args import DynamicResourcesArgs
 from mooring.config.durations import seconds
+from mooring.conformance.claim_stores import ListedObjects
 from mooring.framework.api import Event
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import Status
@@ -23,8 +23,8 @@ from mooring.objects.devices import (
     Allocation,
     ConsumerReference,
     DeviceClass,
-    DevicesAllocation,
     DeviceRequest,
+    DevicesAllocation,
     ResourceClaim,
     ResourceClaimSpec,
     ResourceClaimStatus,

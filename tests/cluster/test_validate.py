@@ -298,7 +298,7 @@ SPOILED = {
         ),
         "a.example/b is kept for a device class",
     ),
-    "a claim": (lambda c: c.claims._latest.pop("ns/held"), "the keys of claims"),
+    "a claim for devices": (lambda c: c.claims._latest.pop("ns/held"), "the keys of claims"),
     "an assumed claim": (lambda c: c.claims._assumed.clear(), "claim ns/held is neither"),
     "an outdated claim": (
         lambda c: c.listers._by_kind[ResourceClaim].update({"ns/held": device_claim("9")}),

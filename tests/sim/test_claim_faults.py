@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -71,10 +72,8 @@ class FaultyClaims:
 
 
 async def _ignored(write: Any) -> None:
-    try:
+    with suppress(ApiError):
         await write
-    except ApiError:
-        pass
 
 
 class FaultyWriter:
@@ -140,7 +139,8 @@ def assert_all_is_well(sim: Simulation, *, pending: int) -> None:
         if claim.status.allocation is None:
             assert users == []
         else:
-            assert users and all(pods[uid].node_name for uid in users), claim
+            assert users, claim
+            assert all(pods[uid].node_name for uid in users), claim
     assert sum(not pod.node_name for pod in pods.values()) == pending
     assert len(held) == len(pods) - pending
     for uid in pods:

@@ -314,7 +314,7 @@ def test_d42_a_search_that_takes_too_long_is_an_error(world_of):
     world.plugin.pre_filter(state, POD, snapshot)
     state.read("DynamicResources", object).allocator = NeverEnds()
 
-    with pytest.raises(PluginError, match="^node n1: timed out trying to allocate devices$"):
+    with pytest.raises(PluginError, match=r"^node n1: timed out trying to allocate devices$"):
         world.plugin.filter(state, POD, snapshot.get("n1"))
 
 

@@ -22,7 +22,6 @@ from mooring.objects.resource_claims import BindingConditionFailed, has_timed_ou
 from mooring.plugins.dynamic_resources import extended_resources
 from mooring.plugins.dynamic_resources.extended_resources import CannotFit
 from mooring.plugins.dynamic_resources.pod_claims import NodeAllocation, PodClaims
-from mooring.runtime.handle import PluginHandle
 
 #: Users read these texts in Events and in `kubectl describe`. They are the reference's, verbatim.
 CANNOT_ALLOCATE = unresolvable("cannot allocate all claims")
@@ -41,9 +40,6 @@ class NodeFilter:
         self._handle = handle
         self._cluster: Cluster = handle.cluster
         self._filter_timeout_s = filter_timeout_s
-        self._timer: Callable[[], float] = (
-            handle.metrics.timer if isinstance(handle, PluginHandle) else handle.clock.now
-        )
         #: None if the gates of binding conditions are off.
         self._binding_timeout_s = binding_timeout_s
 
@@ -149,13 +145,9 @@ class NodeFilter:
             raise PluginError(TIMED_OUT.format(node.name)) from error
 
     def _deadline(self) -> Callable[[], bool] | None:
-        """Whether the time for one node is over.
-
-        In a simulation, time stands still during a search, so the time that it really takes counts, too.
-        """
-        limit_s = self._filter_timeout_s
-        if not limit_s:
+        """Whether the time for one node is over, by the clock that the scheduler was given."""
+        if not self._filter_timeout_s:
             return None
-        clock, timer = self._handle.clock, self._timer
-        end, real_end = clock.now() + limit_s, timer() + limit_s
-        return lambda: clock.now() >= end or timer() >= real_end
+        clock = self._handle.clock
+        end = clock.now() + self._filter_timeout_s
+        return lambda: clock.now() >= end
