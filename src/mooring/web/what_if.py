@@ -112,6 +112,8 @@ def read_beside(text: str, objects: Sequence[KubeObject]) -> list[KubeObject]:
     # Only controllers need the existing pods, and there can be many.
     around = objects if makers else [obj for obj in objects if not isinstance(obj, Pod)]
     found = read_manifests([STDIN], stdin=io.BytesIO(given), among=around)
+    if found.refused:
+        raise InputError(found.refusals)
     if not found.objects:
         kinds = ", ".join(sorted(found.skipped))
         what = f"only kinds that mooring does not read: {kinds}" if kinds else "no objects"
