@@ -223,6 +223,7 @@ def test_json_has_everything(cluster):
         "alreadyPlaced": 0,
         "placed": 2,
         "pending": 1,
+        "notCreated": 0,
         "finished": 0,
         "preempted": 0,
         "elapsedSeconds": 0,
@@ -311,7 +312,7 @@ def test_long_tables_are_cut_and_say_so(cluster):
 def test_help_says_what_the_exit_codes_mean():
     text = " ".join(mooring("simulate", "--help").stdout.split())
 
-    assert "Exits 0 if every pod is placed or finished, 1 if some are pending, 2 if" in text
+    assert "Exits 0 if every pod is placed or finished, 1 if some are pending or would not be created" in text
     assert "mooring simulate cluster.yaml workloads/" in text
 
 
