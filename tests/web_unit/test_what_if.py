@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.errors import ConfigError, InputError
+from mooring.objects.kubelet_labels import labelled
 from mooring.objects.pod import Pod
 from mooring.web.what_if import (
     Applied,
@@ -147,7 +148,7 @@ def test_a_counterfactual_that_is_made_true_places_the_pod():
 
 
 def test_texts_of_a_run_can_be_read_back():
-    given = run_spec(make_node("n9", zone="c"))
+    given = run_spec(labelled(make_node("n9", zone="c")))
 
     assert read_config(config_text(given)) is not None
     for kind, key in (("Pod", WEB), ("Node", "n9")):

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from mooring.errors import InputError
 from mooring.garbage import seldom_collecting
+from mooring.objects import kubelet_labels
 from mooring.objects.admission import Admission
 from mooring.objects.admission import Refused as Refused
 from mooring.objects.autoscalers import Autoscalers
@@ -138,6 +139,8 @@ class _Reading:
         self._skipped: Counter[str] = Counter()
         self._entries: list[_Entry] = []
         self._shared_parts = SharedParts()
+        #: Warnings about objects that were changed.
+        self._notes: list[str] = []
         #: Kind and name of unusable objects, so that references to them are not reported too.
         self._broken: set[tuple[str, str]] = set()
 
@@ -198,6 +201,7 @@ class _Reading:
         self._check_duplicates()
         self._check_nodes()
         self._autoscale()
+        self._label_nodes()
         objects = [*(entry.obj for entry in self._entries), *self._among]
         stored = {(type(obj), obj.key): obj for obj in self._among}
         stored |= {(type(e.obj), e.obj.key): e.obj for e in self._entries if e.stored}
@@ -216,13 +220,30 @@ class _Reading:
             for obj in admission.created(entry.obj, more, stored=entry.stored)
         ]
         return Manifests(
-            complete, dict(self._skipped), list(self._warnings(complete)), admission.refused
+            complete,
+            dict(self._skipped),
+            [*self._notes, *self._warnings(complete)],
+            admission.refused,
         )
+
+    def _label_nodes(self) -> None:
+        nodes = [entry.obj for entry in self._entries if isinstance(entry.obj, Node)]
+        if line := kubelet_labels.warning(nodes):
+            self._notes.append(line)
+        for entry in self._entries:
+            if isinstance(entry.obj, Node):
+                entry.obj = kubelet_labels.labelled(entry.obj)
 
     def _autoscale(self) -> None:
         autoscalers = Autoscalers((*(entry.obj for entry in self._entries), *self._among))
+        changed = []
         for entry in self._entries:
-            entry.obj = autoscalers.scaled(entry.obj)
+            written, entry.obj = entry.obj, autoscalers.scaled(entry.obj)
+            if entry.obj is not written and _replicas(written) is not None:
+                numbers = f"{_replicas(written)} → {_replicas(entry.obj)}"
+                changed.append(f"{_title(written)} {numbers}")
+        if changed:
+            self._notes.append(f"autoscalers change the replicas: {', '.join(changed)}")
 
     def _name_all(self) -> None:
         names = NameMaker((*(entry.obj for entry in self._entries), *self._among))
@@ -321,6 +342,10 @@ def _identified(obj: KubeObject, names: NameMaker) -> KubeObject:
     if name == metadata.name and uid == metadata.uid:
         return obj
     return replace(obj, metadata=replace(metadata, name=name, uid=uid))
+
+
+def _replicas(obj: KubeObject) -> int | None:
+    return getattr(getattr(obj, "spec", None), "replicas", None)
 
 
 def _is_stored(obj: KubeObject) -> bool:
