@@ -24,6 +24,7 @@ from mooring.objects import kubelet_labels
 from mooring.objects.admission import Admission
 from mooring.objects.admission import Refused as Refused
 from mooring.objects.autoscalers import Autoscalers
+from mooring.objects.claim_warnings import claim_warnings
 from mooring.objects.controllers import made_by_controllers
 from mooring.objects.decoding import (
     convert,
@@ -219,10 +220,11 @@ class _Reading:
             for entry, more in zip(self._entries, made, strict=True)
             for obj in admission.created(entry.obj, more, stored=entry.stored)
         ]
+        around = (*self._among, *(each.object for each in admission.refused))
         return Manifests(
             complete,
             dict(self._skipped),
-            [*self._notes, *self._warnings(complete)],
+            [*self._notes, *self._warnings(complete), *claim_warnings(complete, around=around)],
             admission.refused,
         )
 
