@@ -31,9 +31,7 @@ NODES = [
 ]
 
 
-def usable_from(
-    storage_class, claim=None, *, selected=None, nodes=NODES, csi_nodes=()
-) -> set[str]:
+def usable_from(storage_class, claim=None, *, selected=None, nodes=NODES, csi_nodes=()) -> set[str]:
     """The nodes that can use the volume."""
     affinity = volume_affinity(
         storage_class,
@@ -102,9 +100,7 @@ def test_the_driver_on_a_node_says_which_labels_matter():
 @pytest.mark.parametrize("provisioner", [EBS, EFS, LOCAL])
 @pytest.mark.parametrize("selected", ["n-b1", None])
 def test_no_volume_is_outside_what_the_class_allows(provisioner, selected):
-    storage_class = make_class(
-        provisioner=provisioner, mode=NOW, topologies=[{ZONE: ["zone-b"]}]
-    )
+    storage_class = make_class(provisioner=provisioner, mode=NOW, topologies=[{ZONE: ["zone-b"]}])
 
     found = usable_from(storage_class, selected=selected)
 
@@ -113,9 +109,7 @@ def test_no_volume_is_outside_what_the_class_allows(provisioner, selected):
 
 
 def test_a_disk_without_a_pod_is_in_one_of_the_allowed_zones():
-    storage_class = make_class(
-        provisioner=EBS, mode=NOW, topologies=[{ZONE: ["zone-b", "zone-c"]}]
-    )
+    storage_class = make_class(provisioner=EBS, mode=NOW, topologies=[{ZONE: ["zone-b", "zone-c"]}])
 
     zones = [usable_from(storage_class, make_claim(f"data-web-{i}")) for i in range(4)]
 
@@ -191,14 +185,16 @@ def test_a_volume_can_be_used_by_its_pods_node_and_only_where_allowed(
 
 # What follows for pods
 
-CLUSTER = """
+CLUSTER = "".join(
+    f"""
+---
 apiVersion: v1
-kind: List
-items:
-- {apiVersion: v1, kind: Node, metadata: {name: a1, labels: {topology.kubernetes.io/zone: a}}, status: &s {allocatable: {cpu: "4", memory: 16Gi, pods: "110"}}}
-- {apiVersion: v1, kind: Node, metadata: {name: a2, labels: {topology.kubernetes.io/zone: a}}, status: *s}
-- {apiVersion: v1, kind: Node, metadata: {name: b1, labels: {topology.kubernetes.io/zone: b}}, status: *s}
+kind: Node
+metadata: {{name: {name}, labels: {{topology.kubernetes.io/zone: {name[0]}}}}}
+status: {{allocatable: {{cpu: "4", memory: 16Gi, pods: "110"}}}}
 """
+    for name in ("a1", "a2", "b1")
+)
 
 
 def storage(provisioner: str, mode: str, *, binding: str = WAIT, more: str = "") -> str:
@@ -255,8 +251,8 @@ def test_a_pod_with_a_zonal_volume_moves_to_the_neighbour_when_its_node_is_drain
     """Volumes were tied to the hostname, so that a drain never held."""
     objects = read(tmp_path, CLUSTER + storage(provisioner, "ReadWriteOnce") + deployment(1))
     settled = settle(objects, SimOptions())
-    (pod,) = settled_pods = [obj for obj in settled.objects if isinstance(obj, Pod)]
-    assert pod.node_name in ("a1", "a2"), settled_pods
+    (pod,) = (obj for obj in settled.objects if isinstance(obj, Pod))
+    assert pod.node_name in ("a1", "a2")
 
     assert without_nodes(settled, [pod.node_name]).holds == holds
     assert without_nodes(settled, ["a1", "a2"]).holds == (provisioner == EFS)

@@ -71,7 +71,8 @@ def test_what_a_quota_counts(hard, fit):
 
 def test_extended_resources_and_ephemeral_storage_count_by_their_requests():
     gpu = container(
-        requests={"ephemeral-storage": "1Gi"}, limits={"nvidia.com/gpu": "1", "hugepages-2Mi": "4Mi"}
+        requests={"ephemeral-storage": "1Gi"},
+        limits={"nvidia.com/gpu": "1", "hugepages-2Mi": "4Mi"},
     )
     for hard in (
         {"requests.nvidia.com/gpu": "2"},
@@ -246,7 +247,9 @@ def test_pods_that_exist_count_and_are_never_refused():
     manifests = read(pod("new", SMALL), quota("q", {"pods": "2"}), *stored, done)
 
     assert [each.name for each in manifests.pods] == ["old-0", "old-1", "old-2", "done"]
-    assert reasons(manifests) == ["exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=2"]
+    assert reasons(manifests) == [
+        "exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=2"
+    ]
 
 
 def test_the_missing_pods_of_a_dumped_workload_are_refused_as_in_the_cluster():
