@@ -118,6 +118,7 @@ def test_the_pods_of_a_workload_share_their_containers():
 
         assert first.requests == second.requests == {"cpu": 200}
         assert first.spec.containers is second.spec.containers
+        assert (first.spec is second.spec) == (made["kind"] == "Deployment")
 
 
 def amounts(requests: dict[str, str], limits: dict[str, str]) -> dict[str, Any]:

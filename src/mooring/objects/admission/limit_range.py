@@ -30,9 +30,12 @@ class LimitRanges:
             items = [_complete(item) for item in each.spec.limits]
             self._of.setdefault(each.namespace, []).append(items)
         #: The last argument and result of `with_defaults`, so that the pods of a template share
-        #: their containers, also if they differ in other parts.
+        #: one spec, or their containers if they differ in other parts.
         self._given: tuple[str, PodSpec] = "", PodSpec()
         self._result = PodSpec()
+
+    def __bool__(self) -> bool:
+        return bool(self._of)
 
     def with_defaults(self, namespace: str, spec: PodSpec) -> PodSpec:
         """The spec with the default requests and limits of its namespace."""
@@ -40,16 +43,19 @@ class LimitRanges:
         if not ranges:
             return spec
         known_namespace, known = self._given
+        if namespace == known_namespace and spec is known:
+            return self._result
         if (
             namespace != known_namespace
             or spec.containers is not known.containers
             or spec.init_containers is not known.init_containers
         ):
-            self._given, self._result = (namespace, spec), _defaulted(spec, ranges)
-        containers, init_containers = self._result.containers, self._result.init_containers
-        if containers == spec.containers and init_containers == spec.init_containers:
-            return spec
-        return replace(spec, containers=containers, init_containers=init_containers)
+            result = _defaulted(spec, ranges)
+        else:
+            containers, init_containers = self._result.containers, self._result.init_containers
+            result = replace(spec, containers=containers, init_containers=init_containers)
+        self._given, self._result = (namespace, spec), result
+        return result
 
     def check_pod(self, namespace: str, spec: PodSpec) -> None:
         """Raises Refusal with the problems of the first range that the pod violates."""
