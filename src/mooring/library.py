@@ -204,7 +204,7 @@ class SimulatedCluster:
         ]
         rows += [(each.pod, each.state, "", None, each.message) for each in self.pending]
         rows += [
-            (each.name, "not created", "", None, each.reason) for each in self.report.not_created
+            (each.object, "not created", "", None, each.reason) for each in self.report.not_created
         ]
         return make_frame(("pod", "state", "node", "at_seconds", "message"), rows)
 

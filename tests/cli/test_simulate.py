@@ -144,7 +144,7 @@ def test_json_and_csv_have_the_pods_that_would_not_be_created(cluster):
     assert result.exit_code == 1
     assert data["summary"]["notCreated"] == 1
     assert data["notCreated"] == [
-        {"kind": "Pod", "name": "default/api", "owner": "", "reason": EXCEEDED}
+        {"kind": "Pod", "object": "default/api", "owner": "", "reason": EXCEEDED}
     ]
     rows = list(csv.reader(io.StringIO(mooring("simulate", path, "-o", "csv").stdout)))
     assert ["default/api", "not created", "", "", "", EXCEEDED] in rows

@@ -169,7 +169,7 @@ spec: {hard: {pods: "1"}}
     with cluster.simulate() as simulated:
         assert not simulated.pending
         assert not simulated.all_placed
-        assert [each.name for each in simulated.report.not_created] == ["default/api"]
+        assert [each.object for each in simulated.report.not_created] == ["default/api"]
         assert simulated.to_data()["summary"]["notCreated"] == 1
     for question in (cluster.explain, cluster.counterfactuals):
         with pytest.raises(CannotAnswer, match="default/api would not be created: exceeded quota"):

@@ -58,6 +58,12 @@ def test_a_claim_that_nothing_can_bind_is_warned_about(documents, warnings):
     assert read(*documents).warnings == warnings
 
 
+def test_a_volume_is_for_one_claim():
+    written = [claim("one"), claim("two"), volume(class_name="standard")]
+
+    assert read(*written).warnings == [NO_SUCH_CLASS.replace("data", "two")]
+
+
 def test_claims_that_lack_the_same_are_one_line():
     template = {"metadata": {"name": "data"}, "spec": BARE["spec"]}
     db = workload("StatefulSet", "db", replicas=7, volumeClaimTemplates=[template])

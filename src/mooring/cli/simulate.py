@@ -133,4 +133,4 @@ def _pod_rows(report: SimulationReport) -> Iterator[tuple[object, ...]]:
             pending.message,
         )
     for missing in report.not_created:
-        yield missing.name, "not created", "", "", "", missing.reason
+        yield missing.object, "not created", "", "", "", missing.reason

@@ -262,7 +262,7 @@ def _not_created(page: Page, missing: Sequence[NotCreated], rows: int | None) ->
             Column("WHY", wraps=True),
         ),
         (
-            (kind, f"{len(group):,}", group[0].name, Cell(reason, "yellow"))
+            (kind, f"{len(group):,}", group[0].object, Cell(reason, "yellow"))
             for (kind, reason), group in groups[:rows]
         ),
     )

@@ -48,12 +48,15 @@ def claim_warnings(
     for obj in cluster:
         if isinstance(obj, PersistentVolume):
             volumes.setdefault(class_of_volume(obj), []).append(obj)
-    open_claims = [
-        claim
-        for claim in claims
-        if needs_volume(claim)
-        and not any(_could_bind(each, claim) for each in volumes.get(class_of_claim(claim), ()))
-    ]
+    open_claims = []
+    for claim in filter(needs_volume, claims):
+        of_class = volumes.get(class_of_claim(claim), [])
+        volume = next((each for each in of_class if _could_bind(each, claim)), None)
+        if volume is None:
+            open_claims.append(claim)
+        else:
+            # A volume is for one claim.
+            of_class.remove(volume)
     yield from _without_class(open_claims, cluster)
     yield from _without_their_class(open_claims, cluster)
     yield from _missing(objects, cluster)

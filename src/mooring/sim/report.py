@@ -132,7 +132,7 @@ class NotCreated:
 
     kind: str
     #: `namespace/name`, or the name alone for a cluster-scoped object.
-    name: str
+    object: str
     #: The kind and name of its controller: `ReplicaSet web-5d9f8`; "" without one.
     owner: str
     #: As the API server words it.
@@ -143,7 +143,7 @@ class NotCreated:
         owner = refused.object.metadata.controller
         return cls(
             kind=refused.object.kind,
-            name=refused.object.key,
+            object=refused.object.key,
             owner="" if owner is None else f"{owner.kind} {owner.name}",
             reason=refused.reason,
         )
