@@ -25,11 +25,13 @@ from mooring.explain.explanation import (
     CannotAnswer,
     Explainer,
     Explanation,
+    check_created,
     explainer_for,
     find_pod,
 )
 from mooring.explain.frames import Frame, make_frame
 from mooring.explain.past_decision import RunInput, decide_again, placed_by
+from mooring.objects.admission import Refused
 from mooring.objects.manifests import read_manifests
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
@@ -51,6 +53,8 @@ class Cluster:
     warnings: tuple[str, ...] = ()
     #: Kind that mooring does not read → the number of skipped objects.
     skipped: Mapping[str, int] = field(default_factory=dict)
+    #: Objects of the files that the API server would refuse, with the reason.
+    refused: tuple[Refused, ...] = ()
 
     @classmethod
     def load(cls, *paths: str | Path | Iterable[str | Path]) -> Cluster:
@@ -61,7 +65,12 @@ class Cluster:
         if not named:
             raise InputError(["nothing to read: give files or folders with Kubernetes YAML"])
         manifests = read_manifests(named)
-        return cls(tuple(manifests.objects), tuple(manifests.warnings), manifests.skipped)
+        return cls(
+            tuple(manifests.objects),
+            tuple(manifests.warnings),
+            manifests.skipped,
+            tuple(manifests.refused),
+        )
 
     @classmethod
     def of(cls, objects: Iterable[KubeObject]) -> Cluster:
@@ -107,6 +116,7 @@ class Cluster:
 
         mooring simulates the cluster first; with `as_is`, it places no pods before it explains.
         """
+        check_created(self.refused, pod)
         key = find_pod(self.objects, pod)
         options = SimOptions(config=_config(config), seed=seed)
         with explainer_for(
@@ -125,6 +135,7 @@ class Cluster:
         budget_s: float = DEFAULT_BUDGET_S,
     ) -> Counterfactuals:
         """The changes that would make a pending pod fit, smallest first. Raises CannotAnswer."""
+        check_created(self.refused, pod)
         key = find_pod(self.objects, pod)
         options = SimOptions(config=_config(config), seed=seed)
         with explainer_for(
@@ -147,7 +158,8 @@ class SimulatedCluster:
 
     def __init__(self, cluster: Cluster, source: RunInput, explainer: Explainer) -> None:
         self.cluster = cluster
-        self.report: SimulationReport = build_report(explainer.what_if.simulation)
+        report = build_report(explainer.what_if.simulation)
+        self.report: SimulationReport = report.without(cluster.refused)
         self._source = source
         self._explainer = explainer
         self._closing = weakref.finalize(self, explainer.what_if.close)
@@ -191,6 +203,9 @@ class SimulatedCluster:
             (placed.pod, placed.state, placed.node, placed.at_s, "") for placed in self.placements
         ]
         rows += [(each.pod, each.state, "", None, each.message) for each in self.pending]
+        rows += [
+            (each.object, "not created", "", None, each.reason) for each in self.report.not_created
+        ]
         return make_frame(("pod", "state", "node", "at_seconds", "message"), rows)
 
     def nodes_frame(self) -> Frame:

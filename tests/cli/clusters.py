@@ -5,12 +5,16 @@ from __future__ import annotations
 NODES = """
 apiVersion: v1
 kind: Node
-metadata: {name: n-1}
+metadata:
+  name: n-1
+  labels: {kubernetes.io/hostname: n-1, kubernetes.io/os: linux, kubernetes.io/arch: amd64}
 status: {allocatable: {cpu: "2", memory: 4Gi, pods: "10"}}
 ---
 apiVersion: v1
 kind: Node
-metadata: {name: n-2}
+metadata:
+  name: n-2
+  labels: {kubernetes.io/hostname: n-2, kubernetes.io/os: linux, kubernetes.io/arch: amd64}
 status: {allocatable: {cpu: "2", memory: 4Gi, pods: "10"}}
 """
 

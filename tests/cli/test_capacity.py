@@ -142,3 +142,32 @@ def test_thousands_of_pending_pods_are_answered(files):
     assert result.exit_code == 1
     assert "no number" in result.stdout
     assert "2,000 pods cannot fit on such a node" in result.stdout
+
+
+SHAPING = """
+---
+apiVersion: node.k8s.io/v1
+kind: RuntimeClass
+metadata: {name: kata}
+handler: kata
+overhead: {podFixed: {cpu: 500m}}
+---
+apiVersion: v1
+kind: LimitRange
+metadata: {name: limits}
+spec: {limits: [{type: Container, max: {cpu: "1"}}]}
+"""
+
+
+def test_more_pods_are_shaped_by_the_classes_and_limit_ranges_of_the_cluster(files):
+    (files / "cluster.yaml").write_text(NODES + SHAPING)
+    (files / "kata.yaml").write_text(pod("kata", cpu="500m", spec=", runtimeClassName: kata"))
+    (files / "large.yaml").write_text(pod("large", cpu="2"))
+
+    # Each pod asks for 500m and 500m of overhead; there are 4 cores.
+    (answer,) = asked(files, "--pod", files / "kata.yaml")["answers"]
+    assert answer["rounds"] == 4
+
+    result = mooring("capacity", "-f", files / "cluster.yaml", "--pod", files / "large.yaml")
+    assert result.exit_code == 2
+    assert "Pod default/large would not be created: " in result.stderr

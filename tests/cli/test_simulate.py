@@ -110,6 +110,91 @@ def test_a_gated_pod_and_one_for_another_scheduler_are_pending_with_their_reason
     assert "no profile has the scheduler name 'another'" in result.stdout
 
 
+# Pods that would not be created
+
+QUOTA = """
+---
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: compute}
+spec: {hard: {pods: "1"}}
+"""
+EXCEEDED = "exceeded quota: compute, requested: pods=1, used: pods=1, limited: pods=1"
+
+
+def test_pods_that_a_quota_refuses_are_counted_and_the_exit_code_is_that_of_pending_pods(cluster):
+    """They were counted as placed, or not at all, with exit code 0."""
+    path = cluster(FITS + QUOTA)
+
+    result = mooring("simulate", path)
+
+    assert result.exit_code == 1
+    assert "NOT CREATED" in result.stdout
+    assert f"Pod        1  default/api  {EXCEEDED}" in result.stdout
+    assert "1 placed, 0 pending, 1 not created; on 2 nodes" in result.stdout
+    assert result.stderr == f"warning: Pod default/api would not be created: {EXCEEDED}\n"
+
+
+def test_json_and_csv_have_the_pods_that_would_not_be_created(cluster):
+    path = cluster(FITS + QUOTA)
+
+    result = mooring("simulate", path, "-o", "json")
+    data = json.loads(result.stdout)
+
+    assert result.exit_code == 1
+    assert data["summary"]["notCreated"] == 1
+    assert data["notCreated"] == [
+        {"kind": "Pod", "object": "default/api", "owner": "", "reason": EXCEEDED}
+    ]
+    rows = list(csv.reader(io.StringIO(mooring("simulate", path, "-o", "csv").stdout)))
+    assert ["default/api", "not created", "", "", "", EXCEEDED] in rows
+
+
+def test_many_pods_that_are_refused_for_one_reason_are_one_row(cluster):
+    text = FITS + QUOTA + "".join(pod(f"p{i}", cpu="1m") for i in range(200))
+
+    result = mooring("simulate", cluster(text))
+
+    assert f"Pod      201  default/api  {EXCEEDED}" in result.stdout
+    assert "and 200 more would not be created" in result.stderr
+
+
+def test_other_commands_warn_of_pods_that_would_not_be_created(cluster):
+    path = cluster(FITS + QUOTA)
+
+    explained = mooring("explain", "web", path)
+    assert explained.exit_code == 0
+    assert "Pod default/api would not be created: exceeded quota" in explained.stderr
+
+    refused = mooring("explain", "api", path)
+    assert refused.exit_code == 2
+    assert f"error: pod default/api would not be created: {EXCEEDED}" in refused.stderr
+
+
+def test_a_claim_without_a_class_is_warned_about_and_explained(cluster):
+    text = (
+        NODES
+        + pod("db", spec=", volumes: [{name: d, persistentVolumeClaim: {claimName: data}}]")
+        + """
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+"""
+    )
+    path = cluster(text)
+    line = "claim default/data has no class and there is no default StorageClass"
+
+    simulated = mooring("simulate", path)
+    assert simulated.exit_code == 1
+    assert simulated.stderr == f"warning: {line}; add one\n"
+
+    answers = json.loads(mooring("explain", "db", path, "-o", "json").stdout)["wouldFitIf"]
+    assert [each["text"] for each in answers["answers"]] == [f"add a default StorageClass: {line}"]
+    assert answers["answers"][0]["node"] == "n-1"
+
+
 # What it reads
 
 
@@ -223,6 +308,7 @@ def test_json_has_everything(cluster):
         "alreadyPlaced": 0,
         "placed": 2,
         "pending": 1,
+        "notCreated": 0,
         "finished": 0,
         "preempted": 0,
         "elapsedSeconds": 0,
@@ -311,7 +397,10 @@ def test_long_tables_are_cut_and_say_so(cluster):
 def test_help_says_what_the_exit_codes_mean():
     text = " ".join(mooring("simulate", "--help").stdout.split())
 
-    assert "Exits 0 if every pod is placed or finished, 1 if some are pending, 2 if" in text
+    assert (
+        "Exits 0 if every pod is placed or finished, 1 if some are pending or would not be created"
+        in text
+    )
     assert "mooring simulate cluster.yaml workloads/" in text
 
 

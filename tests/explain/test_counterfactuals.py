@@ -10,6 +10,7 @@ from mooring.config import load_config
 from mooring.explain.changes import (
     AddNodes,
     Change,
+    DeclareFeatures,
     DropHostPort,
     DropNodeAffinity,
     DropNodeSelector,
@@ -27,11 +28,14 @@ from mooring.explain.changes import (
 )
 from mooring.explain.counterfactuals import Counterfactuals, find_counterfactuals
 from mooring.explain.explanation import CannotAnswer, explainer_for
+from mooring.explain.missing_storage import AddStorage
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import Status, wait
 from mooring.library import Cluster
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
+from mooring.objects.storage import PersistentVolumeClaim
+from mooring.plugins.node_declared_features import USER_NAMESPACES_HOST_NETWORK
 from mooring.plugins.registry import default_registry
 from mooring.sim.simulation import SimOptions
 from tests.makers import (
@@ -48,6 +52,7 @@ from tests.makers import (
     make_pod_affinity,
     make_spread,
 )
+from tests.volume_world import make_claim, make_class, with_annotations
 
 POD = "default/p"
 
@@ -63,6 +68,12 @@ class Row:
 
 
 WEB = {"app": "web"}
+
+
+def bare_claim(name: str) -> PersistentVolumeClaim:
+    """A claim without a class."""
+    return make_claim(name, storage_class=None, namespace="default")
+
 
 ROWS = {
     # 4000m offered, 2500m held.
@@ -211,6 +222,41 @@ ROWS = {
         AddNodes("m"),
         [AddNodes("n")],
     ),
+    "add a default class": Row(
+        [make_node("n"), bare_claim("data"), make_class("other"), make_pod(claims=["data"])],
+        AddStorage(classless=("default/data",)),
+    ),
+    "add the class that a claim names": Row(
+        [
+            make_node("n"),
+            make_claim("data", storage_class="fast", namespace="default"),
+            make_class("other"),
+            make_pod(claims=["data"]),
+        ],
+        AddStorage(classes=(("fast", "default/data"),)),
+    ),
+    "add a claim": Row(
+        [make_node("n"), make_pod(claims=["data"])], AddStorage(claims=("default/data",))
+    ),
+    "add all that is missing, as each of it is needed": Row(
+        [
+            make_node("n"),
+            bare_claim("data"),
+            make_claim("quick", storage_class="fast", namespace="default"),
+            make_pod(claims=["data", "quick", "gone"]),
+        ],
+        AddStorage(("default/data",), (("fast", "default/quick"),), ("default/gone",)),
+        [AddStorage(("default/data",), (("fast", "default/quick"),))],
+    ),
+    "enable a feature of a node": Row(
+        [
+            make_node("n", features=["Other"]),
+            make_node("m", cpu=1, features=["Other"]),
+            make_pod(cpu=2, host_network=True, host_users=False),
+        ],
+        DeclareFeatures("n", (USER_NAMESPACES_HOST_NETWORK,)),
+        [DeclareFeatures("m", (USER_NAMESPACES_HOST_NETWORK,))],
+    ),
 }
 
 
@@ -259,6 +305,59 @@ def test_looking_for_answers_leaves_the_cluster_as_it_was():
             before = [answer.text for answer in simulated.counterfactuals("p")]
             simulated._explainer.what_if.cluster.validate()
             assert [answer.text for answer in simulated.counterfactuals("p")] == before
+
+
+@pytest.mark.parametrize(
+    ("row", "text"),
+    [
+        (
+            "add a default class",
+            "add a default StorageClass: claim default/data has no class and there is no default"
+            " StorageClass",
+        ),
+        (
+            "add the class that a claim names",
+            "add the StorageClass fast, which claim default/data names",
+        ),
+        (
+            "add a claim",
+            "add the claim default/data with a class, as there is no default StorageClass",
+        ),
+        (
+            "add all that is missing, as each of it is needed",
+            "add a default StorageClass: claim default/data has no class and there is no default"
+            " StorageClass, and add the StorageClass fast, which claim default/quick names, and add"
+            " the claim default/gone with a class, as there is no default StorageClass",
+        ),
+        (
+            "enable a feature of a node",
+            "enable the feature UserNamespacesHostNetworkSupport on node n, whose kubelet does not"
+            " declare it",
+        ),
+    ],
+)
+def test_what_is_missing_is_named(row, text):
+    assert find(ROWS[row].objects).answers[0].text == text
+
+
+def test_with_a_default_class_a_claim_needs_no_class():
+    default = with_annotations(
+        make_class("standard"), {"storageclass.kubernetes.io/is-default-class": "true"}
+    )
+    objects = [make_node("n"), default, make_pod(claims=["data"])]
+
+    assert find(objects).answers[0].text == "add the claim default/data"
+
+
+def test_missing_storage_and_too_large_a_request_are_a_pair():
+    objects = [make_node("n", cpu=2), make_pod(cpu=3, claims=["data"])]
+
+    texts = [answer.text for answer in find(objects)]
+
+    assert any(
+        "add the claim default/data" in text and "lower the cpu request from 3 to 2" in text
+        for text in texts
+    )
 
 
 # Pairs
@@ -371,7 +470,8 @@ def test_a_pod_that_fits_needs_no_change():
 
 
 def test_it_says_so_when_nothing_helps():
-    answers = find([make_node("n"), make_pod(claims=["missing"])])
+    lost = make_claim("lost", volume="gone", phase="Lost", namespace="default")
+    answers = find([make_node("n"), lost, make_pod(claims=["lost"])])
 
     assert not answers.answers
     assert answers.note == "no single change and no pair of changes would place the pod"

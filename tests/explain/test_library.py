@@ -151,3 +151,26 @@ def test_every_result_is_a_frame_too():
     assert set(result.nodes_frame()["resource"]) == {"cpu", "memory", "pods"}
     assert set(result.explain("p").to_frame()["node"]) == {"n"}
     assert len(result.counterfactuals("p").to_frame())
+
+
+def test_what_would_not_be_created_is_part_of_the_result(tmp_path: Path):
+    quota = """
+---
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: q}
+spec: {hard: {pods: "1"}}
+"""
+    path = tmp_path / "cluster.yaml"
+    path.write_text(NODES + quota + pod("web") + pod("api"))
+    cluster = Cluster.load(path)
+
+    assert [each.object.key for each in cluster.refused] == ["default/api"]
+    with cluster.simulate() as simulated:
+        assert not simulated.pending
+        assert not simulated.all_placed
+        assert [each.object for each in simulated.report.not_created] == ["default/api"]
+        assert simulated.to_data()["summary"]["notCreated"] == 1
+    for question in (cluster.explain, cluster.counterfactuals):
+        with pytest.raises(CannotAnswer, match="default/api would not be created: exceeded quota"):
+            question("api")

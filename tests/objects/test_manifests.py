@@ -10,7 +10,9 @@ from mooring.objects.pod import Pod
 NODE = """
 apiVersion: v1
 kind: Node
-metadata: {name: n1}
+metadata:
+  name: n1
+  labels: {kubernetes.io/hostname: n1, kubernetes.io/os: linux, kubernetes.io/arch: amd64}
 status: {allocatable: {cpu: 4, memory: 8Gi, pods: 110}}
 """
 POD = """

@@ -49,9 +49,9 @@ def cluster():
 
 
 def made(mode: str = "WaitForFirstConsumer", **annotations: str):
-    """A class whose volumes are made."""
+    """A class whose volumes are made, on the disks of nodes."""
     return with_annotations(
-        make_class("made", provisioner="example.com/disk", mode=mode), annotations
+        make_class("made", provisioner="rancher.io/local-path", mode=mode), annotations
     )
 
 
@@ -129,7 +129,7 @@ def test_a_volume_that_comes_later_is_taken(cluster):
     assert_bound(cluster, "c", "v")
 
 
-def test_an_immediate_claim_gets_a_volume_made_anywhere(cluster):
+def test_an_immediate_claim_gets_a_volume_without_a_pod(cluster):
     cluster.create(made("Immediate"), make_claim(storage_class="made"))
 
     cluster.run()

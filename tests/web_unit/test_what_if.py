@@ -3,7 +3,11 @@ from __future__ import annotations
 import pytest
 
 from mooring.errors import ConfigError, InputError
+from mooring.objects.kubelet_labels import labelled
+from mooring.objects.meta import ObjectMeta
 from mooring.objects.pod import Pod
+from mooring.objects.policies import ResourceQuota, ResourceQuotaSpec
+from mooring.objects.quantity import Quantity
 from mooring.web.what_if import (
     Applied,
     Named,
@@ -147,7 +151,7 @@ def test_a_counterfactual_that_is_made_true_places_the_pod():
 
 
 def test_texts_of_a_run_can_be_read_back():
-    given = run_spec(make_node("n9", zone="c"))
+    given = run_spec(labelled(make_node("n9", zone="c")))
 
     assert read_config(config_text(given)) is not None
     for kind, key in (("Pod", WEB), ("Node", "n9")):
@@ -159,3 +163,18 @@ def test_texts_of_a_run_can_be_read_back():
 
 def test_there_is_no_text_of_what_is_not_there():
     assert object_text(run_spec(), Named("Node", "nowhere")) is None
+
+
+def test_a_pod_that_a_quota_refuses_is_a_problem():
+    quota = ResourceQuota(
+        api_version="v1",
+        kind="ResourceQuota",
+        metadata=ObjectMeta(name="q", namespace="default"),
+        spec=ResourceQuotaSpec(hard={"pods": Quantity(7)}),
+    )
+    text = "apiVersion: v1\nkind: Pod\nmetadata: {name: more}\nspec: {containers: [{name: c}]}\n"
+
+    # There are 7 pods.
+    with pytest.raises(InputError, match="default/more would not be created: exceeded quota: q"):
+        read_beside(text, run_spec(quota).objects)
+    assert read_beside(text, run_spec().objects)

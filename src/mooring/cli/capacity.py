@@ -37,6 +37,7 @@ from mooring.objects.kinds import PriorityClass
 from mooring.objects.manifests import Manifests, read_manifests
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
+from mooring.objects.policies import LimitRange, RuntimeClass
 from mooring.sim.report import Pending
 from mooring.sim.simulation import SimOptions
 
@@ -162,7 +163,10 @@ def _template(text: str, cluster: Manifests) -> Template:
         raise click.BadParameter(f"{text!r} names no file", param_hint="--pod")
     if not int(count):
         raise click.BadParameter(f"{text!r}: the number must be 1 or more", param_hint="--pod")
-    found = _read_beside(path, cluster).pods
+    manifests = _read_beside(path, cluster)
+    if manifests.refused:
+        raise InputError([f"{path}: {line}" for line in manifests.refusals])
+    found = manifests.pods
     if not found:
         raise InputError([f"{path}: contains no pod and no workload that creates pods"])
     if len({pod.metadata.controller for pod in found}) > 1 or (
@@ -173,9 +177,9 @@ def _template(text: str, cluster: Manifests) -> Template:
 
 
 def _read_beside(path: str, cluster: Manifests) -> Manifests:
-    """A file that may refer to the cluster's priority classes."""
-    classes = [obj for obj in cluster.objects if isinstance(obj, PriorityClass)]
-    return read_manifests([path], among=classes)
+    """A file whose pods are shaped by the cluster's classes and limit ranges; quotas do not count."""
+    shaping = (PriorityClass, RuntimeClass, LimitRange)
+    return read_manifests([path], among=[o for o in cluster.objects if isinstance(o, shaping)])
 
 
 def _node(text: str, cluster: Manifests) -> Node:

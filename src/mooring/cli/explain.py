@@ -19,7 +19,12 @@ from mooring.cli.options import (
     until_option,
 )
 from mooring.explain.counterfactuals import Counterfactuals, find_counterfactuals
-from mooring.explain.explanation import Explanation, explainer_for, find_pod
+from mooring.explain.explanation import (
+    Explanation,
+    check_created,
+    explainer_for,
+    find_pod,
+)
 from mooring.sim.simulation import SimOptions
 
 
@@ -70,6 +75,7 @@ def explain(
       mooring explain web-0 cluster.yaml -o json | jq '.nodes[] | select(.fits)'
     """
     manifests = read_cluster(cluster)
+    check_created(manifests.refused, pod)
     key = find_pod(manifests.objects, pod)
     options = SimOptions(config=read_config(config_path), seed=seed)
     with naming(config_path):

@@ -98,7 +98,7 @@ def read_cluster(cluster: ClusterInput, *more: str) -> Manifests:
         manifests = replace(manifests, objects=[*kept, *manifests.objects])
     if not manifests.objects:
         print_warnings(["the input contains no objects"])
-    print_warnings(manifests.warnings)
+    print_warnings((*manifests.warnings, *manifests.refusals))
     if manifests.skipped:
         kinds = ", ".join(f"{n:,} {kind}" for kind, n in sorted(manifests.skipped.items()))
         click.echo(f"skipped kinds that mooring does not read: {kinds}", err=True)

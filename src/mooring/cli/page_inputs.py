@@ -57,7 +57,7 @@ def _of_cluster(cluster: ClusterInput) -> tuple[Origin, RunSpec]:
     origin = Origin(
         title=", ".join([*live, *cluster.paths]),
         source="cluster" if live else "files",
-        warnings=tuple(manifests.warnings),
+        warnings=(*manifests.warnings, *manifests.refusals),
         skipped=manifests.skipped,
     )
     return origin, RunSpec(tuple(manifests.objects))

@@ -61,7 +61,8 @@ def simulate(
     there. mooring places the others as kube-scheduler does, in virtual time. A pod with the annotation
     mooring.dev/run-seconds succeeds after that many seconds and frees its resources.
 
-    Exits 0 if every pod is placed or finished, 1 if some are pending, 2 if the input is invalid.
+    Exits 0 if every pod is placed or finished, 1 if some are pending or would not be created (by a
+    ResourceQuota, for example), 2 if the input is invalid.
 
     \b
     Examples:
@@ -89,7 +90,7 @@ def run(manifests: Manifests, options: SimOptions, until_s: float | None) -> Sim
     with placing_pods(manifests.pods, options) as watched:
         report = simulate_objects(manifests.objects, watched, until_s=until_s)
     print_warnings(report.errors)
-    return report
+    return report.without(manifests.refused)
 
 
 @contextmanager
@@ -131,3 +132,5 @@ def _pod_rows(report: SimulationReport) -> Iterator[tuple[object, ...]]:
             pending.attempts,
             pending.message,
         )
+    for missing in report.not_created:
+        yield missing.object, "not created", "", "", "", missing.reason

@@ -10,7 +10,7 @@ from mooring.cli.options import DEFAULT_ROWS
 from mooring.cli.output import Cell, Column, Page, counted
 from mooring.config import Duration
 from mooring.scheduler.journal import Fact, FactKind
-from mooring.sim.report import NodeUsage, Pending, SimulationReport, Usage
+from mooring.sim.report import NodeUsage, NotCreated, Pending, SimulationReport, Usage
 
 #: The number of nodes in a message: `3 Insufficient cpu`, `0/5 nodes`.
 _COUNT = re.compile(r"\b\d+(?=[ /])")
@@ -52,6 +52,8 @@ def add_tables(page: Page, report: SimulationReport, *, rows: int | None) -> Non
         _nodes(page, report, rows)
     if report.pending:
         _pending(page, report.pending, rows)
+    if report.not_created:
+        _not_created(page, report.not_created, rows)
     page.line()
     page.line(summary(report), "bold green" if report.all_placed else "bold yellow")
 
@@ -62,6 +64,8 @@ def summary(report: SimulationReport) -> str:
     if report.already_placed:
         placed += f" ({report.already_placed:,} more had a node already)"
     parts = [placed, f"{len(report.pending):,} pending"]
+    if report.not_created:
+        parts.append(f"{len(report.not_created):,} not created")
     if report.finished:
         parts.append(f"{len(report.finished):,} finished")
     evicted = sum(len(each.victims) for each in report.preemptions)
@@ -241,6 +245,28 @@ def _pending_by_reason(page: Page, pending: Sequence[Pending], rows: int) -> Non
     )
     _more(page, len(groups) - len(groups[:rows]), "reason")
     page.line("use --output json to see every pod", "dim")
+
+
+def _not_created(page: Page, missing: Sequence[NotCreated], rows: int | None) -> None:
+    """Objects of one kind that are refused for the same reason are one row."""
+    page.heading("NOT CREATED")
+    alike: dict[tuple[str, str], list[NotCreated]] = {}
+    for each in missing:
+        alike.setdefault((each.kind, each.reason), []).append(each)
+    groups = list(alike.items())
+    page.table(
+        (
+            Column("KIND"),
+            Column("NUMBER", right=True),
+            Column("EXAMPLE"),
+            Column("WHY", wraps=True),
+        ),
+        (
+            (kind, f"{len(group):,}", group[0].object, Cell(reason, "yellow"))
+            for (kind, reason), group in groups[:rows]
+        ),
+    )
+    _more(page, len(groups) - len(groups[:rows]), "reason")
 
 
 def _reasons(message: str) -> tuple[str, ...]:

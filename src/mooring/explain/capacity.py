@@ -12,8 +12,8 @@ from math import ceil
 
 from msgspec.structs import replace as changed
 
+from mooring.objects.admission import Admission
 from mooring.objects.controllers import made_by_controllers
-from mooring.objects.defaults import Defaults
 from mooring.objects.generated_names import generated_uid
 from mooring.objects.kinds import DaemonSet
 from mooring.objects.meta import KubeObject
@@ -294,11 +294,11 @@ class _Adding:
         yield from nodes
         if self._daemon_sets:
             known = [obj for obj in self._settled.objects if isinstance(obj, Node | Pod)]
-            defaults = Defaults(self._settled.objects)
+            admission = Admission(self._settled.objects, stored=self._settled.objects)
             objects = [*self._daemon_sets, *known, *nodes]
-            made = made_by_controllers(objects, admit=defaults.spec)
+            made = made_by_controllers(objects, admit=admission.defaults.spec)
             for each in made[: len(self._daemon_sets)]:
-                yield from (defaults.of(obj) for obj in each)
+                yield from filter(None, map(admission.create, each))
 
 
 # Small steps

@@ -26,6 +26,7 @@ from mooring.objects.pod import (
 from mooring.objects.quantity import ZERO, Quantity
 from mooring.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, amount_of, is_extended
 from mooring.objects.selectors import NodeSelectorTerm
+from mooring.objects.storage import PersistentVolumeClaim
 from mooring.objects.taints import Taint, Toleration
 from mooring.objects.well_known import HOSTNAME, UNSCHEDULABLE_TAINT
 
@@ -71,6 +72,14 @@ class Change:
     def on_node(self, node: Node) -> Node:
         """For the node that it names."""
         return node
+
+    @property
+    def changed_claims(self) -> tuple[str, ...]:
+        """The claims that it changes, as `namespace/name`."""
+        return ()
+
+    def on_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        return claim
 
     def added(
         self, nodes: Mapping[str, Node], pods: Mapping[str, Sequence[Pod]]
@@ -371,6 +380,33 @@ class Uncordon(Change):
 
 
 @dataclass(frozen=True, slots=True)
+class DeclareFeatures(Change):
+    """Have the kubelet of a node declare features that the pod needs."""
+
+    kind: ClassVar[str] = "declare-features"
+    node: str
+    features: tuple[str, ...]
+
+    @property
+    def size(self) -> float:
+        return 0.5 * len(self.features)
+
+    @property
+    def text(self) -> str:
+        word = "feature" if len(self.features) == 1 else "features"
+        names = " and ".join(self.features)
+        return f"enable the {word} {names} on node {self.node}, whose kubelet does not declare it"
+
+    @property
+    def node_name(self) -> str:
+        return self.node
+
+    def on_node(self, node: Node) -> Node:
+        declared = [*node.status.declared_features, *self.features]
+        return replace(node, status=replace(node.status, declared_features=declared))
+
+
+@dataclass(frozen=True, slots=True)
 class FreeRoom(Change):
     """Evict pods from a node."""
 
@@ -584,7 +620,7 @@ def _applied(change: Change, obj: KubeObject, pod: str) -> KubeObject:
         return change.on_pod(obj)
     if isinstance(obj, Node) and obj.name == change.node_name:
         return change.on_node(obj)
-    return obj
+    return change.on_claim(obj) if isinstance(obj, PersistentVolumeClaim) else obj
 
 
 def _plain(value: object) -> object:

@@ -22,6 +22,7 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.explain.changes import (
     AddNodes,
     Change,
+    DeclareFeatures,
     DropHostPort,
     DropNodeAffinity,
     DropNodeSelector,
@@ -39,6 +40,7 @@ from mooring.explain.changes import (
 from mooring.explain.explanation import pod_of
 from mooring.explain.frames import Frame, make_frame
 from mooring.explain.matrix import UNASKED, Matrix
+from mooring.explain.missing_storage import missing_storage
 from mooring.explain.what_if import WhatIf
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import Code
@@ -58,6 +60,7 @@ from mooring.objects.well_known import HOSTNAME
 from mooring.plugins.default_preemption.budgets import Budgets
 from mooring.plugins.default_preemption.candidates import Candidate, DryRun
 from mooring.plugins.default_preemption.choice import best
+from mooring.plugins.node_declared_features import required_features
 from mooring.runtime.evaluation import Evaluation
 from mooring.runtime.plugin_calls import PluginFailure
 from mooring.runtime.question import Question
@@ -221,18 +224,21 @@ class _Search:
         self._cut_short = False
 
     def run(self) -> Counterfactuals:
-        of_pod = list(self._dials_of_pod())
+        of_pod = [*self._storage(), *self._dials_of_pod()]
+        features = [Dial.fixed(change) for change in self._features()]
         uncordon = [Dial.fixed(change) for change in self._uncordonings()]
         templates = self._templates()
         for dial in of_pod:
             self._try(dial)
         self._first_few(uncordon)
+        self._first_few(features)
         self._first_few([Dial.fixed(change) for change in self._labellings()])
         self._add_nodes(templates)
         self._free_room()
         if not self._answers:
             grow = [Dial.fixed(AddNodes(name)) for name in templates[:_MOST_ANSWERS]]
-            self._try_pairs([*of_pod, *uncordon[:_MOST_ANSWERS], *grow])
+            of_nodes = [*uncordon[:_MOST_ANSWERS], *features[:_MOST_ANSWERS]]
+            self._try_pairs([*of_pod, *of_nodes, *grow])
         answers = sorted(self._answers, key=lambda each: each.size)
         note = "" if answers else "no single change and no pair of changes would place the pod"
         return Counterfactuals(
@@ -352,7 +358,26 @@ class _Search:
                 yield _skew_dial(index, spread.topology_key, spread.max_skew, most)
                 yield Dial.fixed(SoftenSpread(index, spread.topology_key))
 
+    # Missing objects
+
+    def _storage(self) -> Iterator[Dial]:
+        missing = missing_storage(self._what_if.cluster.listers, self._pod)
+        if missing is not None:
+            yield Dial.fixed(missing)
+
     # Changes of nodes
+
+    def _features(self) -> list[Change]:
+        """For nodes that do not declare what the pod needs; the fewest features first."""
+        required = required_features(self._pod)
+        changes = []
+        for info in self._what_if.snapshot() if required else ():
+            assert info.node is not None
+            lacking = required.difference(info.node.status.declared_features)
+            if lacking:
+                changes.append(DeclareFeatures(info.name, tuple(sorted(lacking))))
+        changes.sort(key=lambda change: (change.size, change.node))
+        return list(changes[:_MOST_OF_A_KIND])
 
     def _uncordonings(self) -> list[Change]:
         names = [

@@ -21,6 +21,7 @@ from mooring.explain.matrix import Matrix, NodeView
 from mooring.explain.story import Step, gate_step, steps_of
 from mooring.explain.what_if import DecisionView, WhatIf
 from mooring.garbage import seldom_collecting
+from mooring.objects.admission import Refused
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
@@ -208,6 +209,13 @@ def find_pod(objects: Sequence[KubeObject], name: str) -> str:
     if pods[found[0]].finished:
         raise CannotAnswer(f"pod {found[0]} has finished, so it needs no node")
     return found[0]
+
+
+def check_created(refused: Iterable[Refused], name: str) -> None:
+    """Raises CannotAnswer if the pod of this name would be refused, and so does not exist."""
+    for each in refused:
+        if isinstance(each.object, Pod) and name in (each.object.key, each.object.name):
+            raise CannotAnswer(f"pod {each.object.key} would not be created: {each.reason}")
 
 
 def _unknown(what: str, name: str, known: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ from mooring.framework.status import Status
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.storage import PersistentVolumeClaim
 from mooring.runtime.framework import Framework
 from mooring.runtime.plugin_calls import PluginFailure
 from mooring.scheduler.decision import Decision
@@ -154,15 +155,27 @@ class WhatIf:
             for pod in [pod for pod in info.pods.values() if pod.key in gone]:
                 undo.callback(cluster.add_pod, pod)
                 cluster.remove_pod(pod)
-        if isinstance(change, AddNodes):
-            of_template = list(cluster.infos[change.like].pods.values())
-            for obj in change.added(self.nodes(), {change.like: of_template}):
-                if isinstance(obj, Node):
-                    undo.callback(cluster.remove_node, obj.name)
-                    cluster.add_node(obj)
-                elif isinstance(obj, Pod):
-                    undo.callback(cluster.remove_pod, obj)
-                    cluster.add_pod(obj)
+        listers = cluster.listers
+        for key in change.changed_claims:
+            claim = listers.get(PersistentVolumeClaim, key)
+            if claim is not None:
+                undo.callback(listers.put, claim)
+                listers.put(change.on_claim(claim))
+        pods = (
+            {change.like: list(cluster.infos[change.like].pods.values())}
+            if isinstance(change, AddNodes)
+            else {}
+        )
+        for obj in change.added(self.nodes(), pods):
+            if isinstance(obj, Node):
+                undo.callback(cluster.remove_node, obj.name)
+                cluster.add_node(obj)
+            elif isinstance(obj, Pod):
+                undo.callback(cluster.remove_pod, obj)
+                cluster.add_pod(obj)
+            else:
+                undo.callback(listers.drop, obj)
+                listers.put(obj)
 
     def nodes(self) -> dict[str, Node]:
         infos = self.cluster.infos

@@ -14,6 +14,12 @@ from mooring.objects.devices import (
 from mooring.objects.meta import KubeObject, ObjectMeta, Part
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod, PodSpec
+from mooring.objects.policies import (
+    HorizontalPodAutoscaler,
+    LimitRange,
+    ResourceQuota,
+    RuntimeClass,
+)
 from mooring.objects.selectors import LabelSelector
 from mooring.objects.storage import (
     ClaimTemplate,
@@ -259,6 +265,11 @@ KINDS: tuple[Kind, ...] = (
     Kind(DaemonSet, "apps", "daemonsets", "ds", listed=False),
     Kind(Job, "batch", "jobs", listed=False),
     Kind(CronJob, "batch", "cronjobs", "cj", listed=False),
+    # These shape pods when pods are created (`objects.admission`); a scheduler does not read them.
+    Kind(RuntimeClass, "node.k8s.io", "runtimeclasses", namespaced=False, listed=False),
+    Kind(LimitRange, "", "limitranges", "limits", listed=False),
+    Kind(ResourceQuota, "", "resourcequotas", "quota", listed=False),
+    Kind(HorizontalPodAutoscaler, "autoscaling", "horizontalpodautoscalers", "hpa", listed=False),
 )
 
 #: The table row for each struct.

@@ -20,7 +20,11 @@ from msgspec.structs import replace
 
 from mooring.errors import InputError
 from mooring.garbage import seldom_collecting
-from mooring.objects import device_versions
+from mooring.objects import device_versions, kubelet_labels
+from mooring.objects.admission import Admission
+from mooring.objects.admission import Refused as Refused
+from mooring.objects.autoscalers import Autoscalers
+from mooring.objects.claim_warnings import claim_warnings
 from mooring.objects.controllers import made_by_controllers
 from mooring.objects.decoding import (
     convert,
@@ -32,7 +36,6 @@ from mooring.objects.decoding import (
     without_nulls,
 )
 from mooring.objects.decoding import decode_object as decode_object
-from mooring.objects.defaults import Defaults
 from mooring.objects.documents import Document, Progress, read_documents
 from mooring.objects.generated_names import NameMaker, generated_uid
 from mooring.objects.kinds import CLUSTER_SCOPED
@@ -59,6 +62,19 @@ class Manifests:
     skipped: dict[str, int] = field(default_factory=dict)
     #: Warnings about input that is usable but probably not intended.
     warnings: list[str] = field(default_factory=list)
+    #: Objects that are left out of `objects`: the API server would refuse them.
+    refused: list[Refused] = field(default_factory=list)
+
+    @property
+    def refusals(self) -> list[str]:
+        """A line for each reason why objects are left out, with their number."""
+        alike: dict[tuple[str, str], list[KubeObject]] = {}
+        for each in self.refused:
+            alike.setdefault((each.object.kind, each.reason), []).append(each.object)
+        return [
+            f"{kind} {objects[0].key}{_and_more(objects)} would not be created: {reason}"
+            for (kind, reason), objects in alike.items()
+        ]
 
     @property
     def nodes(self) -> list[Node]:
@@ -113,6 +129,8 @@ def read_as_written(
 class _Entry:
     where: str
     obj: KubeObject
+    #: Whether an API server has stored the object: it has been through admission.
+    stored: bool
 
 
 class _Reading:
@@ -122,6 +140,8 @@ class _Reading:
         self._skipped: Counter[str] = Counter()
         self._entries: list[_Entry] = []
         self._shared_parts = SharedParts()
+        #: Warnings about objects that were changed.
+        self._notes: list[str] = []
         #: Kind and name of unusable objects, so that references to them are not reported too.
         self._broken: set[tuple[str, str]] = set()
 
@@ -145,7 +165,7 @@ class _Reading:
         if found:
             self._broken.add((obj.kind, obj.name))
         else:
-            self._entries.append(_Entry(document.where, obj))
+            self._entries.append(_Entry(document.where, obj, _is_stored(obj)))
 
     def _decoded(self, document: Document, kind: type[KubeObject]) -> KubeObject | None:
         body = document.body
@@ -173,38 +193,71 @@ class _Reading:
         return None
 
     def finished(self) -> Manifests:
-        made, defaults = self._checked()
-        return self._complete(
-            defaults.of(each)
-            for entry, more in zip(self._entries, made, strict=True)
-            for each in (entry.obj, *more)
-        )
+        made, admission = self._checked()
+        return self._complete(admission, made)
 
     def as_written(self) -> Manifests:
-        _, defaults = self._checked()
-        return self._complete(defaults.of(entry.obj) for entry in self._entries)
+        _, admission = self._checked()
+        return self._complete(admission, [()] * len(self._entries))
 
-    def _checked(self) -> tuple[Sequence[Sequence[KubeObject]], Defaults]:
-        """What controllers create for each entry, and the defaults. Raises InputError."""
+    def _checked(self) -> tuple[Sequence[Sequence[KubeObject]], Admission]:
+        """What controllers create for each entry, and the admission. Raises InputError."""
         self._name_all()
         self._check_duplicates()
         self._check_nodes()
+        self._autoscale()
+        self._label_nodes()
         objects = [*(entry.obj for entry in self._entries), *self._among]
-        defaults = Defaults(objects)
+        stored = {(type(obj), obj.key): obj for obj in self._among}
+        stored |= {(type(e.obj), e.obj.key): e.obj for e in self._entries if e.stored}
+        admission = Admission(objects, stored=stored.values())
+        defaults = admission.defaults
         made = made_by_controllers(objects, admit=defaults.spec)[: len(self._entries)]
         self._check_priority_classes(made, defaults.priority_classes)
         if self.problems:
             raise InputError([_one_line(problem) for problem in self.problems])
-        return made, defaults
+        return made, admission
 
-    def _complete(self, objects: Iterable[KubeObject]) -> Manifests:
-        complete = list(objects)
-        return Manifests(complete, dict(self._skipped), list(self._warnings(complete)))
+    def _complete(self, admission: Admission, made: Sequence[Sequence[KubeObject]]) -> Manifests:
+        complete = [
+            obj
+            for entry, more in zip(self._entries, made, strict=True)
+            for obj in admission.created(entry.obj, more, stored=entry.stored)
+        ]
+        around = (*self._among, *(each.object for each in admission.refused))
+        return Manifests(
+            complete,
+            dict(self._skipped),
+            [*self._notes, *self._warnings(complete), *claim_warnings(complete, around=around)],
+            admission.refused,
+        )
+
+    def _label_nodes(self) -> None:
+        nodes = [entry.obj for entry in self._entries if isinstance(entry.obj, Node)]
+        if line := kubelet_labels.warning(nodes):
+            self._notes.append(line)
+        for entry in self._entries:
+            if isinstance(entry.obj, Node):
+                entry.obj = kubelet_labels.labelled(entry.obj)
+
+    def _autoscale(self) -> None:
+        autoscalers = Autoscalers((*(entry.obj for entry in self._entries), *self._among))
+        changed = []
+        for entry in self._entries:
+            written, entry.obj = entry.obj, autoscalers.scaled(entry.obj)
+            if entry.obj is not written and _replicas(written) is not None:
+                numbers = f"{_replicas(written)} → {_replicas(entry.obj)}"
+                changed.append(f"{_title(written)} {numbers}")
+        if changed:
+            self._notes.append(f"autoscalers change the replicas: {', '.join(changed)}")
 
     def _name_all(self) -> None:
         names = NameMaker((*(entry.obj for entry in self._entries), *self._among))
+        existing = {(type(obj), obj.key) for obj in self._among}
         for entry in self._entries:
             entry.obj = _identified(entry.obj, names)
+            # An update of an existing object is not created again.
+            entry.stored |= (type(entry.obj), entry.obj.key) in existing
 
     def _check_duplicates(self) -> None:
         seen: dict[tuple[type[KubeObject], str], _Entry] = {}
@@ -274,6 +327,10 @@ class _Reading:
         self.problems.append(f"{where} ({_title(obj)}): {line}")
 
 
+def _and_more(objects: Sequence[KubeObject]) -> str:
+    return "" if len(objects) == 1 else f" and {len(objects) - 1:,} more"
+
+
 def _in_namespace(obj: KubeObject) -> KubeObject:
     """Put a namespaced object without a namespace into `default`."""
     namespace = "" if obj.kind in CLUSTER_SCOPED else obj.namespace or DEFAULT_NAMESPACE
@@ -291,6 +348,18 @@ def _identified(obj: KubeObject, names: NameMaker) -> KubeObject:
     if name == metadata.name and uid == metadata.uid:
         return obj
     return replace(obj, metadata=replace(metadata, name=name, uid=uid))
+
+
+def _replicas(obj: KubeObject) -> int | None:
+    return getattr(getattr(obj, "spec", None), "replicas", None)
+
+
+def _is_stored(obj: KubeObject) -> bool:
+    """Whether the object comes from an API server, as far as it tells."""
+    metadata = obj.metadata
+    if metadata.uid or metadata.resource_version or metadata.creation_timestamp is not None:
+        return True
+    return isinstance(obj, Pod) and bool(obj.node_name or obj.status.phase)
 
 
 def _is_bound_elsewhere(obj: KubeObject, nodes: set[str]) -> bool:

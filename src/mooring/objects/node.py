@@ -24,12 +24,18 @@ class NodeCondition(Part, frozen=True):
     status: str = ""
 
 
+class NodeSystemInfo(Part, frozen=True):
+    operating_system: str = ""
+    architecture: str = ""
+
+
 class NodeStatus(Part, frozen=True):
     allocatable: ResourceList = {}
     capacity: ResourceList = {}
     images: list[ContainerImage] = []
     conditions: list[NodeCondition] = []
     declared_features: list[str] = []
+    node_info: NodeSystemInfo = NodeSystemInfo()
 
 
 class Node(KubeObject, frozen=True):

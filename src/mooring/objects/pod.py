@@ -143,6 +143,8 @@ class PodSpec(Part, frozen=True):
     host_network: bool = False
     host_users: bool | None = None
     resource_claims: list[PodResourceClaim] = []
+    runtime_class_name: str | None = None
+    active_deadline_seconds: int | None = None
     termination_grace_period_seconds: int | None = None
 
     def __post_init__(self) -> None:

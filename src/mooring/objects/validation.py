@@ -38,6 +38,7 @@ from mooring.objects.pod_validation import (
     selector_problems,
     spec_problems,
 )
+from mooring.objects.provisioners import VOLUME_TOPOLOGY, VolumeTopology
 from mooring.objects.selectors import LabelSelector, compile_selector, label_key_problem
 from mooring.objects.storage import (
     CSIStorageCapacity,
@@ -91,6 +92,9 @@ def problems_of(obj: KubeObject) -> Iterator[Problem]:
         case StorageClass():
             if obj.volume_binding_mode not in (None, "Immediate", "WaitForFirstConsumer"):
                 yield "volumeBindingMode", "must be Immediate or WaitForFirstConsumer"
+            said = obj.metadata.annotations.get(VOLUME_TOPOLOGY)
+            if said is not None and said not in list(VolumeTopology):
+                yield f"metadata.annotations[{VOLUME_TOPOLOGY}]", "must be zone, node or none"
         case CSIStorageCapacity():
             yield from selector_problems(obj.node_topology, "nodeTopology")
         case ResourceClaim():

@@ -32,7 +32,7 @@ class NodeDeclaredFeatures:
     name = "NodeDeclaredFeatures"
 
     def pre_filter(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> Status:
-        required = _required_features(pod)
+        required = required_features(pod)
         if not required:
             return SKIP
         state.write(_PRE_FILTER, required)
@@ -56,10 +56,10 @@ class NodeDeclaredFeatures:
         return Depends.NODE
 
     def sign(self, pod: Pod) -> Mapping[str, object]:
-        return {"v1.Pod.Spec.RequiredFeatures()": _required_features(pod)}
+        return {"v1.Pod.Spec.RequiredFeatures()": required_features(pod)}
 
 
-def _required_features(pod: Pod) -> frozenset[str]:
+def required_features(pod: Pod) -> frozenset[str]:
     """The features that a pod's spec needs. Others matter only to updates of running pods."""
     spec = pod.spec
     features = set()
@@ -93,6 +93,6 @@ def _after_node_change(pod: Pod, old: KubeObject | None, new: KubeObject | None)
 def _after_pod_update(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
     assert isinstance(old, Pod)
     assert isinstance(new, Pod)
-    if new.uid != pod.uid or _required_features(old) == _required_features(new):
+    if new.uid != pod.uid or required_features(old) == required_features(new):
         return Hint.SKIP
     return Hint.QUEUE

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from mooring.cluster.node_info import NodeInfo
+from mooring.objects.admission import Refused
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
@@ -126,6 +127,29 @@ class VolumeBound:
 
 
 @dataclass(frozen=True, slots=True)
+class NotCreated:
+    """An object that the API server would refuse, so that it does not exist in the simulation."""
+
+    kind: str
+    #: `namespace/name`, or the name alone for a cluster-scoped object.
+    object: str
+    #: The kind and name of its controller: `ReplicaSet web-5d9f8`; "" without one.
+    owner: str
+    #: As the API server words it.
+    reason: str
+
+    @classmethod
+    def of(cls, refused: Refused) -> NotCreated:
+        owner = refused.object.metadata.controller
+        return cls(
+            kind=refused.object.kind,
+            object=refused.object.key,
+            owner="" if owner is None else f"{owner.kind} {owner.name}",
+            reason=refused.reason,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class SimulationReport:
     """A finished simulation. Times are seconds of virtual time since its start."""
 
@@ -144,10 +168,15 @@ class SimulationReport:
     timeline: tuple[Fact, ...] | None
     #: Errors that concern no pod: background tasks of plugins that failed.
     errors: tuple[str, ...]
+    not_created: tuple[NotCreated, ...] = ()
 
     @property
     def all_placed(self) -> bool:
-        return not self.pending
+        return not self.pending and not self.not_created
+
+    def without(self, refused: Iterable[Refused]) -> SimulationReport:
+        """The report, with the objects that were refused before the simulation."""
+        return replace(self, not_created=tuple(map(NotCreated.of, refused)))
 
     def to_data(self) -> dict[str, Any]:
         """For JSON and YAML."""
@@ -157,12 +186,14 @@ class SimulationReport:
                 "alreadyPlaced": self.already_placed,
                 "placed": len(self.placements),
                 "pending": len(self.pending),
+                "notCreated": len(self.not_created),
                 "finished": len(self.finished),
                 "preempted": sum(len(p.victims) for p in self.preemptions),
                 "elapsedSeconds": self.elapsed_s,
             },
             "placements": _records(self.placements),
             "pending": _records(self.pending),
+            "notCreated": _records(self.not_created),
             "finished": _records(self.finished),
             "preemptions": _records(self.preemptions),
             "volumes": _records(self.volumes),

@@ -30,8 +30,8 @@ from mooring.objects.claims import (
 )
 from mooring.objects.meta import KubeObject, ObjectMeta
 from mooring.objects.node import Node
-from mooring.objects.selectors import NodeSelector, NodeSelectorTerm, SelectorRequirement
 from mooring.objects.storage import (
+    CSINode,
     PersistentVolume,
     PersistentVolumeClaim,
     PersistentVolumeSpec,
@@ -39,8 +39,8 @@ from mooring.objects.storage import (
     StorageClass,
     VolumeNodeAffinity,
 )
-from mooring.objects.well_known import HOSTNAME
 from mooring.sim.api import SimApi
+from mooring.sim.provisioned_volume import volume_affinity
 
 #: On a StorageClass: the seconds that provisioning takes, and whether it fails.
 PROVISION_SECONDS = "mooring.dev/provision-seconds"
@@ -125,10 +125,17 @@ class VolumeController:
             if node_name:
                 self._quietly(lambda: self.api.update(_annotated(current, {}, drop=SELECTED_NODE)))
             return
-        node = self.api.get(Node, node_name)
-        hostname = node.labels.get(HOSTNAME) if node is not None else None
-        volume = self.api.create(_volume_for(current, hostname))
-        self._bind(current, volume)
+        storage_class = self.api.get(StorageClass, class_of_claim(current))
+        if storage_class is None:
+            return
+        affinity = volume_affinity(
+            storage_class,
+            current,
+            selected=self.api.get(Node, node_name),
+            nodes=self.api.all(Node),
+            csi_nodes={each.name: each for each in self.api.all(CSINode)},
+        )
+        self._bind(current, self.api.create(_volume_for(current, affinity)))
 
     def _bind(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
         yes = {BIND_COMPLETED: "yes", BOUND_BY_CONTROLLER: "yes"}
@@ -176,13 +183,10 @@ def _size(volume: PersistentVolume) -> tuple[int, str]:
     return storage_capacity(volume).value, volume.name
 
 
-def _volume_for(claim: PersistentVolumeClaim, hostname: str | None) -> PersistentVolume:
-    """A volume as a provisioner creates it: accessible from the pod's node."""
-    affinity = None
-    if hostname:
-        named = SelectorRequirement(key=HOSTNAME, operator="In", values=[hostname])
-        terms = [NodeSelectorTerm(match_expressions=[named])]
-        affinity = VolumeNodeAffinity(required=NodeSelector(node_selector_terms=terms))
+def _volume_for(
+    claim: PersistentVolumeClaim, affinity: VolumeNodeAffinity | None
+) -> PersistentVolume:
+    """A volume as a provisioner creates it."""
     return PersistentVolume(
         api_version="v1",
         kind="PersistentVolume",

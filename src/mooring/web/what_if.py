@@ -22,6 +22,7 @@ from mooring.objects.manifests import read_manifests
 from mooring.objects.meta import KubeObject, encode_hook
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.policies import ResourceQuota
 from mooring.sim.simulation import SimOptions, Simulation
 from mooring.web.run_spec import RunSpec
 
@@ -109,9 +110,12 @@ def read_beside(text: str, objects: Sequence[KubeObject]) -> list[KubeObject]:
     problems: list[str] = []
     documents = list(read_documents([STDIN], problems=problems, stdin=io.BytesIO(given)))
     makers = {each.kind for each in documents} - {"Pod", "Node"}
-    # Only controllers need the existing pods, and there can be many.
-    around = objects if makers else [obj for obj in objects if not isinstance(obj, Pod)]
+    # Only controllers and quotas need the existing pods, and there can be many.
+    needed = makers or any(isinstance(obj, ResourceQuota) for obj in objects)
+    around = objects if needed else [obj for obj in objects if not isinstance(obj, Pod)]
     found = read_manifests([STDIN], stdin=io.BytesIO(given), among=around)
+    if found.refused:
+        raise InputError(found.refusals)
     if not found.objects:
         kinds = ", ".join(sorted(found.skipped))
         what = f"only kinds that mooring does not read: {kinds}" if kinds else "no objects"

@@ -504,3 +504,28 @@ def test_a_scenario_repeats_itself(tmp_path):
     first, second = (play(*read_scenarios(path), timeline=True) for _ in range(2))
 
     assert first.timeline == second.timeline
+
+
+QUOTA = "{apiVersion: v1, kind: ResourceQuota, metadata: {name: q}, spec: {hard: {pods: 4}}}"
+
+
+def test_all_pods_include_those_that_are_not_created(tmp_path):
+    """A scenario passed if all the pods that a quota allowed were placed."""
+    outcome = played(
+        tmp_path,
+        *ZONES,
+        QUOTA,
+        workload("Deployment", "web", replicas=5),
+        pod("late"),
+        body="""
+        expect:
+          - all pods of app=web placed
+          - all pods of deployment/web placed
+          - 4 pods of app=web placed
+          - all pods placed
+          - pod late placed
+        """,
+    )
+
+    assert found(outcome) == ["4 of 5 pods", "4 of 5 pods", "4 of 6 pods", "0 of 1 pod"]
+    assert "not created: exceeded quota: q, requested: pods=1, used: pods=4" in outcome.report()

@@ -10,6 +10,7 @@ from mooring.objects.kinds import DaemonSet, Deployment, Job, ReplicaSet, Statef
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.policies import ResourceQuota
 from mooring.sim.scenarios.scenario_cluster import ScenarioCluster
 from tests.sim.scenarios.playing import ZONES, node, pod, pods, stage_of, workload
 
@@ -232,3 +233,47 @@ def test_a_deployment_whose_set_is_too_small_makes_the_missing_pods_once(staged)
     cluster.settle()
 
     assert len(pods(cluster, "web")) == 4
+
+
+# What the API server refuses
+
+QUOTA = "{apiVersion: v1, kind: ResourceQuota, metadata: {name: q}, spec: {hard: {pods: %d}}}"
+AUTOSCALER = (
+    "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web}, spec:"
+    " {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, minReplicas: %d,"
+    " maxReplicas: 9}}"
+)
+
+
+def test_controllers_create_no_more_than_a_quota_allows_and_try_again(staged):
+    cluster = staged(*ZONES, QUOTA % 2, workload("Deployment", "web", replicas=3))
+    assert len(pods(cluster, "web")) == 2
+    assert len(cluster.workloads.refused) == 1
+
+    delete(cluster, ResourceQuota, "default/q")
+
+    assert len(pods(cluster, "web")) == 3
+    assert cluster.workloads.refused == []
+
+
+def test_a_pod_that_goes_makes_room_in_the_quota(staged):
+    cluster = staged(
+        *ZONES, QUOTA % 2, workload("Job", "one"), workload("Deployment", "web", replicas=2)
+    )
+    assert len(pods(cluster, "web")) == 1
+
+    delete(cluster, Job, "default/one")
+    cluster.wait(cluster.now_s + 60)
+
+    assert len(pods(cluster, "web")) == 2
+
+
+def test_an_autoscaler_keeps_the_least_replicas(staged):
+    cluster = staged(*ZONES, workload("Deployment", "web", replicas=1), AUTOSCALER % 3)
+    assert len(pods(cluster, "web")) == 3
+
+    scale(cluster, Deployment, "web", 1)
+    assert len(pods(cluster, "web")) == 3
+
+    scale(cluster, Deployment, "web", 5)
+    assert len(pods(cluster, "web")) == 5

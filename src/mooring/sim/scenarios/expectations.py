@@ -95,15 +95,18 @@ class PodsMeet:
     def differs(self, view: View) -> Difference | None:
         pods = view.subjects(self.subject)
         meeting = [pod for pod in pods if hold_all(self.conditions, view, pod)]
-        if self.how_many.agrees(len(meeting), len(pods)):
+        missing = view.not_created(self.subject)
+        total = len(pods) + len(missing)
+        if self.how_many.agrees(len(meeting), total):
             return None
-        if not pods:
+        if not total:
             return Difference(self.text, "no such pod")
         too_many = self.how_many.most is not None and len(meeting) > self.how_many.most
         met = {pod.uid for pod in meeting}
         concerned = meeting if too_many else [pod for pod in pods if pod.uid not in met]
-        found = f"{len(meeting)} of {_pods(len(pods))}"
-        return Difference(self.text, found, _lines(view, concerned))
+        found = f"{len(meeting)} of {_pods(total)}"
+        lines = _lines(view, concerned)
+        return Difference(self.text, found, lines if too_many else (*lines, *missing))
 
 
 @dataclass(frozen=True, slots=True)

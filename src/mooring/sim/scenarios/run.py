@@ -124,7 +124,7 @@ class _Playing:
                 documents=scenario.objects,
                 among=base,
             )
-            cluster.simulation.load((*base, *manifests.objects))
+            cluster.load(base, manifests)
         cluster.settle()
 
     def go_on(self) -> None:

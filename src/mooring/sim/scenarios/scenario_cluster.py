@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from mooring.errors import InputError
+from mooring.objects.admission import Refused
 from mooring.objects.documents import Document
 from mooring.objects.manifests import Manifests, read_as_written
 from mooring.objects.meta import KubeObject
@@ -31,6 +32,8 @@ class ScenarioCluster:
         self.folder = folder
         #: Failed node → the objects to restore when it recovers.
         self._lost: dict[str, list[KubeObject]] = {}
+        #: Objects of the files that the API server refused.
+        self._refused: list[Refused] = []
 
     def close(self) -> None:
         self.simulation.close()
@@ -41,7 +44,7 @@ class ScenarioCluster:
 
     @property
     def view(self) -> View:
-        return View(self.simulation)
+        return View(self.simulation, (*self._refused, *self.workloads.refused))
 
     def objects(self) -> list[KubeObject]:
         return list(self.simulation.api.all(KubeObject))
@@ -66,14 +69,26 @@ class ScenarioCluster:
 
     # Objects
 
+    def load(self, base: Sequence[KubeObject], manifests: Manifests) -> None:
+        self._note_refused(manifests)
+        self.simulation.load((*base, *manifests.objects))
+
     def apply(self, paths: Sequence[str], documents: Iterable[Document]) -> Manifests:
         """Raises InputError."""
         manifests = read_as_written(
             [self.folder / path for path in paths], documents=documents, among=self.objects()
         )
+        self._note_refused(manifests)
         for obj in sorted(manifests.objects, key=lambda obj: isinstance(obj, Pod)):
             self.workloads.apply(obj)
         return manifests
+
+    def _note_refused(self, manifests: Manifests) -> None:
+        """The pods of controllers are tried again and again; see `Workloads.refused`."""
+        created = {(type(obj), obj.key) for obj in manifests.objects}
+        kept = [e for e in self._refused if (type(e.object), e.object.key) not in created]
+        refused = [e for e in manifests.refused if e.object.metadata.controller is None]
+        self._refused = [*kept, *refused]
 
     def delete(self, obj: KubeObject) -> None:
         if isinstance(obj, Node):

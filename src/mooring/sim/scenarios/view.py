@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from mooring.objects.admission import Refused
+from mooring.objects.kinds import KINDS
+from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.selectors import Selector
@@ -13,6 +17,8 @@ from mooring.sim.report import Pending, pending_of
 from mooring.sim.scenarios.references import Reference
 from mooring.sim.scenarios.workloads import pods_under
 from mooring.sim.simulation import Simulation
+
+_CONTROLLERS = {kind.name: kind.struct for kind in KINDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +50,9 @@ class PodLine:
 class View:
     """The cluster at one moment; create a new one after time has passed."""
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: Simulation, refused: Sequence[Refused] = ()) -> None:
         self.simulation = simulation
+        self._refused = refused
 
     @cached_property
     def pods(self) -> list[Pod]:
@@ -61,6 +68,27 @@ class View:
         """Raises InputError if the owner does not exist."""
         owned = self._owned(subject)
         return [pod for pod in self.pods if _matches(pod, subject, owned)]
+
+    def not_created(self, subject: Subject) -> list[PodLine]:
+        """Such pods that the API server refuses, and why."""
+        return [
+            PodLine(each.object.key, "", f"not created: {each.reason}")
+            for each in self._refused
+            if isinstance(each.object, Pod)
+            and _matches(each.object, subject, None)
+            and (subject.owner is None or self._is_under(each.object, subject.owner))
+        ]
+
+    def _is_under(self, pod: Pod, owner: Reference) -> bool:
+        api = self.simulation.api
+        above: KubeObject | None = pod
+        while above is not None and (controller := above.metadata.controller) is not None:
+            key = f"{pod.namespace}/{controller.name}"
+            if (owner.kind.__name__, owner.key) == (controller.kind, key):
+                return True
+            kind = _CONTROLLERS.get(controller.kind)
+            above = None if kind is None else api.get(kind, key)
+        return False
 
     def evictions(self, subject: Subject) -> list[Preempted]:
         """The preemptions of such pods since the start. The owner of a preempted pod is not known."""

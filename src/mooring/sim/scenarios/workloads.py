@@ -22,6 +22,8 @@ from msgspec.structs import replace
 
 from mooring.errors import InputError
 from mooring.objects import daemons
+from mooring.objects.admission import Admission, Refused
+from mooring.objects.autoscalers import Autoscalers
 from mooring.objects.controllers import (
     POD_INDEX,
     REVISION,
@@ -30,7 +32,6 @@ from mooring.objects.controllers import (
     revision,
     wanted_pods,
 )
-from mooring.objects.defaults import Defaults
 from mooring.objects.generated_names import generated_uid
 from mooring.objects.kinds import (
     CronJob,
@@ -44,6 +45,12 @@ from mooring.objects.kinds import (
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.policies import (
+    HorizontalPodAutoscaler,
+    LimitRange,
+    ResourceQuota,
+    RuntimeClass,
+)
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.sim.api import SimApi
 from mooring.sim.simulation import Simulation
@@ -51,6 +58,8 @@ from mooring.sim.simulation import Simulation
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 Workload = Deployment | ReplicaSet | ReplicationController | StatefulSet | DaemonSet | Job | CronJob
+#: What may let a controller create a pod that was refused, or changes its replicas.
+_Policy = RuntimeClass | LimitRange | ResourceQuota | HorizontalPodAutoscaler
 _SCALABLE = (Deployment, ReplicaSet, ReplicationController, StatefulSet, Job)
 #: Kinds that cannot be changed once they exist.
 _IMMUTABLE = (PersistentVolume, PersistentVolumeClaim, Job, CronJob)
@@ -66,6 +75,8 @@ class Workloads:
         self._gone: list[Pod] = []
         self._uids: set[str] = set()
         self._planned = False
+        #: What the API server refused to create the last time that controllers tried.
+        self.refused: list[Refused] = []
         self._api.watch(self)
 
     # Actions of users
@@ -105,7 +116,9 @@ class Workloads:
     # Changes in the API
 
     def added(self, obj: KubeObject) -> None:
-        if isinstance(obj, Workload | Node) or (isinstance(obj, Pod) and _has_own_claims(obj)):
+        if isinstance(obj, Workload | Node | _Policy) or (
+            isinstance(obj, Pod) and _has_own_claims(obj)
+        ):
             self._plan()
         if isinstance(obj, Pod):
             self._uids.add(obj.uid)
@@ -114,7 +127,7 @@ class Workloads:
         if isinstance(old, Pod) and isinstance(new, Pod):
             if active(old) and not active(new) and new.metadata.controller is not None:
                 self._plan()
-        elif isinstance(new, Workload):
+        elif isinstance(new, Workload | _Policy):
             self._plan()
         elif isinstance(old, Node) and isinstance(new, Node):
             if old.labels != new.labels or old.taints != new.taints:
@@ -126,7 +139,7 @@ class Workloads:
             # A StatefulSet uses its names again.
             if owner is not None and owner.kind != "StatefulSet":
                 self._gone.append(obj.with_status(phase="Failed"))
-        if isinstance(obj, Pod | Node):
+        if isinstance(obj, Pod | Node | _Policy):
             self._plan()
 
     # Actions of controllers
@@ -139,6 +152,7 @@ class Workloads:
 
     def _reconcile(self) -> None:
         self._planned = False
+        self._autoscale()
         self._resize_sets()
         children = _Children(self._api)
         nodes = {node.name: node for node in self._api.all(Node)}
@@ -147,17 +161,27 @@ class Workloads:
                 self._api.terminate(pod)
         self._make_missing()
 
+    def _autoscale(self) -> None:
+        autoscalers = Autoscalers(self._api.all(HorizontalPodAutoscaler))
+        for workload in self._workloads():
+            scaled = autoscalers.scaled(workload)
+            if scaled is not workload:
+                self._api.update(scaled)
+
     def _workloads(self) -> Iterator[Workload]:
         for obj in self._api.all(KubeObject):
             if isinstance(obj, Workload):
                 yield obj
 
     def _make_missing(self) -> None:
-        objects = [*self._api.all(KubeObject), *self._gone]
-        defaults = Defaults(objects)
-        for made in made_by_controllers(objects, admit=defaults.spec):
+        existing = list(self._api.all(KubeObject))
+        objects = [*existing, *self._gone]
+        admission = Admission(objects, stored=existing)
+        for made in made_by_controllers(objects, admit=admission.defaults.spec):
             for obj in made:
-                self._api.create(self._fresh(defaults.of(obj)))
+                if (created := admission.create(obj)) is not None:
+                    self._api.create(self._fresh(created))
+        self.refused = admission.refused
 
     def _fresh(self, obj: KubeObject) -> KubeObject:
         """Give a pod with a name that was used before a new UID."""
