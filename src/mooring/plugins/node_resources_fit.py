@@ -6,6 +6,7 @@ memory.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +31,7 @@ from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.interface import Depends, Handle
+from mooring.framework.placements import PodGroupAssignments, PodGroupInfo
 from mooring.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from mooring.framework.verdicts import RowVerdicts
 from mooring.objects.devices import DeviceClass
@@ -162,6 +164,21 @@ class NodeResourcesFit:
         return self._score_rows(requested, allocatable, request.weights, out=scores)
 
     # Queueing
+
+    def score_placement(self, group: PodGroupInfo, assignments: PodGroupAssignments) -> int:
+        """How full the nodes would be, all together, whatever the strategy for a single node."""
+        wanted: Counter[str] = Counter()
+        for pod, _ in assignments.proposed.values():
+            wanted.update(pod.scoring_requests)
+        request = resource_scoring.scored_request(self._scored, wanted)
+        requested, allocatable = list(request.amounts), [0] * len(request.names)
+        for node in assignments.nodes:
+            for index, name in enumerate(request.names):
+                offered = node.allocatable.get(name, 0)
+                if offered:
+                    allocatable[index] += offered
+                    requested[index] += _scored_as_held(node, name)
+        return resource_scoring.most_allocated_score(requested, allocatable, request.weights)
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (

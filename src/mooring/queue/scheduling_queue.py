@@ -92,6 +92,7 @@ class SchedulingQueue:
         max_backoff_s: float = 10,
         max_in_unschedulable_s: float = 300,
         pop_from_backoff: bool = True,
+        groups_back_off: bool = False,
         metrics: QueueMetrics | None = None,
         report: Callable[[str], None] = _LOG.error,
         on_ready: Callable[[], None] | None = None,
@@ -105,6 +106,8 @@ class SchedulingQueue:
             Without the function, no pod has a representative.
         pop_from_backoff
             The gate SchedulerPopFromBackoffQ.
+        groups_back_off
+            The gate GenericWorkload: a pod of a group goes to backoff after each failed attempt.
         report
             Called with a message about what should not happen.
         on_ready
@@ -117,6 +120,7 @@ class SchedulingQueue:
         self._clock = clock
         self._class_of = class_of
         self._max_in_unschedulable_s = max_in_unschedulable_s
+        self._groups_back_off = groups_back_off
         self._metrics = metrics
         self._report = report
         self._on_ready = on_ready
@@ -352,6 +356,8 @@ class SchedulingQueue:
         if pre_check is not None:
             candidates = [queued for queued in candidates if pre_check(queued.pod)]
         self._move(candidates, event, old, new)
+        if self._groups_back_off:
+            self._hurry(event, old, new, pre_check)
         self._in_flight.record([event], old, new)
         self._tell_ready()
 
@@ -470,7 +476,12 @@ class SchedulingQueue:
         if happened is None:
             self._report(f"pod {queued.key} came back without having been in flight")
             return Strategy.AFTER_BACKOFF
-        return self._hints.strategy_after(queued, happened)
+        strategy = self._hints.strategy_after(queued, happened)
+        if self._groups_back_off and queued.pod.spec.scheduling_group is not None:
+            # Events wake pods, but no group as a whole.
+            queued.waits_out = strategy == Strategy.SKIP
+            return Strategy.AFTER_BACKOFF
+        return strategy
 
     def _move(
         self,
@@ -489,6 +500,21 @@ class SchedulingQueue:
                 continue
             unschedulable.remove(queued.key)
             self._queues.requeue(queued, strategy, event.label)
+
+    def _hurry(
+        self,
+        event: ClusterEvent,
+        old: KubeObject | None,
+        new: KubeObject | None,
+        pre_check: Callable[[Pod], bool] | None,
+    ) -> None:
+        """Let the pods of groups that the event may help go before their backoff ends."""
+        for queued in self._queues.backoff.patient:
+            if pre_check is None or pre_check(queued.pod):
+                strategy = self._hints.is_pod_worth_requeuing(queued, event, old, new)
+                if strategy != Strategy.SKIP:
+                    self._queues.backoff.hurry(queued)
+                    self._queues.has_news = True
 
     def _wake(
         self,

@@ -21,6 +21,9 @@ from mooring.scheduler.extenders import RunBeside, run_at_once
 from mooring.scheduler.extenders.extender import Transport
 
 
+OnDecision = Callable[[Attempt, Decision], None]
+
+
 @dataclass(frozen=True, slots=True)
 class Dependencies:
     """Everything an engine is given: it reads nothing from anywhere else."""
@@ -45,7 +48,7 @@ class Dependencies:
     #: Those that the configuration was loaded with.
     gates: FeatureGates = DEFAULT_GATES
     #: Told of every attempt's decision before anything is done about it.
-    on_decision: Callable[[Attempt, Decision], None] | None = None
+    on_decision: OnDecision | None = None
     #: Told of an attempt whose pod is bound.
     on_bound: Callable[[Attempt], None] | None = None
     #: Told of an attempt that failed, once its pod is back in the queue.
