@@ -8,6 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from mooring.conformance.decisions import Case, decision_case, read_lines, replay
+from mooring.conformance.pod_groups import (
+    PodGroupsCase,
+    as_told,
+    in_order,
+    pod_groups_case,
+    replay_pod_groups,
+)
 from mooring.conformance.requeue import RequeueCase, replay_requeue, requeue_case
 
 #: The replays in which a field differs.
@@ -66,16 +73,25 @@ def check_file(path: Path, progress: Callable[[int], None] | None = None) -> Fil
     return report
 
 
-def check_case(case: Case | RequeueCase) -> Iterator[Difference]:
+AnyCase = Case | RequeueCase | PodGroupsCase
+
+
+def check_case(case: AnyCase) -> Iterator[Difference]:
+    if isinstance(case, PodGroupsCase):
+        return _check_states(case)
     return _check_steps(case) if isinstance(case, RequeueCase) else _check_decisions(case)
 
 
-def _case(line: dict[str, Any]) -> Case | RequeueCase:
-    """Which format a file has, its lines tell: only cases of requeuing have steps."""
-    return requeue_case(line) if "steps" in line else decision_case(line)
+def _case(line: dict[str, Any]) -> AnyCase:
+    """Which format a file has, its lines tell: whole runs have steps, those of groups also gates."""
+    if "steps" not in line:
+        return decision_case(line)
+    return pod_groups_case(line) if "gates" in line else requeue_case(line)
 
 
-def _attempts(case: Case | RequeueCase) -> int:
+def _attempts(case: AnyCase) -> int:
+    if isinstance(case, PodGroupsCase):
+        return len(case.expect)
     if isinstance(case, RequeueCase):
         return sum(len(step["attempts"]) for step in case.expect)
     return len(case.expect["results"])
@@ -113,6 +129,15 @@ def _check_steps(case: RequeueCase) -> Iterator[Difference]:
         for where, wanted, had in _differences(expected, seen, ""):
             step = f"step {position + 1}"
             yield Difference(case.name, step, "", position, where, wanted, had, "")
+
+
+def _check_states(case: PodGroupsCase) -> Iterator[Difference]:
+    for position, (expected, seen) in enumerate(
+        zip(case.expect, replay_pod_groups(case), strict=True)
+    ):
+        for where, wanted, had in _differences(in_order(expected), as_told(expected, seen), ""):
+            state = f"state {position + 1}"
+            yield Difference(case.name, state, "", position, where, wanted, had, "")
 
 
 def _differences(expected: Any, got: Any, where: str) -> Iterator[tuple[str, Any, Any]]:

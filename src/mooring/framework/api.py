@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod, PodCondition
+from mooring.objects.pod_groups import PodGroup
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -31,7 +32,8 @@ class Event:
     action: str
     note: str
     reporting_controller: str = ""
-    related: Pod | None = None
+    #: The pod or pod group on whose behalf it happened.
+    related: Pod | PodGroup | None = None
 
 
 class ApiWriter(Protocol):
@@ -39,6 +41,7 @@ class ApiWriter(Protocol):
 
     async def bind(self, pod: Pod, node_name: str) -> None: ...
     async def patch_pod_status(self, pod: Pod, patch: PodStatusPatch) -> None: ...
+    async def patch_pod_group_status(self, group: PodGroup, condition: PodCondition) -> None: ...
     async def delete_pod(self, pod: Pod) -> None: ...
     async def update_object(self, obj: K) -> K:
         """Update an object of a writable kind. Return it as stored, with its new resource version.

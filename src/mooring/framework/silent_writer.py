@@ -6,7 +6,8 @@ from typing import TypeVar
 
 from mooring.framework.api import Event, PodStatusPatch
 from mooring.objects.meta import KubeObject
-from mooring.objects.pod import Pod
+from mooring.objects.pod import Pod, PodCondition
+from mooring.objects.pod_groups import PodGroup
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -16,6 +17,9 @@ class SilentWriter:
         pass
 
     async def patch_pod_status(self, pod: Pod, patch: PodStatusPatch) -> None:
+        pass
+
+    async def patch_pod_group_status(self, group: PodGroup, condition: PodCondition) -> None:
         pass
 
     async def delete_pod(self, pod: Pod) -> None:

@@ -6,6 +6,8 @@ templates that a controller makes them from.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from mooring.objects.meta import KubeObject, Part
 from mooring.objects.pod import PodCondition
 
@@ -93,6 +95,10 @@ class PodGroup(KubeObject, frozen=True):
 
     def condition(self, kind: str) -> PodCondition | None:
         return next((c for c in self.status.conditions if c.type == kind), None)
+
+    def with_condition(self, condition: PodCondition) -> PodGroup:
+        others = [known for known in self.status.conditions if known.type != condition.type]
+        return replace(self, status=replace(self.status, conditions=[*others, condition]))
 
 
 class PodGroupTemplate(Part, frozen=True):

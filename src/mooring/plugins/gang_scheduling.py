@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from mooring.cluster.pod_groups import NoGroupError, PodGroupState
 from mooring.errors import MooringError
+from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.interface import Handle
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import SUCCESS, Status, failure, unresolvable, wait
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
@@ -44,9 +44,7 @@ class GangScheduling:
             return failure(error)
         return SUCCESS if known >= group.min_count else TOO_FEW_PODS
 
-    def permit(
-        self, state: CycleState, pod: Pod, node_name: str
-    ) -> Status | tuple[Status, float]:
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Status | tuple[Status, float]:
         """Wait until minCount pods have a node, then let all of them go.
 
         Within the group's cycle the nodes are proposals; the cycle asks again before it binds.

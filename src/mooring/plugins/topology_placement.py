@@ -35,9 +35,7 @@ class TopologyPlacementGenerator:
         """
         found = self._handle.cluster.listers.get(PodGroup, group.key)
         if found is None:
-            return failure(
-                MooringError(f'podgroup.scheduling.k8s.io "{group.name}" not found')
-            )
+            return failure(MooringError(f'podgroup.scheduling.k8s.io "{group.name}" not found'))
         key = found.topology_key
         if key is None:
             return (Placement(""),)

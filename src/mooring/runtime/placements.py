@@ -19,8 +19,7 @@ NO_PLACEMENTS = unschedulable("no feasible placements found")
 _GENERATING = 'running PlacementGenerate plugin "{name}"'
 _SCORING = 'running PlacementScore plugins: plugin "{name}" failed with'
 _NORMALIZING = (
-    "running NormalizePlacementScore on PlacementScore plugins:"
-    ' plugin "{name}" failed with'
+    'running NormalizePlacementScore on PlacementScore plugins: plugin "{name}" failed with'
 )
 _WEIGHING = "applying score defaultWeights on PlacementScore plugins"
 

@@ -20,7 +20,6 @@ from mooring.scheduler.decision import Decision
 from mooring.scheduler.extenders import RunBeside, run_at_once
 from mooring.scheduler.extenders.extender import Transport
 
-
 OnDecision = Callable[[Attempt, Decision], None]
 
 

@@ -21,6 +21,7 @@ from mooring.scheduler.parts import Parts
 _LOG = logging.getLogger("mooring.scheduler")
 
 ASSIGNED_POD_ADD = ClusterEvent(EventResource.ASSIGNED_POD, Action.ADD)
+UNSCHEDULED_POD_ADD = ClusterEvent(EventResource.UNSCHEDULABLE_POD, Action.ADD)
 NODE_ADD = ClusterEvent(EventResource.NODE, Action.ADD)
 NODE_DELETE = ClusterEvent(EventResource.NODE, Action.DELETE)
 
@@ -35,6 +36,8 @@ class EventHandlers:
         self._parts = parts
         self._cluster = parts.cluster
         self._queue = parts.queue
+        #: The pod that completes a gang lets the others go.
+        self._wakes_gangs = parts.deps.gates.enabled("GangScheduling")
 
     def added(self, obj: KubeObject) -> None:
         match obj:
@@ -86,7 +89,16 @@ class EventHandlers:
             self._guarded(lambda: self._cluster.add_pod(pod))
             self._queue.move_all(ASSIGNED_POD_ADD, None, pod)
         elif self._handled(pod):
+            self.note_member(pod)
             self._queue.add(pod)
+            if self._wakes_gangs:
+                self._queue.move_all(UNSCHEDULED_POD_ADD, None, pod)
+
+    def note_member(self, pod: Pod) -> None:
+        """Count a pod that has no node in its group."""
+        groups = self._cluster.pod_groups
+        if groups is not None and not pod.node_name and self._handled(pod):
+            groups.put(pod)
 
     def _pod_updated(self, old: Pod, new: Pod) -> None:
         if new.finished:
@@ -110,6 +122,7 @@ class EventHandlers:
         version = old.metadata.resource_version
         if version and version == new.metadata.resource_version:
             return
+        self.note_member(new)
         if self._cluster.is_assumed(new):
             if new.terminating and not old.terminating:
                 self._assumed_deleted(new)
@@ -130,6 +143,8 @@ class EventHandlers:
             self._queue.move_all(ASSIGNED_POD_DELETE, pod, None)
         elif self._handled(pod):
             self._queue.delete(pod)
+            if self._cluster.pod_groups is not None:
+                self._cluster.pod_groups.remove(pod)
             if self._cluster.is_assumed(pod):
                 self._assumed_deleted(pod)
             elif pod.nominated_node_name:

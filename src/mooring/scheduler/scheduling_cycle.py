@@ -116,9 +116,7 @@ class SchedulingCycle:
         framework = attempt.framework
         try:
             snapshot = self._parts.cluster.snapshot()
-            decision = search.schedule_pod(
-                framework, attempt.state, attempt.pod, snapshot, within
-            )
+            decision = search.schedule_pod(framework, attempt.state, attempt.pod, snapshot, within)
         except NoNodesError as error:
             return Found(status=Status(Code.UNRESOLVABLE, error=error))
         except PluginFailure as error:
