@@ -1,4 +1,4 @@
-"""Virtual time for the replay of a whole run: what follows from an attempt comes to its end before the next."""
+"""Virtual time for the replay of a run: what follows from an attempt ends before the next one."""
 
 from __future__ import annotations
 
