@@ -97,7 +97,6 @@ class _Replay:
                 spawn=self._loop.spawn,
                 registry=default_registry(),
                 metrics=Metrics(),
-                gates=gates,
                 keep_answers=keep_answers,
                 one_for_all=False,
             ),
@@ -208,7 +207,7 @@ def _condition(group: PodGroup) -> dict[str, Any] | None:
 
 def as_told(expected: Mapping[str, Any], seen: Mapping[str, Any]) -> dict[str, Any]:
     """A state that was seen, reduced to what the expected one tells."""
-    told = {
+    told: dict[str, Any] = {
         "pods": _pods_as_told(expected["pods"], seen["pods"]),
         "groups": _groups_as_told(expected["groups"], seen["groups"]),
     }

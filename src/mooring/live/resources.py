@@ -24,7 +24,7 @@ def kinds_to_watch(scheduler: Engine) -> list[Kind]:
     if scheduler.config.extenders:
         registered.update(event.event.resource for event in EXTENDER_EVENTS)
     everything = EventResource.WILDCARD in registered
-    gates = scheduler.parts.deps.gates
+    gates = scheduler.config.gates
     return [
         kind
         for kind in KINDS

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from mooring.config.gates import DEFAULT_GATES, FeatureGates
 from mooring.framework.api import ApiWriter
 from mooring.framework.clock import Clock
 from mooring.framework.status import Status
@@ -44,8 +43,6 @@ class Dependencies:
     #: How often the pods that another one is tried for are told why they wait; 0: with each attempt.
     repeat_conditions_after_s: float = 0.0
     seed: int = 0
-    #: Those that the configuration was loaded with.
-    gates: FeatureGates = DEFAULT_GATES
     #: Told of every attempt's decision before anything is done about it.
     on_decision: OnDecision | None = None
     #: Told of an attempt whose pod is bound.

@@ -37,7 +37,7 @@ class EventHandlers:
         self._cluster = parts.cluster
         self._queue = parts.queue
         #: The pod that completes a gang lets the others go.
-        self._wakes_gangs = parts.deps.gates.enabled("GangScheduling")
+        self._wakes_gangs = parts.gates.enabled("GangScheduling")
 
     def added(self, obj: KubeObject) -> None:
         match obj:

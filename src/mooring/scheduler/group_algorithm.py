@@ -48,7 +48,7 @@ class GroupAlgorithm:
         self._cycle = scheduling_cycle
         self._on_decision = parts.deps.on_decision
         #: Whether a group may be limited to some nodes.
-        self._by_placement = parts.deps.gates.enabled("TopologyAwareWorkloadScheduling")
+        self._by_placement = parts.gates.enabled("TopologyAwareWorkloadScheduling")
 
     def run(self, group: QueuedGroup, *, post_filters: bool = True) -> GroupResult:
         """What would become of the group; nothing but PostFilter plugins changes anything.

@@ -29,7 +29,7 @@ class GroupConditions:
         """
         group = self._listers.get(PodGroup, key)
         if group is None:
-            _LOG.warning("pod group %s is gone; its status is not written", key)
+            _LOG.info("pod group %s is gone; its status is not written", key)
             return
         condition = _condition(group, status)
         known = group.condition(POD_GROUP_SCHEDULED)

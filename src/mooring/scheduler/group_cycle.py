@@ -57,7 +57,7 @@ class GroupCycle:
         self._failures = failures
         self._algorithm = GroupAlgorithm(parts, scheduling_cycle)
         self._conditions = GroupConditions(parts)
-        self._preempts = parts.deps.gates.enabled("WorkloadAwarePreemption")
+        self._preempts = parts.gates.enabled("WorkloadAwarePreemption")
 
     def run(self, popped: QueuedPodInfo) -> None:
         """Make an attempt at the group of a pod that was popped."""

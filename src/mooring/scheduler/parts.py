@@ -34,8 +34,9 @@ class Parts:
         """Raises ConfigError if the configuration's plugins or extenders cannot be built."""
         self.config = config = with_ignored_resources(config)
         self.deps = deps
+        self.gates = config.gates
         #: Whether pods of a group are scheduled together.
-        self.schedules_groups = deps.gates.enabled("GenericWorkload")
+        self.schedules_groups = self.gates.enabled("GenericWorkload")
         self.cluster = Cluster(has_pod_groups=self.schedules_groups)
         #: Every pod as the API server last showed it, by `namespace/name`.
         self.observed_pods: dict[str, Pod] = {}
@@ -69,7 +70,7 @@ class Parts:
             spawn=self.deps.spawn,
             activate=self._activate,
             metrics=self.deps.metrics,
-            gates=self.deps.gates,
+            gates=self.gates,
             extenders=tuple(self.extenders),
         )
 
