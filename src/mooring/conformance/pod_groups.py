@@ -8,19 +8,27 @@ are simulated.
 from __future__ import annotations
 
 import json
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mooring.config import FeatureGates, default_config, load_config
+from mooring.config import (
+    FeatureGates,
+    KubeSchedulerConfiguration,
+    default_config,
+    load_config,
+)
 from mooring.conformance.replay_loop import ReplayLoop
 from mooring.conformance.requeue_api import ReplayApi, decode
 from mooring.errors import InvariantError
+from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.objects.pod_groups import POD_GROUP_SCHEDULED, PodGroup
 from mooring.objects.well_known import POD_SCHEDULED
 from mooring.plugins.registry import default_registry
 from mooring.runtime.metrics import Metrics
+from mooring.runtime.registry import Registry
 from mooring.scheduler.dependencies import Dependencies
 from mooring.scheduler.engine import Engine
 
@@ -71,107 +79,124 @@ def pod_groups_case(line: Mapping[str, Any]) -> PodGroupsCase:
 
 def replay_pod_groups(case: PodGroupsCase, *, keep_answers: bool = True) -> list[dict[str, Any]]:
     """The states that mooring gets to, complete."""
-    replay = _Replay(case, keep_answers=keep_answers)
+    gates = FeatureGates(dict.fromkeys(case.gates, True))
+    config = default_config(gates) if case.config is None else load_config(case.config, gates=gates)
+    run = GroupRun(config, keep_answers=keep_answers)
     try:
-        replay.load(case.objects)
-        return [state for step in case.steps if (state := replay.step(step)) is not None]
+        # Pods after whatever they may refer to.
+        run.create(*decode(sorted(case.objects, key=lambda raw: raw["kind"] == "Pod")))
+        return [state for step in case.steps if (state := _step(run, step)) is not None]
     finally:
-        replay.close()
+        run.close()
 
 
-class _Replay:
-    def __init__(self, case: PodGroupsCase, *, keep_answers: bool) -> None:
-        gates = FeatureGates(dict.fromkeys(case.gates, True))
-        config = (
-            default_config(gates) if case.config is None else load_config(case.config, gates=gates)
-        )
+def _step(run: GroupRun, step: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The state after a step that has one."""
+    run.create(*decode(step.get("create", [])))
+    for reference in step.get("delete", []):
+        run.delete(reference)
+    for key in step.get("ungate", []):
+        run.ungate(key)
+    if "round" in step:
+        return run.round()
+    return run.settle() if "settle" in step else None
+
+
+class GroupRun:
+    """A scheduler and the API server of a case, driven in rounds."""
+
+    def __init__(
+        self,
+        config: KubeSchedulerConfiguration,
+        *,
+        keep_answers: bool = True,
+        registry: Registry | None = None,
+    ) -> None:
         self._loop = ReplayLoop()
-        self._api = ReplayApi(lingering=False, bindings_fail={})
+        self.api = ReplayApi(lingering=False, bindings_fail={})
         #: The pods that came without a node, `namespace/name`.
         self._came_unplaced: set[str] = set()
-        self._scheduler = Engine(
+        self.scheduler = Engine(
             config,
             Dependencies(
                 clock=self._loop.clock,
-                writer=self._api,
+                writer=self.api,
                 spawn=self._loop.spawn,
-                registry=default_registry(),
+                registry=registry or default_registry(),
                 metrics=Metrics(),
                 keep_answers=keep_answers,
                 one_for_all=False,
             ),
         )
-        self._api.watcher = self._scheduler
-
-    def close(self) -> None:
-        self._loop.close(self._scheduler)
-
-    def load(self, objects: list[dict[str, Any]]) -> None:
-        """What is there before the first step; pods after whatever they may refer to."""
+        self.api.watcher = self.scheduler
         self._loop.run_until(_OFFSET_S)
-        self._create(sorted(objects, key=lambda raw: raw["kind"] == "Pod"))
+        #: Ends the run, at the latest when nobody holds it any more.
+        self.close = weakref.finalize(self, self._loop.close, self.scheduler)
 
-    def step(self, step: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The state after a step that has one."""
-        self._create(step.get("create", []))
-        for reference in step.get("delete", []):
-            self._api.remove(reference)
-        for key in step.get("ungate", []):
-            self._api.ungate(key)
-        self._loop.settle()
-        if "round" in step:
-            self._round()
-        elif "settle" in step:
-            self._settle()
-        else:
-            return None
-        state = self._state()
-        self._api.evicted.clear()
-        return state
+    # What happens
 
-    def _create(self, objects: list[dict[str, Any]]) -> None:
-        for obj in decode(objects):
+    def create(self, *objects: KubeObject) -> None:
+        for obj in objects:
             if isinstance(obj, Pod) and not obj.node_name:
                 self._came_unplaced.add(obj.key)
-            self._api.create(obj)
+            self.api.create(obj)
             self._loop.settle()
+
+    def delete(self, reference: str) -> None:
+        self.api.remove(reference)
+        self._loop.settle()
+
+    def ungate(self, key: str) -> None:
+        self.api.ungate(key)
+        self._loop.settle()
 
     # Rounds
 
-    def _settle(self) -> None:
+    def round(self) -> dict[str, Any]:
+        """Make every pod ready, and try until none is; the state after it."""
+        self._round()
+        return self._told()
+
+    def settle(self) -> dict[str, Any]:
+        """Rounds until one changes nothing."""
         before = None
         for _ in range(_MOST_ROUNDS):
             self._round()
-            state = self._state()
+            state = self.state()
             if state == before:
-                return
+                return self._told()
             before = state
-        raise InvariantError(f"the case does not settle within {_MOST_ROUNDS} rounds")
+        raise InvariantError(f"the run does not settle within {_MOST_ROUNDS} rounds")
 
     def _round(self) -> None:
-        queue = self._scheduler.queue
+        queue = self.scheduler.queue
         waiting, _ = queue.pending_pods()
         queue.activate({pod.key: pod for pod in waiting})
         # Pods in backoff are ready in the next round only.
         while queue.counts().active and (queued := queue.pop()) is not None:
-            self._scheduler.try_pod(queued)
+            self.scheduler.try_pod(queued)
             self._loop.settle()
-        self._scheduler.validate()
+        self.scheduler.validate()
+
+    def _told(self) -> dict[str, Any]:
+        state = self.state()
+        self.api.evicted.clear()
+        return state
 
     # What is to be seen
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         state: dict[str, Any] = {
             "pods": {
                 pod.key: self._pod(pod)
-                for pod in self._api.all(Pod)
+                for pod in self.api.all(Pod)
                 if pod.key in self._came_unplaced
             },
-            "groups": {group.key: _condition(group) for group in self._api.all(PodGroup)},
+            "groups": {group.key: _condition(group) for group in self.api.all(PodGroup)},
         }
-        if self._api.evicted:
-            state["evicted"] = sorted(self._api.evicted)
-        waiting = sorted(waiting.pod.key for waiting in self._scheduler.waiting_pods)
+        if self.api.evicted:
+            state["evicted"] = sorted(self.api.evicted)
+        waiting = sorted(waiting.pod.key for waiting in self.scheduler.waiting_pods)
         if waiting:
             state["waiting"] = waiting
         return state
@@ -183,7 +208,7 @@ class _Replay:
         condition = pod.condition(POD_SCHEDULED)
         if condition is not None:
             seen["reason"], seen["message"] = condition.reason, condition.message
-        queued = self._scheduler.queue.get(pod.key)
+        queued = self.scheduler.queue.get(pod.key)
         gate = queued.gating_plugin if queued is not None else ""
         seen["gated"] = "" if gate == _PREEMPTION else gate
         seen["nominated"] = pod.nominated_node_name
