@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 
 from mooring.errors import MooringError, check_kept
 from mooring.objects.pod import Pod
+from mooring.objects.pod_groups import PodGroup
 
 
 class PodGroupState:
@@ -75,6 +76,12 @@ class PodGroupStates:
         if state is None:
             raise NoGroupError(key)
         return state
+
+    def has_minimum(self, group: PodGroup) -> bool:
+        """Whether enough pods of a gang are known; True for a group that is no gang."""
+        if group.min_count is None:
+            return True
+        return self.get(group.key).all_count >= group.min_count
 
     def put(self, pod: Pod) -> None:
         """Add a pod, or replace it by a later version: as the API server shows it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mooring.cluster.pod_groups import NoGroupError, PodGroupState
+from mooring.cluster.pod_groups import NoGroupError, PodGroupStates
 from mooring.errors import MooringError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
@@ -36,13 +36,10 @@ class GangScheduling:
         group = self._group(pod)
         if group is None:
             return unresolvable(NO_GROUP.format(group_ref.pod_group_name))
-        if group.min_count is None:
-            return SUCCESS
         try:
-            known = self._state(pod).all_count
+            return SUCCESS if self._states.has_minimum(group) else TOO_FEW_PODS
         except NoGroupError as error:
             return failure(error)
-        return SUCCESS if known >= group.min_count else TOO_FEW_PODS
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> Status | tuple[Status, float]:
         """Wait until minCount pods have a node, then let all of them go.
@@ -61,7 +58,7 @@ class GangScheduling:
             )
         if group.min_count is None:
             return SUCCESS
-        gang = self._state(pod)
+        gang = self._states.get(group.key)
         if gang.scheduled_count < group.min_count:
             if gang.waiting:
                 # Members in the cycle are left out: a member that fails backs off in any case.
@@ -82,12 +79,10 @@ class GangScheduling:
     def _group(self, pod: Pod) -> PodGroup | None:
         return self._handle.cluster.listers.get(PodGroup, pod.group_key)
 
-    def _state(self, pod: Pod) -> PodGroupState:
-        """Raises NoGroupError."""
-        groups = self._handle.cluster.pod_groups
-        if groups is None:
-            raise NoGroupError(pod.group_key)
-        return groups.get(pod.group_key)
+    @property
+    def _states(self) -> PodGroupStates:
+        # Without the gate GenericWorkload no group has a pod.
+        return self._handle.cluster.pod_groups or PodGroupStates()
 
 
 def _after_pod_added(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:

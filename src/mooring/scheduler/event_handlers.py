@@ -16,6 +16,7 @@ from mooring.objects.kinds import KINDS
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.pod_groups import PodGroup
 from mooring.scheduler.parts import Parts
 
 _LOG = logging.getLogger("mooring.scheduler")
@@ -92,7 +93,19 @@ class EventHandlers:
             self.note_member(pod)
             self._queue.add(pod)
             if self._wakes_gangs:
-                self._queue.move_all(UNSCHEDULED_POD_ADD, None, pod)
+                self._queue.move_all(UNSCHEDULED_POD_ADD, None, pod, self._may_be_woken_by(pod))
+
+    def _may_be_woken_by(self, pod: Pod) -> Callable[[Pod], bool] | None:
+        """Which pods to consider when a pod has come; None for all.
+
+        While a gang has too few pods, none of them can pass PreEnqueue. To ask them each time that
+        one comes would take as long as the square of their number.
+        """
+        groups, key = self._cluster.pod_groups, pod.group_key
+        group = self._cluster.listers.get(PodGroup, key) if key else None
+        if groups is None or (group is not None and groups.has_minimum(group)):
+            return None
+        return (lambda other: other.group_key != key) if key else None
 
     def note_member(self, pod: Pod) -> None:
         """Count a pod that has no node in its group."""
