@@ -332,15 +332,19 @@ class SchedulingQueue:
         old: KubeObject | None = None,
         new: KubeObject | None = None,
         pre_check: Callable[[Pod], bool] | None = None,
+        closed_gate: str = "",
     ) -> None:
         """Move the pods that the event may help (MoveAllToActiveOrBackoffQueue).
 
-        `pre_check` says which pods to consider.
+        `pre_check` says which pods to consider. `closed_gate` is a PreEnqueue plugin that would
+        still hold back every pod that it holds back.
         """
         if not self._hints.is_of_interest(event):
             return
 
         def matters(rejection: Rejection) -> bool:
+            if closed_gate and rejection.gated and rejection.rejectors == {closed_gate}:
+                return False
             return self._hints.may_help(
                 event, profile=rejection.profile, rejectors=rejection.rejectors
             )

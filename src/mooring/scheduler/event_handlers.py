@@ -26,6 +26,9 @@ UNSCHEDULED_POD_ADD = ClusterEvent(EventResource.UNSCHEDULABLE_POD, Action.ADD)
 NODE_ADD = ClusterEvent(EventResource.NODE, Action.ADD)
 NODE_DELETE = ClusterEvent(EventResource.NODE, Action.DELETE)
 
+#: The plugin that holds back the pods of a gang until there are enough.
+_GANGS = "GangScheduling"
+
 #: The kinds whose events may make a pod schedulable.
 _RESOURCES = {kind.struct: EventResource(kind.event_resource) for kind in KINDS if kind.events}
 
@@ -93,19 +96,18 @@ class EventHandlers:
             self.note_member(pod)
             self._queue.add(pod)
             if self._wakes_gangs:
-                self._queue.move_all(UNSCHEDULED_POD_ADD, None, pod, self._may_be_woken_by(pod))
+                self._wake_gang(pod)
 
-    def _may_be_woken_by(self, pod: Pod) -> Callable[[Pod], bool] | None:
-        """Which pods to consider when a pod has come; None for all.
+    def _wake_gang(self, pod: Pod) -> None:
+        """A pod without a node has come, which may be the last that its gang waited for.
 
-        While a gang has too few pods, none of them can pass PreEnqueue. To ask them each time that
-        one comes would take as long as the square of their number.
+        If it is not, no gang can pass PreEnqueue. To ask every pod of a gang each time that one comes
+        would take as long as the square of their number.
         """
         groups, key = self._cluster.pod_groups, pod.group_key
         group = self._cluster.listers.get(PodGroup, key) if key else None
-        if groups is None or (group is not None and groups.has_minimum(group)):
-            return None
-        return (lambda other: other.group_key != key) if key else None
+        opens = groups is not None and group is not None and groups.has_minimum(group)
+        self._queue.move_all(UNSCHEDULED_POD_ADD, None, pod, closed_gate="" if opens else _GANGS)
 
     def note_member(self, pod: Pod) -> None:
         """Count a pod that has no node in its group."""
