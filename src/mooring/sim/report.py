@@ -144,6 +144,8 @@ class SimulationReport:
     timeline: tuple[Fact, ...] | None
     #: Errors that concern no pod: background tasks of plugins that failed.
     errors: tuple[str, ...]
+    #: How the input was understood, where that may surprise.
+    notes: tuple[str, ...] = ()
 
     @property
     def all_placed(self) -> bool:
@@ -178,6 +180,8 @@ class SimulationReport:
             data["timeline"] = [fact.to_data() for fact in self.timeline]
         if self.errors:
             data["errors"] = list(self.errors)
+        if self.notes:
+            data["notes"] = list(self.notes)
         return data
 
 
@@ -228,6 +232,7 @@ def build_report(simulation: Simulation) -> SimulationReport:
         totals=_totals(utilisation),
         timeline=simulation.journal.timeline,
         errors=tuple(simulation.errors),
+        notes=tuple(simulation.notes),
     )
 
 

@@ -61,6 +61,7 @@ class Workloads:
 
     def __init__(self, simulation: Simulation) -> None:
         self._api = simulation.api
+        self._in_gangs = simulation.in_gangs
         self._loop = simulation.loop
         #: Deleted pods, marked as failed, so that their names are not used again.
         self._gone: list[Pod] = []
@@ -155,9 +156,13 @@ class Workloads:
     def _make_missing(self) -> None:
         objects = [*self._api.all(KubeObject), *self._gone]
         defaults = Defaults(objects)
-        for made in made_by_controllers(objects, admit=defaults.spec):
-            for obj in made:
-                self._api.create(self._fresh(defaults.of(obj)))
+        missing = [
+            defaults.of(obj)
+            for made in made_by_controllers(objects, admit=defaults.spec)
+            for obj in made
+        ]
+        for obj in self._in_gangs(missing) if missing else ():
+            self._api.create(self._fresh(obj))
 
     def _fresh(self, obj: KubeObject) -> KubeObject:
         """Give a pod with a name that was used before a new UID."""
