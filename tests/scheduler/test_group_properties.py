@@ -7,6 +7,9 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mooring.framework.placements import PodGroupAssignments, PodGroupInfo
+from mooring.plugins.node_resources_fit import NodeResourcesFit
+from mooring.runtime.placements import generate_placements
 from tests.groups import BY_RACK, GANGS, PREEMPTING, SCHEDULED, condition, nodes, start
 from tests.makers import make_group, make_node, make_pod
 
@@ -106,3 +109,72 @@ def test_nobody_is_evicted_for_a_group_that_does_not_fit_then(cpus, running, cou
     if evicted:
         assert condition(state, "g") == SCHEDULED
         assert sum(map(bool, nodes(state).values())) >= min(least, count)
+
+
+class TriesAllPlacements(NodeResourcesFit):
+    """Does not say how much a placement can score."""
+
+    placement_score_bounds = None
+
+
+@given(
+    cpus=st.lists(st.integers(1, 6), min_size=2, max_size=9),
+    racks=st.integers(1, 4),
+    used=st.lists(st.tuples(st.integers(0, 8), st.integers(1, 3)), max_size=6),
+    sizes=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3)), min_size=1, max_size=4),
+    least=st.integers(1, 4),
+)
+def test_placements_that_cannot_be_the_best_need_not_be_tried(cpus, racks, used, sizes, least):
+    def after(**plugins):
+        run = start(
+            *(
+                make_node(f"n{n}", cpu=cpu, memory=f"{1 + n % 3}Gi", labels={RACK: f"r{n % racks}"})
+                for n, cpu in enumerate(cpus)
+            ),
+            *(
+                make_pod(f"old-{n}", cpu=cpu, node=f"n{node % len(cpus)}")
+                for n, (node, cpu) in enumerate(used)
+            ),
+            on=BY_RACK,
+            plugins=plugins,
+        )
+        for g, (count, cpu) in enumerate(sizes):
+            run.create(
+                make_group(f"g{g}", min_count=min(least, count), rack_key=RACK),
+                *(make_pod(f"g{g}-{n}", group=f"g{g}", cpu=cpu) for n in range(count)),
+            )
+            run.round()
+        return run.settle()
+
+    assert after() == after(NodeResourcesFit=TriesAllPlacements)
+
+
+@given(
+    cpus=st.lists(st.integers(1, 6), min_size=2, max_size=6),
+    used=st.lists(st.tuples(st.integers(0, 5), st.integers(1, 3)), max_size=6),
+    count=st.integers(1, 4),
+)
+def test_the_bound_of_a_placement_is_its_score_with_all_pods_placed(cpus, used, count):
+    run = start(*cluster(cpus), on=BY_RACK)
+    for n, (node, cpu) in enumerate(used):
+        run.create(make_pod(f"old-{n}", cpu=cpu, node=f"n{node % len(cpus)}"))
+    pods = tuple(make_pod(f"g-{n}", group="g", cpu=1) for n in range(count))
+    run.create(make_group("g", min_count=count, rack_key=RACK), *pods)
+    framework = run.scheduler.frameworks["default-scheduler"]
+    fit, snapshot = framework.plugins["NodeResourcesFit"].plugin, run.scheduler.cluster.snapshot()
+    info = PodGroupInfo("default", "g", pods)
+    placements = generate_placements(framework, info, snapshot)
+
+    scores = [
+        fit.score_placement(
+            info,
+            PodGroupAssignments(
+                placement,
+                [snapshot.get(name) for name in placement.nodes],
+                {pod.uid: (pod, placement.nodes[0]) for pod in pods},
+            ),
+        )
+        for placement in placements
+    ]
+
+    assert fit.placement_score_bounds(info, placements, snapshot) == scores

@@ -72,3 +72,15 @@ class NormalizePlacementsPlugin(Protocol):
     ) -> Sequence[int] | Status:
         """The scores scaled to 0..100."""
         ...
+
+
+@runtime_checkable
+class PlacementBoundsPlugin(Protocol):
+    def placement_score_bounds(
+        self, group: PodGroupInfo, placements: Sequence[Placement], snapshot: Snapshot
+    ) -> Sequence[int] | None:
+        """The most that each placement can score, after normalizing, before the group is tried there.
+
+        With this, placements that cannot be the best are not tried. None if it cannot be said.
+        """
+        ...

@@ -6,7 +6,6 @@ memory.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -31,7 +30,7 @@ from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.interface import Depends, Handle
-from mooring.framework.placements import PodGroupAssignments, PodGroupInfo
+from mooring.framework.placements import Placement, PodGroupAssignments, PodGroupInfo
 from mooring.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from mooring.framework.verdicts import RowVerdicts
 from mooring.objects.devices import DeviceClass
@@ -48,6 +47,12 @@ from mooring.objects.requests import (
     spec_requests,
 )
 from mooring.plugins import resource_scoring
+from mooring.plugins.placement_usage import (
+    PlacementUsage,
+    placement_score,
+    rows_scored_as_held,
+    scored_as_held,
+)
 from mooring.plugins.resource_scoring import NOT_SIGNABLE, ScoredRequest
 
 #: Users read these texts in Events and in `kubectl describe`. They are the reference's, verbatim.
@@ -101,6 +106,7 @@ class NodeResourcesFit:
         self._served_by_devices = handle.cluster.device_classes
         #: A number for each set of failures that has more bits than an int64.
         self._wide_codes: dict[int, int] = {}
+        self._placements = PlacementUsage(handle.cluster)
 
     # Filter
 
@@ -148,7 +154,7 @@ class NodeResourcesFit:
         request = state.read(_PRE_SCORE, ScoredRequest) or self._scored_request(pod)
         allocatable = node.allocatable
         return self._score_node(
-            request.added_to([_scored_as_held(node, name) for name in request.names]),
+            request.added_to([scored_as_held(node, name) for name in request.names]),
             [allocatable.get(name, 0) for name in request.names],
             request.weights,
         )
@@ -157,7 +163,7 @@ class NodeResourcesFit:
         request = (state.read(_PRE_SCORE, ScoredRequest) or self._scored_request(pod)).on_rows(
             columns
         )
-        requested = _rows_scored_as_held(columns, request.indices, rows)
+        requested = rows_scored_as_held(columns, request.indices, rows)
         requested += request.amounts
         allocatable = resource_scoring.gathered(columns.allocatable, request.indices, rows)
         scores: Ints = np.empty(row_count(rows), np.int64)
@@ -167,18 +173,13 @@ class NodeResourcesFit:
 
     def score_placement(self, group: PodGroupInfo, assignments: PodGroupAssignments) -> int:
         """How full the nodes would be, all together, whatever the strategy for a single node."""
-        wanted: Counter[str] = Counter()
-        for pod, _ in assignments.proposed.values():
-            wanted.update(pod.scoring_requests)
-        request = resource_scoring.scored_request(self._scored, wanted)
-        requested, allocatable = list(request.amounts), [0] * len(request.names)
-        for node in assignments.nodes:
-            for index, name in enumerate(request.names):
-                offered = node.allocatable.get(name, 0)
-                if offered:
-                    allocatable[index] += offered
-                    requested[index] += _scored_as_held(node, name)
-        return resource_scoring.most_allocated_score(requested, allocatable, request.weights)
+        return placement_score(self._scored, assignments)
+
+    def placement_score_bounds(
+        self, group: PodGroupInfo, placements: Sequence[Placement], snapshot: Snapshot
+    ) -> Sequence[int] | None:
+        """The score with all pods of the group placed."""
+        return self._placements.bounds(self._scored, group, placements, snapshot)
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (
@@ -261,28 +262,6 @@ class NodeResourcesFit:
             for name, _ in demands
         )
         return Hint.QUEUE if grown else Hint.SKIP
-
-
-def _scored_as_held(node: NodeInfo, name: str) -> int:
-    """What the pods of a node hold, with the defaults of Score for cpu and memory."""
-    if name == CPU:
-        return node.non_zero_cpu
-    if name == MEMORY:
-        return node.non_zero_memory
-    return node.requested.get(name, 0)
-
-
-def _rows_scored_as_held(columns: Columns, indices: Sequence[int], rows: Rows) -> Ints:
-    """int64[resource, row]: the same for rows."""
-    # Cpu and memory come first, both in the resource columns and in those for scoring.
-    scored = len(columns.non_zero)
-    if all(index < scored for index in indices):
-        return resource_scoring.gathered(columns.non_zero, indices, rows)
-    held = resource_scoring.gathered(columns.requested, indices, rows)
-    for place, index in enumerate(indices):
-        if index < scored:
-            held[place] = columns.non_zero[index][rows]
-    return held
 
 
 def demands_of(requests: Amounts) -> tuple[Demand, ...]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mooring.cluster.snapshot import Snapshot
 from mooring.errors import MooringError
 from mooring.framework.interface import MAX_SCORE, Handle
-from mooring.framework.placements import PodGroupAssignments, PodGroupInfo
+from mooring.framework.placements import Placement, PodGroupAssignments, PodGroupInfo
 from mooring.framework.status import Status, failure
 
 #: The reference's text, verbatim.
@@ -26,6 +27,11 @@ class PodGroupPodsCount:
         groups = self._handle.cluster.pod_groups
         assert groups is not None, "only the group cycle scores placements"
         return groups.get(group.key).scheduled_count + len(assignments.proposed)
+
+    def placement_score_bounds(
+        self, group: PodGroupInfo, placements: Sequence[Placement], snapshot: Snapshot
+    ) -> Sequence[int]:
+        return [MAX_SCORE] * len(placements)
 
     def normalize_placement_scores(
         self, group: PodGroupInfo, scores: Sequence[int]

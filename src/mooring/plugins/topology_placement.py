@@ -25,6 +25,8 @@ class TopologyPlacementGenerator:
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._handle = handle
+        #: The latest label, the position in the log of nodes, and the placements then.
+        self._kept: tuple[str, int, Sequence[Placement]] = ("", -1, ())
 
     def generate_placements(
         self, group: PodGroupInfo, snapshot: Snapshot
@@ -43,13 +45,24 @@ class TopologyPlacementGenerator:
             required = _domain_of(self._state(group).scheduled(), key, snapshot)
         except MooringError as error:
             return failure(error)
-        nodes: dict[str, list[str]] = {}
-        for node in snapshot:
-            assert node.node is not None
-            domain = node.node.labels.get(key)
-            if domain is not None and required in (None, domain):
-                nodes.setdefault(domain, []).append(node.name)
-        return [Placement(domain, tuple(nodes[domain])) for domain in sorted(nodes)]
+        placements = self._by_domain(key, snapshot)
+        if required is None:
+            return placements
+        return [placement for placement in placements if placement.name == required]
+
+    def _by_domain(self, key: str, snapshot: Snapshot) -> Sequence[Placement]:
+        """The same object as long as no node changes."""
+        position = self._handle.cluster.node_changes.position
+        if self._kept[:2] != (key, position):
+            nodes: dict[str, list[str]] = {}
+            for node in snapshot:
+                assert node.node is not None
+                domain = node.node.labels.get(key)
+                if domain is not None:
+                    nodes.setdefault(domain, []).append(node.name)
+            found = tuple(Placement(domain, tuple(nodes[domain])) for domain in sorted(nodes))
+            self._kept = (key, position, found)
+        return self._kept[2]
 
     def _state(self, group: PodGroupInfo) -> PodGroupState:
         """Raises NoGroupError."""

@@ -67,6 +67,27 @@ def score_placements(
     return totals
 
 
+def score_bounds(
+    framework: Framework, group: PodGroupInfo, placements: Sequence[Placement], snapshot: Snapshot
+) -> list[int] | None:
+    """The most that each placement can get from `score_placements`; None if a plugin cannot say."""
+    totals = [0] * len(placements)
+    for call in framework.points[Point.PLACEMENT_SCORE]:
+        if call.placement_score_bounds is None:
+            return None
+        try:
+            with call.guard("PlacementScore", _SCORING, _STATE):
+                bounds = call.placement_score_bounds(group, placements, snapshot)
+        except PluginFailure:
+            # Whatever is wrong with it, scores show.
+            return None
+        if bounds is None:
+            return None
+        weight = framework.placement_weights[call.name]
+        totals = [total + bound * weight for total, bound in zip(totals, bounds, strict=True)]
+    return totals
+
+
 def _scores(
     call: Calls, group: PodGroupInfo, candidates: Sequence[PodGroupAssignments]
 ) -> Sequence[int]:

@@ -143,6 +143,9 @@ class Calls:
     normalize_placement_scores: (
         Callable[[PodGroupInfo, Sequence[int]], Sequence[int] | Status] | None
     )
+    placement_score_bounds: (
+        Callable[[PodGroupInfo, Sequence[Placement], Snapshot], Sequence[int] | None] | None
+    )
     events_to_register: Callable[[], Sequence[EventWithHint]] | None
     sign: Callable[[Pod], Mapping[str, object] | Status] | None
     depends_on: Callable[[Pod], Depends] | None

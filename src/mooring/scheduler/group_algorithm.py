@@ -14,16 +14,20 @@ one thing at a time, so no copy of the cluster is needed. The kept verdicts and 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from mooring.cluster.cache import CacheError
 from mooring.cluster.columns import Mask
+from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.errors import MooringError
 from mooring.framework.interface import Nomination
 from mooring.framework.placements import Placement, PodGroupAssignments, PodGroupInfo
 from mooring.framework.status import Code, Status, failure, unschedulable
+from mooring.objects.quantity import MAX_INT64
 from mooring.queue.queued_pod import QueuedPodInfo
-from mooring.runtime.placements import generate_placements, score_placements
+from mooring.runtime.placements import generate_placements, score_bounds, score_placements
 from mooring.scheduler.dependencies import OnDecision
 from mooring.scheduler.diagnosis import node_refusal
 from mooring.scheduler.parts import Parts
@@ -35,6 +39,10 @@ from mooring.scheduler.pod_group import (
     error_text,
 )
 from mooring.scheduler.scheduling_cycle import SchedulingCycle
+
+#: More than any score.
+_UNBOUNDED = MAX_INT64
+_SEARCHING = (Point.PRE_FILTER, Point.FILTER, Point.PRE_SCORE, Point.SCORE, Point.RESERVE)
 
 #: The reference's texts.
 _OTHER_FAILED = "failed to schedule other pod from a pod group: {}"
@@ -68,18 +76,54 @@ class GroupAlgorithm:
         placements = generate_placements(group.framework, info, self._cluster.snapshot())
         if isinstance(placements, Status):
             return GroupResult(placements)
-        tried: list[tuple[Placement, GroupResult]] = []
-        for placement in placements:
+        results: dict[int, GroupResult] = {}
+        #: (score, minus the place in the order) of the best placement that takes the whole group.
+        best = (-1, 0)
+        bounds = self._bounds(group, info, placements)
+        for order in sorted(range(len(placements)), key=lambda order: (-bounds[order], order)):
+            if (bounds[order], -order) <= best:
+                continue
+            placement = placements[order]
             result = self._try_members(group, self._rows_of(placement), post_filters, None)
             if result.status.code == Code.ERROR:
                 return result
-            tried.append((placement, result))
+            results[order] = result
+            if result.status.ok and all(member.placed for member in result.members):
+                assignments = self._assignments(placement, result)
+                scores = score_placements(group.framework, info, [assignments])
+                if not isinstance(scores, Status):
+                    best = max(best, (scores[0], -order))
+        tried = [(placements[order], results[order]) for order in sorted(results)]
         taken = self._choose(group, info, tried)
         if post_filters and self._on_decision is not None:
             for member in taken.members:
                 if member.decision is not None:
                     self._on_decision(member.attempt, member.decision)
         return taken
+
+    def _bounds(
+        self, group: QueuedGroup, info: PodGroupInfo, placements: Sequence[Placement]
+    ) -> list[int]:
+        """The most that each placement can score; if that is not known, all are to be tried.
+
+        A placement that takes the whole group and scores more than others can is the best. The others
+        need not be tried, unless that could fail: a failure anywhere is the failure of the group.
+        """
+        unknown = [_UNBOUNDED] * len(placements)
+        if len(placements) == 1 or not self._cannot_fail(group):
+            return unknown
+        snapshot = self._cluster.snapshot()
+        return score_bounds(group.framework, info, placements, snapshot) or unknown
+
+    def _cannot_fail(self, group: QueuedGroup) -> bool:
+        """Whether only PreFilter can fail, which looks at all nodes: plugins that read nothing else."""
+        points = group.framework.points
+        calls = (call for point in _SEARCHING for call in points[point])
+        return (
+            not len(group.search.extenders)
+            and all(call.depends_on is not None for call in calls)
+            and all(not pod.spec.volumes and not pod.spec.resource_claims for pod in group.pods)
+        )
 
     def _rows_of(self, placement: Placement) -> Mask | None:
         if placement.nodes is None:
