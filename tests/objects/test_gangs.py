@@ -46,7 +46,7 @@ def test_an_annotation_on_a_job_makes_all_of_it_a_gang():
     assert workload.spec.controller_ref.name == "train"
     assert group.spec.pod_group_template_ref.workload.workload_name == workload.name
     assert {obj.group_key for obj in made if isinstance(obj, Pod)} == {"default/train"}
-    assert notes == [f"gang default/train has 2 pods of these objects: {GANG} asks for it"]
+    assert notes == [], "who asks for it is not told"
 
 
 @pytest.mark.parametrize(
@@ -96,6 +96,10 @@ def test_with_its_gate_the_job_controller_makes_gangs_of_jobs(change, groups):
 
     assert groups_of([train, *pods()], jobs=True)[0] == groups
     assert groups_of([train, *pods()])[0] == {}
+    _, notes = with_gangs([train, *pods()], jobs=True)
+    assert notes == [
+        f"gang default/{name} has 2 pods of these objects: WorkloadWithJob is on" for name in groups
+    ]
 
 
 def test_a_job_that_has_begun_becomes_no_gang():

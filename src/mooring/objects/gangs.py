@@ -61,7 +61,7 @@ class _Gang:
     """What is to be known of a group to make it."""
 
     key: str
-    #: What a user would call the reason, in notes.
+    #: Why it is one, for those who did not ask for it; "" for those who did.
     source: str
     #: None for all pods.
     min_count: int | None = None
@@ -102,6 +102,7 @@ def with_gangs(
     notes = [
         f"gang {key} has {sizes[key]} pod{'s' * (sizes[key] != 1)} of these objects: {gang.source}"
         for key, gang in gangs.items()
+        if gang.source
     ]
     return [*made, *result], notes
 
@@ -152,7 +153,7 @@ class _Finder:
         else:
             return _Gang(
                 f"{pod.namespace}/{name}",
-                f"{GANG} asks for it",
+                "",
                 None if value == "true" else int(value),
                 settings.get(TOPOLOGY_KEY, ""),
                 owner,

@@ -81,8 +81,10 @@ class BackoffQueue:
 
     @property
     def patient(self) -> list[QueuedPodInfo]:
-        """The pods that a helpful event would let go early."""
-        return list(self._patient)
+        """The pods of groups that were refused, and that nothing has happened for since."""
+        return [
+            queued for heap in (self._patient, self._failed) for queued in heap if queued.waits_out
+        ]
 
     @property
     def has_rejected(self) -> bool:
@@ -111,7 +113,7 @@ class BackoffQueue:
         self._heap_of(queued).put(queued)
 
     def hurry(self, queued: QueuedPodInfo) -> None:
-        """Something happened that may help a patient pod."""
+        """Something happened that may help a patient pod. One that no plugin rejected still waits."""
         queued.waits_out = False
         self.add(queued)
 

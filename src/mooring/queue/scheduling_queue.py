@@ -197,6 +197,10 @@ class SchedulingQueue:
     def backoff_pods(self) -> list[QueuedPodInfo]:
         return list(self._queues.backoff)
 
+    def refused_in_groups(self) -> list[QueuedPodInfo]:
+        """The pods in backoff that were refused with their group; nothing has happened for them since."""
+        return self._queues.backoff.patient if self._groups_back_off else []
+
     def unschedulable_pods(self) -> list[QueuedPodInfo]:
         """The unschedulable pods, including gated ones."""
         return list(self._queues.unschedulable)
@@ -475,6 +479,8 @@ class SchedulingQueue:
 
     def _strategy_for_in_flight(self, queued: QueuedPodInfo) -> Strategy:
         if not queued.rejected:
+            if queued.waits_out:
+                queued.waits_out = not self._in_flight.since(queued.uid)
             return Strategy.AFTER_BACKOFF
         happened = self._in_flight.since(queued.uid)
         if happened is None:

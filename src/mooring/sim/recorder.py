@@ -64,6 +64,9 @@ class Recorder:
             return
         if pod.node_name:
             # The pod is assumed on its node and waits to be bound.
+            waiting = self.scheduler.waiting_pods.get(pod.uid)
+            if waiting is not None and waiting.decided:
+                return  # The last pod of its gang has let it go already.
             held_back_by = waits_for(self.scheduler, pod)
             self._note(FactKind.WAITING, pod, node=pod.node_name, message=held_back_by)
         else:

@@ -250,7 +250,8 @@ class Simulation:
         """The queue's flushes, only while there is something that they could flush."""
         queue = self.scheduler.queue
         counts = queue.counts()
-        if counts.backoff and self._retries():
+        # A group that was refused is not tried again while nothing happens.
+        if counts.backoff > len(queue.refused_in_groups()) and self._retries():
             self._flush_at_next(FLUSH_BACKOFF_EVERY_S, queue.flush_backoff_completed)
         if (counts.unschedulable or counts.gated) and self._goes_on():
             self._flush_at_next(FLUSH_UNSCHEDULABLE_EVERY_S, queue.flush_unschedulable_leftover)
@@ -268,7 +269,6 @@ class Simulation:
     def _keeps_trying(self) -> bool:
         backing_off = self.scheduler.queue.backoff_pods()
         return any(
-            # A pod of a group that nothing has happened for would only be refused again.
             not queued.waits_out and queued.consecutive_errors_count < _MOST_ERRORS
             for queued in backing_off
         )
