@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mooring.config import FeatureGates, default_config
 from mooring.objects.gangs import GANG
 from mooring.objects.pod import Pod
 from mooring.objects.pod_groups import PodGroup
 from mooring.sim.report import build_report
 from mooring.sim.simulation import SimOptions, Simulation
-from tests.groups import BY_RACK, GANGS
+from tests.groups import BY_RACK, GANGS, PREEMPTING
 from tests.makers import make_group, make_node, make_owner, make_pod
 
 
@@ -94,3 +96,39 @@ def test_an_annotated_workload_is_all_or_nothing():
         sim.run()
 
         assert placed(sim) == {}
+
+
+def test_a_group_that_no_plugin_rejected_is_tried_again_when_something_happens():
+    """No node has the label, so there is no placement, and nobody to ask which events help."""
+    with simulation(*BY_RACK) as sim:
+        sim.load([make_node("n", cpu=1), make_group("a", min_count=1, rack_key="rack")])
+        sim.load(gang("a", 1))
+        node = make_node("m", cpu=1, labels={"rack": "r"})
+        sim.api.later(50, lambda: sim.api.create(node))
+        sim.run()
+
+        assert placed(sim) == {"a-0": "m"}
+        assert 50 <= sim.summary.last_s < 70
+
+
+def preempting(*on: str) -> Simulation:
+    """Two nodes full of pods of low priority, and a gang that needs both."""
+    sim = simulation(*on)
+    sim.load([make_node("n", cpu=2), make_node("m", cpu=2)])
+    sim.load(
+        make_pod(f"old-{n}", cpu=1, node="nm"[n % 2], priority=0, grace_period_s=5)
+        for n in range(4)
+    )
+    sim.load([make_group("a", min_count=4, priority=9), *gang("a", 4, priority=9)])
+    return sim
+
+
+@pytest.mark.parametrize("on", [GANGS, PREEMPTING], ids=["pod by pod", "as a group"])
+def test_a_gang_takes_the_place_of_less_important_pods(on):
+    with preempting(*on) as sim:
+        sim.run()
+        sim.scheduler.validate()
+
+        assert sorted(placed(sim)) == ["a-0", "a-1", "a-2", "a-3"]
+        assert sim.summary.last_s < 30
+        assert not sim.errors

@@ -518,13 +518,19 @@ class SchedulingQueue:
         new: KubeObject | None,
         pre_check: Callable[[Pod], bool] | None,
     ) -> None:
-        """Let the pods of groups that the event may help go before their backoff ends."""
+        """Let the pods of groups that the event may help go before their backoff ends.
+
+        Those that no plugin rejected go when it ends. The driver may have to set a timer for that.
+        """
+        hurried = False
         for queued in self._queues.backoff.patient:
             if pre_check is None or pre_check(queued.pod):
                 strategy = self._hints.is_pod_worth_requeuing(queued, event, old, new)
                 if strategy != Strategy.SKIP:
                     self._queues.backoff.hurry(queued)
-                    self._queues.has_news = True
+                    hurried = True
+        if hurried and self._on_ready is not None:
+            self._on_ready()
 
     def _wake(
         self,
