@@ -9,7 +9,7 @@ from mooring.config import KubeSchedulerConfiguration, default_config
 from mooring.framework.interface import PluginFactory
 from mooring.framework.silent_writer import SilentWriter
 from mooring.objects.meta import KubeObject
-from mooring.plugins.registry import BUILT_IN, UNIMPLEMENTED
+from mooring.plugins.registry import BUILT_IN
 from mooring.runtime.metrics import Metrics
 from mooring.runtime.registry import Registry
 from mooring.scheduler import engine
@@ -24,7 +24,7 @@ def discard(work: Coroutine[Any, Any, None]) -> None:
 
 
 def registry_with(plugins: Mapping[str, PluginFactory] | None = None) -> Registry:
-    return Registry({**BUILT_IN, **(plugins or {})}, unimplemented=UNIMPLEMENTED, installed={})
+    return Registry({**BUILT_IN, **(plugins or {})}, installed={})
 
 
 class Engine:

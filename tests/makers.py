@@ -37,8 +37,19 @@ from mooring.objects.pod import (
     ResourceRequirements,
     RestartRule,
     SchedulingGate,
+    SchedulingGroup,
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
+)
+from mooring.objects.pod_groups import (
+    BasicPolicy,
+    GangPolicy,
+    PodGroup,
+    PodGroupSpec,
+    PodGroupStatus,
+    SchedulingConstraints,
+    SchedulingPolicy,
+    TopologyConstraint,
 )
 from mooring.objects.quantity import Quantity, parse_quantity
 from mooring.objects.selectors import (
@@ -128,6 +139,7 @@ def make_pod(
     affinity: Affinity | None = None,
     spread: Iterable[TopologySpreadConstraint] = (),
     gates: Iterable[str] = (),
+    group: str | None = None,
     volumes: Iterable[Volume] = (),
     claims: Iterable[str] = (),
     resource_claims: Iterable[PodResourceClaim] = (),
@@ -186,6 +198,7 @@ def make_pod(
             host_users=host_users,
             resource_claims=list(resource_claims),
             termination_grace_period_seconds=grace_period_s,
+            scheduling_group=None if group is None else SchedulingGroup(pod_group_name=group),
         ),
         status=PodStatus(
             phase=phase,
@@ -194,6 +207,41 @@ def make_pod(
             conditions=list(conditions),
             **status,
         ),
+    )
+
+
+def make_group(
+    name: str = "gang",
+    *,
+    namespace: str = "default",
+    min_count: int | None = None,
+    rack_key: str | None = None,
+    priority: int | None = None,
+    evicted_whole: bool = False,
+    conditions: Iterable[PodCondition] = (),
+    generation: int = 1,
+) -> PodGroup:
+    """A pod group: a gang if it has a `min_count`."""
+    gang = None if min_count is None else GangPolicy(min_count=min_count)
+    return PodGroup(
+        api_version="scheduling.k8s.io/v1alpha2",
+        kind="PodGroup",
+        metadata=ObjectMeta(
+            name=name, namespace=namespace, uid=f"group:{namespace}/{name}", generation=generation
+        ),
+        spec=PodGroupSpec(
+            scheduling_policy=SchedulingPolicy(
+                gang=gang, basic=BasicPolicy() if gang is None else None
+            ),
+            scheduling_constraints=(
+                None
+                if rack_key is None
+                else SchedulingConstraints(topology=[TopologyConstraint(key=rack_key)])
+            ),
+            disruption_mode="PodGroup" if evicted_whole else "Pod",
+            priority=priority,
+        ),
+        status=PodGroupStatus(conditions=list(conditions)),
     )
 
 

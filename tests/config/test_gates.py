@@ -20,6 +20,7 @@ OFF_BY_DEFAULT = {
     "TopologyAwareWorkloadScheduling",
     "VolumeLimitScaling",
     "WorkloadAwarePreemption",
+    "WorkloadWithJob",
 }
 
 

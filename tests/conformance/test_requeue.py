@@ -133,7 +133,6 @@ def test_a_case_is_told_in_steps_and_counted_in_attempts(tmp_path, lines):
     ("change", "problem"),
     [
         pytest.param({"expect": []}, "steps, but 0 expectations", id="steps without expectations"),
-        pytest.param({"gates": []}, "mooring does not replay cases of pod groups", id="pod groups"),
     ],
 )
 def test_a_line_that_cannot_be_replayed_says_why(tmp_path, lines, change, problem):

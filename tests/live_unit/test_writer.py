@@ -29,6 +29,7 @@ from mooring.objects.storage import (
     PersistentVolumeSpec,
 )
 from tests.live_unit.api_server import ApiServer, Asked, JumpingClock, hang_up, ok, refusal
+from tests.makers import make_group
 
 PATH = "/api/v1/namespaces/ns/pods/p"
 POD = Pod(
@@ -405,3 +406,34 @@ async def test_many_binds_at_once_each_get_their_own_answer():
         )
 
     assert [isinstance(result, errors.Conflict) for result in results] == [False, True] * 50
+
+
+async def test_the_condition_of_a_pod_group_is_merged_by_its_type():
+    since = datetime(2025, 1, 1, tzinfo=UTC)
+    condition = PodCondition(
+        type="PodGroupScheduled", status="True", reason="Scheduled", observed_generation=2
+    )
+    known = replace(condition, status="False", last_transition_time=since)
+    group = make_group("gang", min_count=2, conditions=[known])
+    async with desk(ok()) as d:
+        await d.writer.patch_pod_group_status(group, condition)
+
+        (asked,) = d.server.asked
+        path = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups/gang/status"
+        assert (asked.method, asked.path) == ("PATCH", path)
+        assert asked.headers["Content-Type"] == "application/strategic-merge-patch+json"
+        assert asked.body == {
+            "metadata": {"uid": "group:default/gang"},
+            "status": {
+                "conditions": [
+                    {
+                        "type": "PodGroupScheduled",
+                        "status": "True",
+                        "reason": "Scheduled",
+                        "message": "",
+                        "observedGeneration": 2,
+                        "lastTransitionTime": "2026-01-01T00:00:00Z",
+                    }
+                ]
+            },
+        }

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from mooring.cluster.listers import LISTED
-from mooring.config import load_config
+from mooring.config import FeatureGates, default_config, load_config
 from mooring.framework.events import (
     DEFAULT_EVENTS,
     Action,
@@ -37,6 +37,7 @@ OTHER_WRITES = {
     *(("resource.k8s.io", "resourceclaims", verb) for verb in ("create", "delete", "get", "patch")),
     ("resource.k8s.io", "resourceclaims/binding", "patch"),
     ("resource.k8s.io", "resourceclaims/status", "patch"),
+    ("scheduling.k8s.io", "podgroups/status", "patch"),
     ("events.k8s.io", "events", "create"),
     ("events.k8s.io", "events", "patch"),
 }
@@ -46,7 +47,6 @@ OTHER_RESOURCES = {
     EventResource.ASSIGNED_POD,
     EventResource.UNSCHEDULABLE_POD,
     EventResource.WILDCARD,
-    EventResource.POD_GROUP,
 }
 
 #: What every profile must have, and a plugin that hears of something.
@@ -125,7 +125,7 @@ def test_a_scenario_names_a_kind_as_kubectl_does_and_knows_its_scope(kind: Kind)
 
 @each_kind
 def test_a_kind_has_a_path_in_the_api(kind: Kind):
-    root = f"/apis/{kind.group}/v1" if kind.group else "/api/v1"
+    root = f"/apis/{kind.group}/{kind.version}" if kind.group else "/api/v1"
 
     assert kind.path == f"{root}/{kind.plural}"
     assert kind.path_of("", "x") == f"{root}/{kind.plural}/x"
@@ -137,17 +137,29 @@ def test_what_the_scheduler_keeps_watches_and_hears_of_follows_from_the_row(kind
     """That events reach the queue, kind by kind, is tested with the event handlers."""
     assert (kind.struct in LISTED) == kind.listed
     assert (kind in NEEDED) == (kind.listed or kind.always_watched)
-    assert (kind in watched_for(EventResource.WILDCARD)) == (kind.always_watched or kind.events)
+    watched = kind.always_watched or (kind.events and not kind.gate)
+    assert (kind in watched_for(EventResource.WILDCARD)) == watched
     assert (kind.event_resource in list(EventResource)) == kind.events
 
 
 @pytest.mark.parametrize(
-    "heard", [kind for kind in KINDS if kind.events], ids=lambda kind: kind.name
+    "heard", [kind for kind in KINDS if kind.events and not kind.gate], ids=lambda kind: kind.name
 )
 def test_beside_what_is_always_watched_only_what_a_plugin_registered_for_is(heard: Kind):
     watched = watched_for(EventResource(heard.event_resource))
 
     assert watched == [kind for kind in KINDS if kind.always_watched or kind is heard]
+
+
+def test_a_kind_behind_a_gate_is_watched_if_the_gate_is_on():
+    gated = [kind for kind in KINDS if kind.gate and kind.listed]
+    gates = FeatureGates({kind.gate: True for kind in gated})
+
+    off = kinds_to_watch(Engine().scheduler)
+    on = kinds_to_watch(Engine(config=default_config(gates)).scheduler)
+
+    assert gated
+    assert [kind for kind in on if kind not in off] == gated
 
 
 def test_every_resource_of_events_is_a_kind_or_a_known_exception():

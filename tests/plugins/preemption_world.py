@@ -180,7 +180,7 @@ class World:
             "DefaultPreemption": self.preemption,
             **self.extra,
         }
-        return Registry(classes, unimplemented=built_in.UNIMPLEMENTED, installed={})
+        return Registry(classes, installed={})
 
 
 def names(pods: Iterable[Pod]) -> list[str]:

@@ -12,6 +12,7 @@ from mooring.cli.comparison_tables import write_comparison
 from mooring.cli.inputs import ClusterInput, read_cluster, read_config
 from mooring.cli.options import (
     cluster_input,
+    feature_gates_option,
     number_option,
     output_option,
     rows_option,
@@ -77,6 +78,7 @@ class _Limit(click.ParamType[Threshold]):
     help="A file or folder with a cluster. Give two or more, instead of several configurations."
     " mooring adds the objects of PATH and -f to each.",
 )
+@feature_gates_option
 @seed_option
 @number_option(
     "--why",
@@ -186,7 +188,7 @@ def _variants(
     if len(clusters) > 1:
         for name, path in zip(_distinct(clusters), clusters, strict=True):
             objects = read_cluster(cluster, path).objects
-            config = _config(configs[0]) if configs else None
+            config = _config(configs[0] if configs else DEFAULT)
             yield Variant(name, RunInput(objects, config, seed))
         return
     objects = read_cluster(cluster, *clusters).objects
@@ -195,7 +197,7 @@ def _variants(
 
 
 def _config(path: str) -> KubeSchedulerConfiguration | None:
-    return None if path == DEFAULT else read_config(path)
+    return read_config(None if path == DEFAULT else path)
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

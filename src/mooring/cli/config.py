@@ -10,7 +10,7 @@ import click
 from mooring.cli import output
 from mooring.cli.inputs import naming, read_config, shown
 from mooring.cli.main import NO, print_problems
-from mooring.cli.options import output_option
+from mooring.cli.options import feature_gates_option, output_option
 from mooring.config import (
     ExpandedPlugins,
     ExtensionPoint,
@@ -34,6 +34,7 @@ def config() -> None:
 
 @config.command()
 @click.argument("file", metavar="FILE")
+@feature_gates_option
 def check(file: str) -> None:
     """Check whether a KubeSchedulerConfiguration is valid.
 
@@ -65,6 +66,7 @@ def check(file: str) -> None:
     "json",
     help="yaml has the configuration only, ready to use; json also has the plugins.",
 )
+@feature_gates_option
 def view(file: str | None, form: str) -> None:
     """Show a configuration with its defaults and plugins.
 

@@ -13,13 +13,22 @@ import click
 
 from mooring.cli.main import print_warnings
 from mooring.cli.progress import Progress
-from mooring.config import KubeSchedulerConfiguration, load_config
+from mooring.config import (
+    DEFAULT_GATES,
+    FeatureGates,
+    KubeSchedulerConfiguration,
+    default_config,
+    load_config,
+)
 from mooring.errors import ConfigError, InputError, MooringError
 from mooring.objects.manifests import Manifests, read_manifests
 from mooring.objects.meta import KubeObject
 from mooring.runtime.plugin_folder import find_plugins_beside
 
 STDIN = "-"
+
+#: Where a command's context keeps its feature gates.
+GATES = "mooring.gates"
 
 #: Extra of the package → what commands that need it import.
 _NEEDED_BY = {"live": ("aiohttp", "kubernetes_asyncio", "prometheus_client"), "web": ("aiohttp",)}
@@ -105,15 +114,23 @@ def read_cluster(cluster: ClusterInput, *more: str) -> Manifests:
     return manifests
 
 
+def given_gates() -> FeatureGates:
+    """The feature gates of `--feature-gates`; the defaults if the command has no such option."""
+    context = click.get_current_context(silent=True)
+    gates = context.meta.get(GATES) if context is not None else None
+    return gates if isinstance(gates, FeatureGates) else DEFAULT_GATES
+
+
 def read_config(path: str | None) -> KubeSchedulerConfiguration | None:
-    """None without a path. Raises ConfigError."""
+    """The file with the feature gates of the command; None if there are neither. Raises ConfigError."""
+    gates = given_gates()
     if path is None:
-        return None
+        return default_config(gates) if gates.settings else None
     text = read_bytes(path)
     if path != STDIN:
         find_plugins_beside(Path(path))
     with naming(path):
-        return load_config(text)
+        return load_config(text, gates=gates)
 
 
 @contextmanager

@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
-from mooring.cli.inputs import ClusterInput
-from mooring.config import parse_duration
+from mooring.cli.inputs import GATES, ClusterInput
+from mooring.config import parse_duration, parse_gates
+from mooring.errors import ConfigError
 
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
@@ -73,13 +74,36 @@ def output_option(*forms: str, help: str | None = None) -> Option:
 
 # Options that several commands have
 
-config_option = click.option(
-    "--config",
-    "config_path",
-    metavar="FILE",
-    help="A KubeSchedulerConfiguration file; by default kube-scheduler's default configuration."
-    " Plugins that it names as module:Class can be in the same folder.",
+
+def _keep_gates(context: click.Context, parameter: click.Parameter, text: str | None) -> None:
+    """For `inputs.given_gates`."""
+    try:
+        context.meta[GATES] = parse_gates(text or "")
+    except ConfigError as error:
+        raise click.BadParameter("; ".join(error.problems)) from error
+
+
+#: Read with the configuration by `inputs.read_config`, or with `inputs.given_gates`.
+feature_gates_option = click.option(
+    "--feature-gates",
+    metavar="GATE=BOOL,…",
+    expose_value=False,
+    callback=_keep_gates,
+    help="Switch feature gates of kube-scheduler on or off: GenericWorkload=true,GangScheduling=true. They"
+    " count more than featureGates in the configuration.",
 )
+
+
+def config_option(command: Command) -> Command:
+    """`--config` and `--feature-gates`."""
+    return click.option(
+        "--config",
+        "config_path",
+        metavar="FILE",
+        help="A KubeSchedulerConfiguration file; by default kube-scheduler's default configuration."
+        " Plugins that it names as module:Class can be in the same folder.",
+    )(feature_gates_option(command))
+
 
 seed_option = click.option(
     "--seed", type=int, help="The random seed that chooses between nodes with equal scores."

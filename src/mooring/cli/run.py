@@ -10,7 +10,7 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from mooring.cli.inputs import check_installed
+from mooring.cli.inputs import check_installed, given_gates
 from mooring.cli.options import (
     config_option,
     duration_option,
@@ -19,7 +19,6 @@ from mooring.cli.options import (
     seed_option,
 )
 from mooring.config import (
-    DEFAULT_GATES,
     Duration,
     KubeSchedulerConfiguration,
     config_problems,
@@ -134,7 +133,7 @@ def run(
 
     logs.set_up(logging_format, verbosity)
     path = None if config_path is None else Path(config_path)
-    source = ConfigSource(path, override(flags))
+    source = ConfigSource(path, given_gates(), override(flags))
     config = source.load()
     named = kubeconfig or config.client_connection.kubeconfig
     options = RunOptions(
@@ -165,7 +164,7 @@ def override(
             if isinstance(getattr(part, field), Duration):
                 value = Duration(int(value * 1_000_000_000))
             config = replace(config, **{part_name: replace(part, **{field: value})})
-        problems = config_problems(config, DEFAULT_GATES)
+        problems = config_problems(config, config.gates)
         if problems:
             raise ConfigError(problems)
         return config

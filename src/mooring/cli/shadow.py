@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from mooring.cli import output
-from mooring.cli.inputs import check_installed
+from mooring.cli.inputs import check_installed, given_gates
 from mooring.cli.main import NO
 from mooring.cli.options import (
     config_option,
@@ -67,7 +67,8 @@ def shadow(
     from mooring.live.shadow_run import ShadowOptions, run_shadow
 
     logs.set_up(logging_format, verbosity)
-    config = ConfigSource(None if config_path is None else Path(config_path)).load()
+    path = None if config_path is None else Path(config_path)
+    config = ConfigSource(path, given_gates()).load()
     named = kubeconfig or config.client_connection.kubeconfig
     write = _write_json if form == "json" else _write_row
 

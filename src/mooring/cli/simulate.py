@@ -90,6 +90,8 @@ def run(manifests: Manifests, options: SimOptions, until_s: float | None) -> Sim
     with placing_pods(manifests.pods, options) as watched:
         report = simulate_objects(manifests.objects, watched, until_s=until_s)
     print_warnings(report.errors)
+    for note in report.notes:
+        click.echo(f"note: {note}", err=True)
     return report.without(manifests.refused)
 
 

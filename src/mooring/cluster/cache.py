@@ -25,6 +25,7 @@ from mooring.cluster.listers import Listers
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.node_tree import NodeTree
 from mooring.cluster.pod_counts import PodCounts
+from mooring.cluster.pod_groups import PodGroupStates
 from mooring.cluster.snapshot import Snapshot
 from mooring.cluster.volume_cache import VolumeCache
 from mooring.errors import InvariantError, MooringError, check_kept
@@ -39,8 +40,10 @@ class CacheError(MooringError):
 class Cluster:
     """Nodes, pods and the objects that plugins look up; columns follow by generation."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_pod_groups: bool = False) -> None:
         self.listers = Listers()
+        #: None unless the gate GenericWorkload is on.
+        self.pod_groups = PodGroupStates() if has_pod_groups else None
         #: One for all profiles, so that no profile takes a volume that another has chosen.
         self.volumes = VolumeCache(self.listers)
         #: One for all profiles, so that no profile takes a device that another has chosen.
@@ -107,9 +110,14 @@ class Cluster:
             raise CacheError(f"pod {_label(pod)} is in the cache, so can't be assumed")
         self._put(pod)
         self._assumed.add(pod.uid)
+        if self.pod_groups is not None:
+            self.pod_groups.assume(pod)
 
-    def forget_pod(self, pod: Pod) -> None:
-        """Undo `assume_pod`. Do nothing if the pod is not in the cache."""
+    def forget_pod(self, pod: Pod, *, trying: bool = False) -> None:
+        """Undo `assume_pod`. Do nothing if the pod is not in the cache.
+
+        `trying` says that the cycle of the pod's group goes on with it.
+        """
         known = self.pods.get(pod.uid)
         if known is None:
             return
@@ -121,6 +129,8 @@ class Cluster:
         if pod.uid not in self._assumed:
             raise CacheError(f"pod {_label(pod)} wasn't assumed so cannot be forgotten")
         self._take(known)
+        if self.pod_groups is not None:
+            self.pod_groups.forget(pod, trying=trying)
 
     def add_pod(self, pod: Pod) -> None:
         """Add a pod that the watch shows on its node, or confirm an assumed pod."""
@@ -130,6 +140,8 @@ class Cluster:
                 raise CacheError(f"pod {_label(pod)} was already in added state")
             self._take(known)
         self._put(pod)
+        if self.pod_groups is not None:
+            self.pod_groups.put(pod)
 
     def update_pod(self, pod: Pod) -> None:
         known = self.pods.get(pod.uid)
@@ -146,6 +158,8 @@ class Cluster:
             )
         self._take(known)
         self._put(pod)
+        if self.pod_groups is not None:
+            self.pod_groups.put(pod)
 
     def remove_pod(self, pod: Pod) -> None:
         known = self.pods.get(pod.uid)
@@ -159,6 +173,23 @@ class Cluster:
                 " the API server forbids that, so events were lost"
             )
         self._take(known)
+        if self.pod_groups is not None:
+            self.pod_groups.remove(pod)
+
+    def take_out(self, pod: Pod) -> bool:
+        """Leave a pod out of account until `put_back`; whether it is assumed.
+
+        For dry runs. Its group, if it is in one, still counts it.
+        """
+        assumed = pod.uid in self._assumed
+        self._take(self.pods[pod.uid])
+        return assumed
+
+    def put_back(self, pod: Pod, *, assumed: bool) -> None:
+        """Undo `take_out`."""
+        self._put(pod)
+        if assumed:
+            self._assumed.add(pod.uid)
 
     def is_assumed(self, pod: Pod) -> bool:
         return pod.uid in self._assumed

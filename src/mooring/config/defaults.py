@@ -77,6 +77,7 @@ def with_defaults(
             replace(extender, http_timeout=extender.http_timeout or _EXTENDER.http_timeout)
             for extender in config.extenders
         ),
+        feature_gates=dict(gates.settings),
     )
 
 

@@ -89,6 +89,8 @@ GATES: Mapping[str, Gate] = {
         Gate("VolumeAttributesClass", "GA", True, locked=True),
         Gate("VolumeLimitScaling", "Alpha", False),
         Gate("WorkloadAwarePreemption", "Alpha", False, requires=("GangScheduling",)),
+        # The Job controller reads this one, whose part simulations play.
+        Gate("WorkloadWithJob", "Alpha", False, requires=_WORKLOAD),
     )
 }
 

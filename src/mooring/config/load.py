@@ -20,12 +20,17 @@ def load_config(
 ) -> KubeSchedulerConfiguration:
     """Read, complete and check a configuration.
 
-    A string is YAML or JSON; to read a file, pass a Path. Raises ConfigError with a line for every
-    problem, each with the path of its field.
+    A string is YAML or JSON; to read a file, pass a Path. `gates` are set in addition to those of
+    the configuration, and before them. Raises ConfigError with a line for every problem, each with
+    the path of its field.
     """
     document, problems = read_document(source)
     fill_absent(document)
     given = decode_config(document, problems)
+    try:
+        gates = FeatureGates({**given.feature_gates, **gates.settings})
+    except ConfigError as error:
+        problems += [f"featureGates: {line}" for line in error.problems]
     config = with_defaults(given, gates)
     problems += config_problems(config, gates)
     if problems:

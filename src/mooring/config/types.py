@@ -13,6 +13,7 @@ import msgspec
 
 from mooring.config.durations import Duration, seconds
 from mooring.config.extension_points import ExtensionPoint
+from mooring.config.gates import FeatureGates
 
 GROUP = "kubescheduler.config.k8s.io"
 API_VERSION = f"{GROUP}/v1"
@@ -158,6 +159,14 @@ class KubeSchedulerConfiguration(ConfigPart, frozen=True):
     profiles: tuple[SchedulerProfile, ...] = ()
     extenders: tuple[Extender, ...] = ()
     delay_cache_until_active: bool = False
+    #: Gate → whether it is on, for gates that do not have their default. A field of mooring: kube-scheduler
+    #: takes these from its flag only.
+    feature_gates: dict[str, bool] = {}
+
+    @property
+    def gates(self) -> FeatureGates:
+        """Which feature gates are on. The configuration was loaded with them."""
+        return FeatureGates(self.feature_gates)
 
     def percentage_for(self, profile: SchedulerProfile) -> int:
         """The percentage of nodes to score: that of the profile, or that of the configuration."""

@@ -1,7 +1,8 @@
 """Write a configuration as plain data, for YAML or JSON.
 
 kube-scheduler can read the result, and reading it back gives the same configuration. Defaults are
-written, except where v1 itself omits empty values.
+written, except where v1 itself omits empty values. Feature gates are written if any is set, which
+kube-scheduler cannot read.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def _omitted(struct: msgspec.Struct, field: msgspec.structs.FieldInfo) -> bool:
         default = field.default_factory()
     if value is None or value != default:
         return value is None
-    return struct.__struct_config__.omit_defaults or value == ()
+    return struct.__struct_config__.omit_defaults or value in ((), {})
 
 
 def _plain(value: Any) -> Any:

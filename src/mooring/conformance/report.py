@@ -10,9 +10,16 @@ from typing import Any
 from mooring.conformance.allocator import AllocatorCase, allocator_case, replay_allocations
 from mooring.conformance.cel import CelCase, cel_case, cel_differences
 from mooring.conformance.decisions import Case, decision_case, read_lines, replay
+from mooring.conformance.pod_groups import (
+    PodGroupsCase,
+    as_told,
+    in_order,
+    pod_groups_case,
+    replay_pod_groups,
+)
 from mooring.conformance.requeue import RequeueCase, replay_requeue, requeue_case
 
-AnyCase = Case | RequeueCase | AllocatorCase | CelCase
+AnyCase = Case | RequeueCase | AllocatorCase | CelCase | PodGroupsCase
 
 #: The replays in which a field differs.
 BOTH, COLD, WARM = "both", "cold", "warm"
@@ -75,22 +82,26 @@ def check_case(case: AnyCase) -> Iterator[Difference]:
         return (Difference(case.name, "answer", "", 0, *each, "") for each in cel_differences(case))
     if isinstance(case, AllocatorCase):
         return _check_nodes(case)
+    if isinstance(case, PodGroupsCase):
+        return _check_states(case)
     return _check_steps(case) if isinstance(case, RequeueCase) else _check_decisions(case)
 
 
 def _case(line: dict[str, Any]) -> AnyCase:
-    """Which format a file has, its lines tell: only cases of requeuing have steps."""
+    """Which format a file has, its lines tell: whole runs have steps, those of groups also gates."""
     if "expr" in line:
         return cel_case(line)
     if "allocate" in line:
         return allocator_case(line)
-    return requeue_case(line) if "steps" in line else decision_case(line)
+    if "steps" not in line:
+        return decision_case(line)
+    return pod_groups_case(line) if "gates" in line else requeue_case(line)
 
 
 def _attempts(case: AnyCase) -> int:
     if isinstance(case, CelCase):
         return 1
-    if isinstance(case, AllocatorCase):
+    if isinstance(case, AllocatorCase | PodGroupsCase):
         return len(case.expect)
     if isinstance(case, RequeueCase):
         return sum(len(step["attempts"]) for step in case.expect)
@@ -136,6 +147,15 @@ def _check_nodes(case: AllocatorCase) -> Iterator[Difference]:
     for position, name in enumerate(dict.fromkeys((*case.expect, *got))):
         for where, wanted, had in _differences(case.expect.get(name, {}), got.get(name, {}), ""):
             yield Difference(case.name, f"node {name}", "", position, where, wanted, had, "")
+
+
+def _check_states(case: PodGroupsCase) -> Iterator[Difference]:
+    for position, (expected, seen) in enumerate(
+        zip(case.expect, replay_pod_groups(case), strict=True)
+    ):
+        for where, wanted, had in _differences(in_order(expected), as_told(expected, seen), ""):
+            state = f"state {position + 1}"
+            yield Difference(case.name, state, "", position, where, wanted, had, "")
 
 
 def _differences(expected: Any, got: Any, where: str) -> Iterator[tuple[str, Any, Any]]:

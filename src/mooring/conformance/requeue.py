@@ -8,8 +8,7 @@ simulated.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -17,8 +16,8 @@ from typing import Any, cast
 
 from mooring.cluster.cache import CacheError, Cluster
 from mooring.config import default_config
+from mooring.conformance.replay_loop import ReplayLoop
 from mooring.conformance.requeue_api import ReplayApi, decode
-from mooring.errors import InvariantError
 from mooring.objects.pod import Pod
 from mooring.objects.well_known import POD_SCHEDULED
 from mooring.plugins.registry import default_registry
@@ -28,12 +27,7 @@ from mooring.runtime.metrics import Metrics
 from mooring.scheduler.dependencies import Dependencies
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.event_handlers import EventHandlers
-from mooring.sim.clock import VirtualClock, VirtualLoop
 
-#: When the queue starts: at a full second.
-_EPOCH_S = 1_767_225_600.0
-#: How far apart two moments are of which the clock says that no time passes between them.
-_TICK_S = 1e-6
 #: Objects and the first step come that long after the queue has started.
 _OFFSET_S = 0.5
 
@@ -58,8 +52,6 @@ class RequeueCase:
 
 def requeue_case(line: Mapping[str, Any]) -> RequeueCase:
     """Raises KeyError or TypeError if the line is no such case."""
-    if "gates" in line:
-        raise TypeError("it has feature gates; mooring does not replay cases of pod groups")
     steps, expect = line["steps"], line["expect"]
     if len(steps) != len(expect):
         raise TypeError(f"{len(steps)} steps, but {len(expect)} expectations")
@@ -85,12 +77,8 @@ class _Replay:
     """One case, its scheduler, and its place in time."""
 
     def __init__(self, case: RequeueCase) -> None:
-        self._loop = VirtualLoop()
-        self._loop.set_exception_handler(self._note_failure)
-        self._failures: list[str] = []
-        #: Work that the scheduler asked to have done beside its cycle and that is not begun.
-        self._to_do: list[Coroutine[Any, Any, None]] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._replay_loop = ReplayLoop()
+        self._loop = self._replay_loop.loop
         #: The changes to make in the next attempt at the pod that they name; None if there are none.
         self._during: Mapping[str, Any] | None = None
         self._api = ReplayApi(lingering=case.lingering, bindings_fail=case.bindings_fail)
@@ -101,14 +89,7 @@ class _Replay:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for work in self._to_do:
-            work.close()
-        for task in self._tasks:
-            task.cancel()
-        self._scheduler.close()
-        if self._tasks:
-            self._loop.run_until_complete(asyncio.gather(*self._tasks, return_exceptions=True))
-        self._loop.close()
+        self._replay_loop.close(self._scheduler)
 
     def load(self, objects: list[dict[str, Any]]) -> None:
         """What is there before the first step; the queue has started half a second earlier.
@@ -116,7 +97,7 @@ class _Replay:
         No pod waits yet, so the order does not matter.
         """
         self._loop.call_soon(self._flush)
-        self._run_until(_OFFSET_S)
+        self._replay_loop.run_until(_OFFSET_S)
         for obj in decode(objects):
             self._api.create(obj)
 
@@ -124,7 +105,7 @@ class _Replay:
         self._api.evicted.clear()
         self._during = step.get("during")
         self._change(step)
-        self._settle()
+        self._replay_loop.settle()
         attempts = self._make_attempts()
         for second in range(1, step.get("advance", 0) + 1):
             self._let_a_second_pass()
@@ -138,9 +119,9 @@ class _Replay:
         return Engine(
             default_config(),
             Dependencies(
-                clock=_TickingClock(self._loop, _EPOCH_S),
+                clock=self._replay_loop.clock,
                 writer=self._api,
-                spawn=self._to_do.append,
+                spawn=self._replay_loop.spawn,
                 registry=default_registry(),
                 metrics=Metrics(),
                 # The cases tell every attempt, also those that cannot help.
@@ -169,7 +150,7 @@ class _Replay:
                 self._try_during(queued, changes)
             else:
                 self._scheduler.try_pod(queued)
-            self._settle()
+            self._replay_loop.settle()
             attempts.append({"pod": pod.key, "outcome": self._outcome(pod)})
         return attempts
 
@@ -199,38 +180,14 @@ class _Replay:
         """The full second lies in the middle of it."""
         now_s = self._loop.time()
         self._loop.call_at(now_s + 1 - _OFFSET_S, self._flush)
-        self._run_until(now_s + 1)
-        self._settle()
+        self._replay_loop.run_until(now_s + 1)
+        self._replay_loop.settle()
 
     def _flush(self) -> None:
         queue = self._scheduler.queue
         if round(self._loop.time()) % FLUSH_UNSCHEDULABLE_EVERY_S == 0:
             queue.flush_unschedulable_leftover()
         queue.flush_backoff_completed()
-
-    def _run_until(self, time_s: float) -> None:
-        self._loop.call_at(time_s, self._loop.stop)
-        self._loop.run_forever()
-
-    def _settle(self) -> None:
-        """All that follows from what was done comes to its end, as far as no time has to pass for it.
-
-        An attempt asks for the eviction of its victims before it asks for its pod's status to be
-        written. The status is written first, so what was asked for last is begun first.
-        """
-        self._loop.stops_when = _always
-        self._loop.run_forever()
-        while self._to_do:
-            task = self._loop.create_task(self._to_do.pop())
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-            self._loop.run_forever()
-        self._loop.stops_when = None
-        if self._failures:
-            raise InvariantError("; ".join(self._failures))
-
-    def _note_failure(self, loop: object, context: dict[str, Any]) -> None:
-        self._failures.append(f"{context['message']}: {context.get('exception')!r}")
 
     # What is to be seen
 
@@ -259,21 +216,6 @@ class _Replay:
         if queued is None:
             return ""
         return "gated" if queued.gated else "unschedulable"
-
-
-class _TickingClock(VirtualClock):
-    """Virtual time that tells apart what happens in one moment: whatever comes later is later."""
-
-    def __init__(self, loop: VirtualLoop, epoch_s: float) -> None:
-        super().__init__(loop, epoch_s)
-        self._moment_s = -1.0
-        self._ticks = 0
-
-    def now(self) -> float:
-        if self.elapsed_s != self._moment_s:
-            self._moment_s, self._ticks = self.elapsed_s, 0
-        self._ticks += 1
-        return super().now() + self._ticks * _TICK_S
 
 
 class _LateCluster:
@@ -310,7 +252,3 @@ class _HandlersDuringAttempt(EventHandlers):
     def __init__(self, scheduler: Engine, late: _LateCluster) -> None:
         super().__init__(scheduler.parts)
         self._cluster = cast(Cluster, late)
-
-
-def _always() -> bool:
-    return True

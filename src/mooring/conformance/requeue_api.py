@@ -22,6 +22,7 @@ from mooring.objects.decoding import decode_object, kind_of
 from mooring.objects.kinds import KINDS
 from mooring.objects.meta import KubeObject, ObjectMeta
 from mooring.objects.pod import Pod, PodCondition, PodStatus
+from mooring.objects.pod_groups import PodGroup
 from mooring.objects.storage import (
     ObjectReference,
     PersistentVolume,
@@ -67,7 +68,7 @@ class ReplayApi:
 
     def waiting_pods(self) -> list[Pod]:
         """Every pod that has no node."""
-        return [obj for obj in self._objects.values() if isinstance(obj, Pod) and not obj.node_name]
+        return [pod for pod in self.all(Pod) if not pod.node_name]
 
     def create(self, obj: KubeObject) -> KubeObject:
         if isinstance(obj, Pod):
@@ -94,6 +95,15 @@ class ReplayApi:
                 self._remove(stored)
                 return
         self._update(obj)
+
+    def ungate(self, key: str) -> None:
+        """A pod loses its scheduling gates."""
+        stored = self.get(Pod, key)
+        if stored is not None:
+            self._update(replace(stored, spec=replace(stored.spec, scheduling_gates=[])))
+
+    def all(self, kind: type[K]) -> list[K]:
+        return [obj for obj in self._objects.values() if isinstance(obj, kind)]
 
     def remove(self, reference: str) -> None:
         """`Kind/namespace/name` or `Kind/name`; if there is no such object, nothing happens."""
@@ -129,6 +139,12 @@ class ReplayApi:
         changed = stored.with_status(**changes)
         if changed != stored:
             self._update(changed)
+
+    async def patch_pod_group_status(self, group: PodGroup, condition: PodCondition) -> None:
+        stored = self.get(PodGroup, group.key)
+        if stored is None or stored.uid != group.uid:
+            raise NotFound(f'podgroups "{group.name}" not found')
+        self._update(stored.with_condition(condition))
 
     async def delete_pod(self, pod: Pod) -> None:
         stored = self._same_pod(pod)

@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 from mooring.objects.devices import ResourceClaim, ResourceClaimStatus
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
+from mooring.objects.pod_groups import PodGroup
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -32,7 +33,8 @@ class Event:
     action: str
     note: str
     reporting_controller: str = ""
-    related: Pod | None = None
+    #: The pod or pod group on whose behalf it happened.
+    related: Pod | PodGroup | None = None
 
 
 class ClaimWriter(Protocol):
@@ -78,6 +80,7 @@ class ApiWriter(Protocol):
     def claims(self) -> ClaimWriter: ...
     async def bind(self, pod: Pod, node_name: str) -> None: ...
     async def patch_pod_status(self, pod: Pod, patch: PodStatusPatch) -> None: ...
+    async def patch_pod_group_status(self, group: PodGroup, condition: PodCondition) -> None: ...
     async def delete_pod(self, pod: Pod) -> None: ...
     async def update_object(self, obj: K) -> K:
         """Update an object of a writable kind. Return it as stored, with its new resource version.

@@ -39,6 +39,7 @@ from mooring.framework.events import EventWithHint
 from mooring.framework.status import Status
 from mooring.framework.verdicts import RowVerdicts
 from mooring.objects.pod import Pod
+from mooring.objects.pod_groups import PodGroup
 
 MIN_SCORE = 0
 MAX_SCORE = 100
@@ -206,6 +207,19 @@ class PostFilterRepeatsPlugin(Protocol):
 
         Called after a failed attempt, and before the next one if all nodes still refuse the pod for
         the same reasons. Without this method, `post_filter` is called each time.
+        """
+        ...
+
+
+@runtime_checkable
+class GroupPreemptionPlugin(Protocol):
+    def preempt_for_group(
+        self, group: PodGroup, pods: Sequence[Pod], fits: Callable[[], Status]
+    ) -> Status:
+        """Make room for all these pods of a group; Success if evictions are under way.
+
+        `fits` tries the group on the cluster as it is at that moment. Not an extension point: of the
+        plugins, only DefaultPreemption is asked.
         """
         ...
 

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from mooring.framework.api import ClaimWriter, Event, PodStatusPatch
 from mooring.objects.devices import ResourceClaim, ResourceClaimStatus
 from mooring.objects.meta import KubeObject
-from mooring.objects.pod import Pod, PodExtendedResourceClaimStatus
+from mooring.objects.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
+from mooring.objects.pod_groups import PodGroup
 from mooring.objects.resource_claims import with_finalizers
 
 K = TypeVar("K", bound=KubeObject)
@@ -50,6 +51,9 @@ class SilentWriter:
         pass
 
     async def patch_pod_status(self, pod: Pod, patch: PodStatusPatch) -> None:
+        pass
+
+    async def patch_pod_group_status(self, group: PodGroup, condition: PodCondition) -> None:
         pass
 
     async def delete_pod(self, pod: Pod) -> None:

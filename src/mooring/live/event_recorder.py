@@ -34,7 +34,9 @@ from mooring.live.client import JSON, STRATEGIC_MERGE_PATCH, ApiClient
 from mooring.live.leader_election import LEASE_API, Lease
 from mooring.live.line import Priority
 from mooring.live.write_metrics import KINDS, WriteMetrics
+from mooring.objects.kinds import KIND_OF
 from mooring.objects.pod import Pod
+from mooring.objects.pod_groups import PodGroup
 
 _LOG = logging.getLogger(__name__)
 
@@ -343,9 +345,10 @@ class EventRecorder:
         return msgspec.json.encode(document)
 
 
-def _reference(pod: Pod) -> _Reference:
-    meta = pod.metadata
-    return _Reference("Pod", "v1", meta.namespace, meta.name, meta.uid, meta.resource_version)
+def _reference(obj: Pod | PodGroup) -> _Reference:
+    meta, kind = obj.metadata, KIND_OF[type(obj)]
+    version = meta.resource_version
+    return _Reference(kind.name, kind.api_version, meta.namespace, meta.name, meta.uid, version)
 
 
 def _series(record: _Record, count: int) -> dict[str, Any]:

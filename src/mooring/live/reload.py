@@ -17,7 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from mooring.config import KubeSchedulerConfiguration, default_config, load_config
+from mooring.config import (
+    DEFAULT_GATES,
+    FeatureGates,
+    KubeSchedulerConfiguration,
+    default_config,
+    load_config,
+)
 from mooring.errors import ConfigError
 from mooring.runtime.plugin_folder import find_plugins_beside
 
@@ -35,6 +41,8 @@ class ConfigSource:
     """Where the configuration comes from: a file, and the flags that override it."""
 
     path: Path | None = None
+    #: Those of the command line.
+    gates: FeatureGates = DEFAULT_GATES
     override: Callable[[KubeSchedulerConfiguration], KubeSchedulerConfiguration] = lambda config: (
         config
     )
@@ -42,7 +50,7 @@ class ConfigSource:
     def load(self) -> KubeSchedulerConfiguration:
         """Raises ConfigError, each line with the file that it is about."""
         if self.path is None:
-            return self.override(default_config())
+            return self.override(default_config(self.gates))
         find_plugins_beside(self.path)
         try:
             text = self.path.read_bytes()
@@ -50,7 +58,7 @@ class ConfigSource:
             problem = f"{self.path}: cannot be read: {error.strerror or error}"
             raise ConfigError([problem]) from error
         try:
-            return self.override(load_config(text))
+            return self.override(load_config(text, gates=self.gates))
         except ConfigError as error:
             raise ConfigError([f"{self.path}: {line}" for line in error.problems]) from error
 

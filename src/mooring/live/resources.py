@@ -12,7 +12,10 @@ PODS = KIND_OF[Pod]
 
 
 def kinds_to_watch(scheduler: Engine) -> list[Kind]:
-    """Those that every scheduler needs, and those that the plugins of any profile registered for."""
+    """Those that every scheduler needs, and those that the plugins of any profile registered for.
+
+    Kinds behind a feature gate are watched if the gate is on: without it, an API server may not have them.
+    """
     registered: set[str] = {
         registered.event.resource
         for framework in scheduler.frameworks.values()
@@ -21,9 +24,11 @@ def kinds_to_watch(scheduler: Engine) -> list[Kind]:
     if scheduler.config.extenders:
         registered.update(event.event.resource for event in EXTENDER_EVENTS)
     everything = EventResource.WILDCARD in registered
+    gates = scheduler.config.gates
     return [
         kind
         for kind in KINDS
         if kind.always_watched
-        or (kind.events and (everything or kind.event_resource in registered))
+        or (kind.gate and kind.listed and gates.enabled(kind.gate))
+        or (kind.events and not kind.gate and (everything or kind.event_resource in registered))
     ]

@@ -22,7 +22,8 @@ from mooring.errors import ApiError, ExtenderError
 from mooring.framework.api import ClaimWriter, Event, PodStatusPatch
 from mooring.live.driver import Driver
 from mooring.objects.meta import KubeObject
-from mooring.objects.pod import Pod
+from mooring.objects.pod import Pod, PodCondition
+from mooring.objects.pod_groups import PodGroup
 from mooring.runtime.plugin_calls import PluginFailure
 from mooring.scheduler.decision import Decision, NoNodesError
 
@@ -99,6 +100,9 @@ class ReadOnlyWriter:
         raise ApiError("a shadow binds nothing")
 
     async def patch_pod_status(self, pod: Pod, patch: PodStatusPatch) -> None:
+        raise ApiError("a shadow writes nothing")
+
+    async def patch_pod_group_status(self, group: PodGroup, condition: PodCondition) -> None:
         raise ApiError("a shadow writes nothing")
 
     async def delete_pod(self, pod: Pod) -> None:

@@ -13,6 +13,7 @@ import logging
 import random
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import msgspec
@@ -30,7 +31,7 @@ from mooring.framework.api import Event, PodStatusPatch
 from mooring.framework.clock import Clock, sleep
 from mooring.live.bind_traffic import BindTraffic
 from mooring.live.claim_writer import LiveClaims
-from mooring.live.client import JSON, MERGE_PATCH, ApiClient, always
+from mooring.live.client import JSON, MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiClient, always
 from mooring.live.decoding import decode_object
 from mooring.live.event_recorder import EventRecorder
 from mooring.live.line import Priority
@@ -39,7 +40,8 @@ from mooring.live.status_patches import StatusPatches
 from mooring.live.write_metrics import KINDS, WriteMetrics
 from mooring.objects.kinds import KIND_OF, Kind
 from mooring.objects.meta import KubeObject
-from mooring.objects.pod import Pod
+from mooring.objects.pod import Pod, PodCondition
+from mooring.objects.pod_groups import PodGroup
 from mooring.objects.storage import PersistentVolume
 
 _LOG = logging.getLogger(__name__)
@@ -185,6 +187,20 @@ class LiveWriter:
         """Return when it is written, or when something newer has taken its place."""
         await self._patches.patch(pod, patch)
 
+    async def patch_pod_group_status(self, group: PodGroup, condition: PodCondition) -> None:
+        known = group.condition(condition.type)
+        since = known.last_transition_time if known is not None else None
+        if known is None or known.status != condition.status or since is None:
+            since = datetime.fromtimestamp(int(self._clock.now()), UTC)
+        document = {
+            "metadata": {"uid": group.uid},
+            "status": {"conditions": [_condition_document(condition, since)]},
+        }
+        path = f"{_path(KIND_OF[PodGroup], group)}/status"
+        await self._send(
+            "PATCH", path, document, STRATEGIC_MERGE_PATCH, priority=Priority.CONDITION
+        )
+
     async def delete_pod(self, pod: Pod) -> None:
         """Raises NotFound if it is gone, also if another pod has come under its name.
 
@@ -272,6 +288,18 @@ class LiveWriter:
 
 def _path(kind: Kind, obj: KubeObject) -> str:
     return kind.path_of(obj.namespace, obj.name)
+
+
+def _condition_document(condition: PodCondition, since: datetime) -> dict[str, Any]:
+    """All fields, because an API server keeps the ones that a patch does not have."""
+    return {
+        "type": condition.type,
+        "status": condition.status,
+        "reason": condition.reason,
+        "message": condition.message,
+        "observedGeneration": condition.observed_generation,
+        "lastTransitionTime": since.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
 
 
 def _annotated(obj: KubeObject) -> dict[str, Any]:

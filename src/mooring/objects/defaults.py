@@ -41,6 +41,7 @@ from mooring.objects.pod import (
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
 )
+from mooring.objects.pod_groups import DISRUPT_POD, PodGroup, PodGroupSpec
 from mooring.objects.priority_classes import PREEMPT, PriorityClasses
 from mooring.objects.requests import CPU, MEMORY, container_requests
 from mooring.objects.selectors import LabelSelector, SelectorRequirement
@@ -114,6 +115,8 @@ class Defaults:
                 return _changed(obj, spec=spec)
             case PriorityClass():
                 return _changed(obj, preemption_policy=obj.preemption_policy or PREEMPT)
+            case PodGroup():
+                return _changed(obj, spec=self._group(obj.spec))
         return obj
 
     def pod(self, pod: Pod) -> Pod:
@@ -177,6 +180,14 @@ class Defaults:
             priority_class_name=spec.priority_class_name or found.name,
             preemption_policy=spec.preemption_policy or found.preemption_policy or PREEMPT,
         )
+
+    def _group(self, spec: PodGroupSpec) -> PodGroupSpec:
+        spec = _changed(spec, disruption_mode=spec.disruption_mode or DISRUPT_POD)
+        found = self.priority_classes.of(spec)
+        if spec.priority is not None or found is None:
+            return spec
+        name = spec.priority_class_name or found.name
+        return _changed(spec, priority=found.value, priority_class_name=name)
 
     def _claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
         spec = claim.spec

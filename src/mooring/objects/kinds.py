@@ -14,6 +14,7 @@ from mooring.objects.devices import (
 from mooring.objects.meta import KubeObject, ObjectMeta, Part
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod, PodSpec
+from mooring.objects.pod_groups import PodGroup, Workload
 from mooring.objects.policies import (
     HorizontalPodAutoscaler,
     LimitRange,
@@ -190,6 +191,8 @@ class Kind:
     writable: bool = False
     #: Which objects are read from the API; all if it is empty.
     field_selector: str = ""
+    #: The feature gate without which a scheduler does not read the kind; "" if it always does.
+    gate: str = ""
 
     @property
     def name(self) -> str:
@@ -261,6 +264,22 @@ KINDS: tuple[Kind, ...] = (
     Kind(ResourceClaim, "resource.k8s.io", "resourceclaims", events=True),
     Kind(ResourceClaimTemplate, "resource.k8s.io", "resourceclaimtemplates", listed=False),
     Kind(ResourceSlice, "resource.k8s.io", "resourceslices", namespaced=False, events=True),
+    Kind(
+        PodGroup,
+        "scheduling.k8s.io",
+        "podgroups",
+        version="v1alpha2",
+        events=True,
+        gate="GenericWorkload",
+    ),
+    Kind(
+        Workload,
+        "scheduling.k8s.io",
+        "workloads",
+        version="v1alpha2",
+        listed=False,
+        gate="GenericWorkload",
+    ),
     Kind(Deployment, "apps", "deployments", "deploy", listed=False),
     Kind(DaemonSet, "apps", "daemonsets", "ds", listed=False),
     Kind(Job, "batch", "jobs", listed=False),

@@ -37,11 +37,13 @@ from mooring.objects.decoding import (
 )
 from mooring.objects.decoding import decode_object as decode_object
 from mooring.objects.documents import Document, Progress, read_documents
+from mooring.objects.gangs import FOREIGN_GROUPS, foreign_pod_group
 from mooring.objects.generated_names import NameMaker, generated_uid
-from mooring.objects.kinds import CLUSTER_SCOPED
+from mooring.objects.kinds import CLUSTER_SCOPED, KIND_OF
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.pod_groups import PodGroup
 from mooring.objects.priority_classes import PriorityClasses
 from mooring.objects.shared_parts import SharedParts
 from mooring.objects.validation import metadata_problems, problems_of
@@ -140,12 +142,13 @@ class _Reading:
         self._skipped: Counter[str] = Counter()
         self._entries: list[_Entry] = []
         self._shared_parts = SharedParts()
-        #: Warnings about objects that were changed.
+        #: What else users should know.
         self._notes: list[str] = []
         #: Kind and name of unusable objects, so that references to them are not reported too.
         self._broken: set[tuple[str, str]] = set()
 
     def add(self, document: Document) -> None:
+        document = self._ours(document)
         kind = kind_of(document.api_version, document.kind)
         if kind is None:
             group = group_of(document.api_version)
@@ -166,6 +169,20 @@ class _Reading:
             self._broken.add((obj.kind, obj.name))
         else:
             self._entries.append(_Entry(document.where, obj, _is_stored(obj)))
+
+    def _ours(self, document: Document) -> Document:
+        """A pod group of another scheduler, as one of ours."""
+        group = group_of(document.api_version)
+        if document.kind != PodGroup.__name__ or group not in FOREIGN_GROUPS:
+            return document
+        body = document.body
+        plain = body if isinstance(body, dict) else without_nulls(msgspec.json.decode(body))
+        gang = foreign_pod_group(group, plain)
+        if gang is None:
+            return document
+        note = f"{document.where}: a PodGroup of {FOREIGN_GROUPS[group]} is read as a gang"
+        self._notes.append(note)
+        return Document(document.where, KIND_OF[PodGroup].api_version, document.kind, gang)
 
     def _decoded(self, document: Document, kind: type[KubeObject]) -> KubeObject | None:
         body = document.body

@@ -123,6 +123,11 @@ class PodResourceClaim(Part, frozen=True):
     resource_claim_template_name: str | None = None
 
 
+class SchedulingGroup(Part, frozen=True):
+    #: A PodGroup in the pod's namespace.
+    pod_group_name: str = ""
+
+
 class PodSpec(Part, frozen=True):
     node_name: str = ""
     scheduler_name: str = ""
@@ -146,6 +151,7 @@ class PodSpec(Part, frozen=True):
     runtime_class_name: str | None = None
     active_deadline_seconds: int | None = None
     termination_grace_period_seconds: int | None = None
+    scheduling_group: SchedulingGroup | None = None
 
     def __post_init__(self) -> None:
         """Drop volumes that no plugin reads.
@@ -240,6 +246,12 @@ class Pod(KubeObject, frozen=True):
         """Whether this is a DaemonSet's pod or a static pod: a drain leaves it on its node."""
         controller = self.metadata.controller
         return controller is not None and controller.kind in ("DaemonSet", "Node")
+
+    @property
+    def group_key(self) -> str:
+        """`namespace/name` of the pod's PodGroup; "" if it is in none."""
+        group = self.spec.scheduling_group
+        return "" if group is None else f"{self.metadata.namespace}/{group.pod_group_name}"
 
     @cached_property
     def host_ports(self) -> tuple[tuple[str, str, int], ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from mooring.objects.kinds import PriorityClass
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.pod import PodSpec
+from mooring.objects.pod_groups import PodGroupSpec
 
 PREEMPT = "PreemptLowerPriority"
 
@@ -38,8 +39,8 @@ class PriorityClasses:
         # A race can create two defaults; the lower one counts.
         self._default = min(defaults, key=lambda each: each.value, default=_NO_CLASS)
 
-    def of(self, spec: PodSpec) -> PriorityClass | None:
-        """The class that the pod names, or the default; None if the class does not exist."""
+    def of(self, spec: PodSpec | PodGroupSpec) -> PriorityClass | None:
+        """The class that the pod or pod group names, or the default; None if the class does not exist."""
         if not spec.priority_class_name:
             return self._default
         return self._by_name.get(spec.priority_class_name)

@@ -149,7 +149,7 @@ def compile_requirement(
 ) -> Requirement:
     """Raises ValueError if the API refuses the requirement."""
     if operator not in operators:
-        raise ValueError(f"{operator!r} is not a valid label selector operator")
+        raise ValueError(f'"{operator}" is not a valid label selector operator')
     if problem := label_key_problem(key):
         raise ValueError(f"invalid label key {key!r}: {problem}")
     match operator:

@@ -29,6 +29,14 @@ from mooring.objects.kinds import (
 from mooring.objects.meta import KubeObject, ObjectMeta
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.pod_groups import (
+    DISRUPT_POD,
+    DISRUPT_POD_GROUP,
+    PodGroup,
+    PodGroupSpec,
+    PodGroupTemplate,
+    Workload,
+)
 from mooring.objects.pod_validation import (
     EFFECTS,
     Problem,
@@ -53,6 +61,8 @@ MOST_REPLICAS = 1_000_000
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _LONGEST_NAME = 253
+#: Of pod groups in a Workload.
+_MOST_GROUP_TEMPLATES = 8
 _HIGHEST_USER_PRIORITY = 1_000_000_000
 _NODE_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods", "storage")
 _NODE_RESOURCE_PREFIXES = ("hugepages-", "attachable-volumes-")
@@ -105,6 +115,10 @@ def problems_of(obj: KubeObject) -> Iterator[Problem]:
             yield from class_problems(obj.spec, "spec")
         case ResourceSlice():
             yield from slice_problems(obj.spec, "spec")
+        case PodGroup():
+            yield from _pod_group(obj.spec, "spec")
+        case Workload():
+            yield from _templates(obj.spec.pod_group_templates, "spec.podGroupTemplates")
 
 
 def metadata_problems(metadata: ObjectMeta) -> Iterator[Problem]:
@@ -122,6 +136,31 @@ def metadata_problems(metadata: ObjectMeta) -> Iterator[Problem]:
             f"{metadata.namespace!r} is not a name; use lower-case letters, digits and '-'",
         )
     yield from labels_problems(metadata.labels, "metadata.labels")
+
+
+def _pod_group(spec: PodGroupSpec | PodGroupTemplate, path: str) -> Iterator[Problem]:
+    policy, constraints = spec.scheduling_policy, spec.scheduling_constraints
+    if (policy.basic is None) == (policy.gang is None):
+        yield f"{path}.schedulingPolicy", "must have exactly one of basic and gang"
+    if policy.gang is not None and policy.gang.min_count < 1:
+        yield f"{path}.schedulingPolicy.gang.minCount", "must be 1 or more"
+    topology = [] if constraints is None else constraints.topology
+    if len(topology) > 1:
+        yield f"{path}.schedulingConstraints.topology", "must have at most one entry"
+    for index, constraint in enumerate(topology):
+        if problem := label_key_problem(constraint.key):
+            yield f"{path}.schedulingConstraints.topology[{index}].key", problem
+    if spec.disruption_mode not in (None, DISRUPT_POD, DISRUPT_POD_GROUP):
+        yield f"{path}.disruptionMode", f"must be {DISRUPT_POD} or {DISRUPT_POD_GROUP}"
+
+
+def _templates(templates: Sequence[PodGroupTemplate], path: str) -> Iterator[Problem]:
+    if not 1 <= len(templates) <= _MOST_GROUP_TEMPLATES:
+        yield path, f"must have between 1 and {_MOST_GROUP_TEMPLATES} entries"
+    for index, template in enumerate(templates):
+        if not template.name:
+            yield f"{path}[{index}].name", "is missing"
+        yield from _pod_group(template, f"{path}[{index}]")
 
 
 def _is_name(name: str) -> bool:

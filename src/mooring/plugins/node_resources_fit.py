@@ -30,6 +30,7 @@ from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.framework.interface import Depends, Handle
+from mooring.framework.placements import Placement, PodGroupAssignments, PodGroupInfo
 from mooring.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from mooring.framework.verdicts import RowVerdicts
 from mooring.objects.devices import DeviceClass
@@ -46,6 +47,12 @@ from mooring.objects.requests import (
     spec_requests,
 )
 from mooring.plugins import resource_scoring
+from mooring.plugins.placement_usage import (
+    PlacementUsage,
+    placement_score,
+    rows_scored_as_held,
+    scored_as_held,
+)
 from mooring.plugins.resource_scoring import NOT_SIGNABLE, ScoredRequest
 
 #: Users read these texts in Events and in `kubectl describe`. They are the reference's, verbatim.
@@ -101,6 +108,7 @@ class NodeResourcesFit:
         self._infos = handle.cluster.infos
         #: A number for each set of failures that has more bits than an int64.
         self._wide_codes: dict[int, int] = {}
+        self._placements = PlacementUsage(handle.cluster)
 
     # Filter
 
@@ -149,7 +157,7 @@ class NodeResourcesFit:
         return self._score_one(request, node)
 
     def _score_one(self, request: ScoredRequest, node: NodeInfo) -> int:
-        held = _scored_as_held(node, request.names)
+        held = scored_as_held(node, request.names)
         allocatable = [node.allocatable.get(name, 0) for name in request.names]
         resource_scoring.count_devices(request, node, held, allocatable, self._device_counts)
         return self._score_node(request.added_to(held), allocatable, request.weights)
@@ -161,13 +169,23 @@ class NodeResourcesFit:
             scored = [0 if node is None else self._score_one(wanted, node) for node in nodes]
             return np.array(scored, np.int64)
         request = wanted.on_rows(columns)
-        requested = _rows_scored_as_held(columns, request.indices, rows)
+        requested = rows_scored_as_held(columns, request.indices, rows)
         requested += request.amounts
         allocatable = resource_scoring.gathered(columns.allocatable, request.indices, rows)
         scores: Ints = np.empty(row_count(rows), np.int64)
         return self._score_rows(requested, allocatable, request.weights, out=scores)
 
     # Queueing
+
+    def score_placement(self, group: PodGroupInfo, assignments: PodGroupAssignments) -> int:
+        """How full the nodes would be, all together, whatever the strategy for a single node."""
+        return placement_score(self._scored, assignments)
+
+    def placement_score_bounds(
+        self, group: PodGroupInfo, placements: Sequence[Placement], snapshot: Snapshot
+    ) -> Sequence[int] | None:
+        """The score with all pods of the group placed."""
+        return self._placements.bounds(self._scored, group, placements, snapshot)
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (
@@ -250,25 +268,6 @@ class NodeResourcesFit:
             for name, _ in demands
         )
         return Hint.QUEUE if grown else Hint.SKIP
-
-
-def _scored_as_held(node: NodeInfo, names: Sequence[str]) -> list[int]:
-    """What the pods of a node hold, with the defaults of Score for cpu and memory."""
-    held = {CPU: node.non_zero_cpu, MEMORY: node.non_zero_memory}
-    return [held[name] if name in held else node.requested.get(name, 0) for name in names]
-
-
-def _rows_scored_as_held(columns: Columns, indices: Sequence[int], rows: Rows) -> Ints:
-    """int64[resource, row]: the same for rows."""
-    # Cpu and memory come first, both in the resource columns and in those for scoring.
-    scored = len(columns.non_zero)
-    if all(index < scored for index in indices):
-        return resource_scoring.gathered(columns.non_zero, indices, rows)
-    held = resource_scoring.gathered(columns.requested, indices, rows)
-    for place, index in enumerate(indices):
-        if index < scored:
-            held[place] = columns.non_zero[index][rows]
-    return held
 
 
 def demands_of(requests: Amounts) -> tuple[Demand, ...]:

@@ -7,6 +7,11 @@ queue and leave together when the window is over.
 Pods that plugins rejected and pods that failed for other reasons wait separately. A rejected pod
 waits as a penalty for wasted attempts, and only while other pods can be tried. Other pods wait to
 protect an API server in trouble, and always wait to the end.
+
+A pod of a group returns to backoff after every attempt, because no event wakes a group. If nothing
+happened that may help, another attempt at once would give the same result, so the pod waits to the
+end (`waits_out`) until a helpful event makes it one of the rejected pods (`hurry`). The reference
+tries it again and again without a pause.
 """
 
 from __future__ import annotations
@@ -60,16 +65,26 @@ class BackoffQueue:
         )
         #: Pods whose attempt failed for another reason.
         self._failed: KeyedHeap[QueuedPodInfo] = KeyedHeap(self.expiration)
+        #: Rejected pods of groups that nothing has happened for.
+        self._patient: KeyedHeap[QueuedPodInfo] = KeyedHeap(by_window_then_order)
+        self._heaps = (self._rejected, self._failed, self._patient)
 
     def __len__(self) -> int:
-        return len(self._rejected) + len(self._failed)
+        return sum(map(len, self._heaps))
 
     def __contains__(self, key: str) -> bool:
-        return key in self._rejected or key in self._failed
+        return any(key in heap for heap in self._heaps)
 
     def __iter__(self) -> Iterator[QueuedPodInfo]:
-        yield from self._rejected
-        yield from self._failed
+        for heap in self._heaps:
+            yield from heap
+
+    @property
+    def patient(self) -> list[QueuedPodInfo]:
+        """The pods of groups that were refused, and that nothing has happened for since."""
+        return [
+            queued for heap in (self._patient, self._failed) for queued in heap if queued.waits_out
+        ]
 
     @property
     def has_rejected(self) -> bool:
@@ -91,21 +106,27 @@ class BackoffQueue:
         return self.expiration(queued) >= self._window(self._clock.now())
 
     def get(self, key: str) -> QueuedPodInfo | None:
-        return self._rejected.get(key) or self._failed.get(key)
+        return next((found for heap in self._heaps if (found := heap.get(key)) is not None), None)
 
     def add(self, queued: QueuedPodInfo) -> None:
-        into, other = (
-            (self._rejected, self._failed) if queued.rejected else (self._failed, self._rejected)
-        )
-        other.remove(queued.key)
-        into.put(queued)
+        self.remove(queued.key)
+        self._heap_of(queued).put(queued)
+
+    def hurry(self, queued: QueuedPodInfo) -> None:
+        """Something happened that may help a patient pod. One that no plugin rejected still waits."""
+        queued.waits_out = False
+        self.add(queued)
 
     def reorder(self, queued: QueuedPodInfo) -> None:
         """Update the order of an entry whose pod was replaced."""
-        (self._rejected if queued.key in self._rejected else self._failed).put(queued)
+        next(heap for heap in self._heaps if queued.key in heap).put(queued)
 
     def remove(self, key: str) -> QueuedPodInfo | None:
-        return self._rejected.remove(key) or self._failed.remove(key)
+        for heap in self._heaps:
+            found = heap.remove(key)
+            if found is not None:
+                return found
+        return None
 
     def pop_rejected(self) -> QueuedPodInfo | None:
         """The first pod that plugins rejected, even if its backoff is not over."""
@@ -114,7 +135,7 @@ class BackoffQueue:
     def pop_completed(self) -> list[QueuedPodInfo]:
         """Every pod whose backoff is over."""
         completed = []
-        for heap in (self._rejected, self._failed):
+        for heap in self._heaps:
             while (head := heap.peek()) is not None and not self.is_backing_off(head):
                 heap.pop()
                 completed.append(head)
@@ -122,10 +143,10 @@ class BackoffQueue:
 
     def validate(self) -> None:
         """Raise InvariantError unless each pod is in the right heap, and only there."""
-        for heap, rejected in ((self._rejected, True), (self._failed, False)):
+        for heap in self._heaps:
             heap.validate()
             for queued in heap:
-                if queued.rejected != rejected:
+                if self._heap_of(queued) is not heap:
                     raise InvariantError(f"{queued.key} is in the wrong backoff heap")
                 again = replace(queued, backoff_expiration=None)
                 check_kept(
@@ -133,9 +154,14 @@ class BackoffQueue:
                     self.expiration(queued),
                     self.expiration(again),
                 )
-        for queued in self._rejected:
-            if queued.key in self._failed:
-                raise InvariantError(f"{queued.key} is in both backoff heaps")
+        for queued in self:
+            if sum(queued.key in heap for heap in self._heaps) > 1:
+                raise InvariantError(f"{queued.key} is in two backoff heaps")
+
+    def _heap_of(self, queued: QueuedPodInfo) -> KeyedHeap[QueuedPodInfo]:
+        if not queued.rejected:
+            return self._failed
+        return self._patient if queued.waits_out else self._rejected
 
     def _window(self, time_s: float) -> float:
         return floor(time_s) if self._by_window else time_s

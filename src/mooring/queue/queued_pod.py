@@ -37,6 +37,8 @@ class QueuedPodInfo:
     #: Whether a flush of leftover pods made the last move, and when that last happened.
     was_flushed: bool = False
     flush_timestamp: float | None = None
+    #: Whether the pod was refused with its group, and nothing has happened since; see `backoff`.
+    waits_out: bool = False
     #: The status of the last attempt that was written to the pod's condition.
     reported_status: Status | None = None
     #: The number of the pod's class (`objects.pod_class`); None if it has none.

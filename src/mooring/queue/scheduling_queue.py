@@ -92,6 +92,7 @@ class SchedulingQueue:
         max_backoff_s: float = 10,
         max_in_unschedulable_s: float = 300,
         pop_from_backoff: bool = True,
+        groups_back_off: bool = False,
         metrics: QueueMetrics | None = None,
         report: Callable[[str], None] = _LOG.error,
         on_ready: Callable[[], None] | None = None,
@@ -105,6 +106,8 @@ class SchedulingQueue:
             Without the function, no pod has a representative.
         pop_from_backoff
             The gate SchedulerPopFromBackoffQ.
+        groups_back_off
+            The gate GenericWorkload: a pod of a group goes to backoff after each failed attempt.
         report
             Called with a message about what should not happen.
         on_ready
@@ -117,6 +120,7 @@ class SchedulingQueue:
         self._clock = clock
         self._class_of = class_of
         self._max_in_unschedulable_s = max_in_unschedulable_s
+        self._groups_back_off = groups_back_off
         self._metrics = metrics
         self._report = report
         self._on_ready = on_ready
@@ -192,6 +196,10 @@ class SchedulingQueue:
 
     def backoff_pods(self) -> list[QueuedPodInfo]:
         return list(self._queues.backoff)
+
+    def refused_in_groups(self) -> list[QueuedPodInfo]:
+        """The pods in backoff that were refused with their group; nothing has happened for them since."""
+        return self._queues.backoff.patient if self._groups_back_off else []
 
     def unschedulable_pods(self) -> list[QueuedPodInfo]:
         """The unschedulable pods, including gated ones."""
@@ -328,15 +336,19 @@ class SchedulingQueue:
         old: KubeObject | None = None,
         new: KubeObject | None = None,
         pre_check: Callable[[Pod], bool] | None = None,
+        closed_gate: str = "",
     ) -> None:
         """Move the pods that the event may help (MoveAllToActiveOrBackoffQueue).
 
-        `pre_check` says which pods to consider.
+        `pre_check` says which pods to consider. `closed_gate` is a PreEnqueue plugin that would
+        still hold back every pod that it holds back.
         """
         if not self._hints.is_of_interest(event):
             return
 
         def matters(rejection: Rejection) -> bool:
+            if closed_gate and rejection.gated and rejection.rejectors == {closed_gate}:
+                return False
             return self._hints.may_help(
                 event, profile=rejection.profile, rejectors=rejection.rejectors
             )
@@ -352,6 +364,8 @@ class SchedulingQueue:
         if pre_check is not None:
             candidates = [queued for queued in candidates if pre_check(queued.pod)]
         self._move(candidates, event, old, new)
+        if self._groups_back_off:
+            self._hurry(event, old, new, pre_check)
         self._in_flight.record([event], old, new)
         self._tell_ready()
 
@@ -465,12 +479,19 @@ class SchedulingQueue:
 
     def _strategy_for_in_flight(self, queued: QueuedPodInfo) -> Strategy:
         if not queued.rejected:
+            if queued.waits_out:
+                queued.waits_out = not self._in_flight.since(queued.uid)
             return Strategy.AFTER_BACKOFF
         happened = self._in_flight.since(queued.uid)
         if happened is None:
             self._report(f"pod {queued.key} came back without having been in flight")
             return Strategy.AFTER_BACKOFF
-        return self._hints.strategy_after(queued, happened)
+        strategy = self._hints.strategy_after(queued, happened)
+        if self._groups_back_off and queued.pod.spec.scheduling_group is not None:
+            # Events wake pods, but no group as a whole.
+            queued.waits_out = strategy == Strategy.SKIP
+            return Strategy.AFTER_BACKOFF
+        return strategy
 
     def _move(
         self,
@@ -489,6 +510,27 @@ class SchedulingQueue:
                 continue
             unschedulable.remove(queued.key)
             self._queues.requeue(queued, strategy, event.label)
+
+    def _hurry(
+        self,
+        event: ClusterEvent,
+        old: KubeObject | None,
+        new: KubeObject | None,
+        pre_check: Callable[[Pod], bool] | None,
+    ) -> None:
+        """Let the pods of groups that the event may help go before their backoff ends.
+
+        Those that no plugin rejected go when it ends. The driver may have to set a timer for that.
+        """
+        hurried = False
+        for queued in self._queues.backoff.patient:
+            if pre_check is None or pre_check(queued.pod):
+                strategy = self._hints.is_pod_worth_requeuing(queued, event, old, new)
+                if strategy != Strategy.SKIP:
+                    self._queues.backoff.hurry(queued)
+                    hurried = True
+        if hurried and self._on_ready is not None:
+            self._on_ready()
 
     def _wake(
         self,

@@ -69,6 +69,11 @@ def _build(
         profile.scheduler_name,
         {point: [calls[name] for name in order] for point, order in expanded.order.items()},
         {calls[name].name: w for name, w in expanded.score_weights.items() if name in calls},
+        placement_weights={
+            calls[name].name: w
+            for name, w in expanded.placement_score_weights.items()
+            if name in calls
+        },
         waiting_pods=handle.waiting,
         nominator=handle.nominator,
         metrics=metrics,

@@ -75,6 +75,10 @@ _REJECTING_POINTS = (
 _ALWAYS_ON_TAINT = EventWithHint(ClusterEvent(EventResource.NODE, Action.UPDATE_NODE_TAINT))
 
 
+#: The reference's text, which pods of a gang show.
+_WAITS = "one or more plugins asked to wait and no plugin rejected pod"
+
+
 class Framework:
     """The plugins of one profile, ready to be run."""
 
@@ -84,6 +88,7 @@ class Framework:
         points: Mapping[Point, Sequence[Calls]],
         weights: Mapping[str, int],
         *,
+        placement_weights: Mapping[str, int] | None = None,
         waiting_pods: WaitingPods,
         nominator: Nominator,
         metrics: Metrics,
@@ -93,6 +98,8 @@ class Framework:
         self.points = points
         #: The weight of every plugin that scores.
         self.weights = weights
+        #: The weight of every plugin that scores placements.
+        self.placement_weights = placement_weights or {}
         self.waiting_pods = waiting_pods
         self.nominator = nominator
         self.metrics = metrics
@@ -323,13 +330,25 @@ class Framework:
         """Wait means that a waiting pod was made, which the binding cycle will wait for."""
         if not self.points[Point.PERMIT] and not self.measures:
             return SUCCESS
-        with self.timed("Permit") as told:
-            status = self._permit(state, pod, node_name)
-            told.code = status.code
-            return status
+        status, timeouts_s = self.ask_permit(state, pod, node_name)
+        if status.code == Code.WAIT:
+            self.waiting_pods.add(pod, node_name, timeouts_s)
+        return status
 
-    def _permit(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        timeouts_s: dict[str, float] = {}
+    def ask_permit(
+        self, state: CycleState, pod: Pod, node_name: str
+    ) -> tuple[Status, dict[str, float]]:
+        """As `run_permit`, without a waiting pod: with Wait comes how long each plugin waits."""
+        with self.timed("Permit") as told:
+            timeouts_s: dict[str, float] = {}
+            status = self._permit(state, pod, node_name, timeouts_s)
+            told.code = status.code
+            return status, timeouts_s
+
+    def _permit(
+        self, state: CycleState, pod: Pod, node_name: str, timeouts_s: dict[str, float]
+    ) -> Status:
+        waits = SUCCESS
         for call in self.points[Point.PERMIT]:
             assert call.permit is not None
             try:
@@ -342,12 +361,10 @@ class Framework:
                 return error.as_status()
             if status.code == Code.WAIT:
                 timeouts_s[call.name] = min(timeout_s, LONGEST_WAIT_S)
+                waits = Status(Code.WAIT, (*status.all_reasons, _WAITS))
             elif not status.ok:
                 return status.by(call.name)
-        if not timeouts_s:
-            return SUCCESS
-        self.waiting_pods.add(pod, node_name, timeouts_s)
-        return Status(Code.WAIT, ("one or more plugins asked to wait and no plugin rejected pod",))
+        return waits
 
     def _ask(
         self,

@@ -26,6 +26,7 @@ from mooring.framework.interface import (
     PreFlight,
     QueuedPod,
 )
+from mooring.framework.placements import Placement, PodGroupAssignments, PodGroupInfo
 from mooring.framework.status import SUCCESS, Code, Status, failure
 from mooring.framework.verdicts import RowVerdicts
 from mooring.objects.meta import KubeObject
@@ -48,6 +49,8 @@ METHODS: dict[Point, tuple[str, ...]] = {
     Point.PRE_BIND: ("pre_bind",),
     Point.BIND: ("bind",),
     Point.POST_BIND: ("post_bind",),
+    Point.PLACEMENT_GENERATE: ("generate_placements",),
+    Point.PLACEMENT_SCORE: ("score_placement",),
 }
 
 
@@ -135,6 +138,14 @@ class Calls:
     pre_bind: _OnNode[_Awaitable] | None
     bind: _OnNode[_Awaitable] | None
     post_bind: _OnNode[Awaitable[None] | None] | None
+    generate_placements: Callable[[PodGroupInfo, Snapshot], Sequence[Placement] | Status] | None
+    score_placement: Callable[[PodGroupInfo, PodGroupAssignments], int | Status] | None
+    normalize_placement_scores: (
+        Callable[[PodGroupInfo, Sequence[int]], Sequence[int] | Status] | None
+    )
+    placement_score_bounds: (
+        Callable[[PodGroupInfo, Sequence[Placement], Snapshot], Sequence[int] | None] | None
+    )
     events_to_register: Callable[[], Sequence[EventWithHint]] | None
     sign: Callable[[Pod], Mapping[str, object] | Status] | None
     depends_on: Callable[[Pod], Depends] | None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from mooring.config.gates import DEFAULT_GATES, FeatureGates
 from mooring.framework.api import ApiWriter
 from mooring.framework.clock import Clock
 from mooring.framework.status import Status
@@ -19,6 +18,8 @@ from mooring.scheduler.choosing import TieBreak, first_by_name
 from mooring.scheduler.decision import Decision
 from mooring.scheduler.extenders import RunBeside, run_at_once
 from mooring.scheduler.extenders.extender import Transport
+
+OnDecision = Callable[[Attempt, Decision], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +43,8 @@ class Dependencies:
     #: How often the pods that another one is tried for are told why they wait; 0: with each attempt.
     repeat_conditions_after_s: float = 0.0
     seed: int = 0
-    #: Those that the configuration was loaded with.
-    gates: FeatureGates = DEFAULT_GATES
     #: Told of every attempt's decision before anything is done about it.
-    on_decision: Callable[[Attempt, Decision], None] | None = None
+    on_decision: OnDecision | None = None
     #: Told of an attempt whose pod is bound.
     on_bound: Callable[[Attempt], None] | None = None
     #: Told of an attempt that failed, once its pod is back in the queue.

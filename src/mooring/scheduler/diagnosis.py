@@ -39,6 +39,8 @@ class Diagnosis:
     by_extenders: dict[str, Status] = field(default_factory=dict)
     #: Node name → the extender that took it away, whether or not it said why.
     removed_by: dict[str, str] = field(default_factory=dict)
+    #: How many nodes the search was limited to; None if it was not.
+    within: int | None = None
     #: The text of the reference, without what PostFilter adds; made when it is first asked for.
     _fit_error: str = ""
 
@@ -93,10 +95,14 @@ class Diagnosis:
         rows = snapshot.rows
         return rows[found[rows]]
 
+    @property
+    def _node_count(self) -> int:
+        return len(self.snapshot) if self.within is None else self.within
+
     def reasons(self) -> Counter[str]:
         """How many nodes give each reason."""
         counts: Counter[str] = Counter()
-        absent = len(self.snapshot)
+        absent = self._node_count
         if self.has_verdicts:
             for status, count in self.matrix.refusals():
                 for reason in status.all_reasons:
@@ -124,7 +130,7 @@ class Diagnosis:
         return self._fit_error
 
     def _make_fit_error(self) -> str:
-        text = f"0/{len(self.snapshot)} nodes are available:"
+        text = f"0/{self._node_count} nodes are available:"
         if self.pre_filter_message:
             return f"{text} {self.pre_filter_message}."
         entries = sorted(f"{count} {reason}" for reason, count in self.reasons().items())

@@ -29,6 +29,7 @@ from mooring.scheduler.decision import Decision, NoProfileError
 from mooring.scheduler.dependencies import Dependencies
 from mooring.scheduler.event_handlers import EventHandlers
 from mooring.scheduler.failure import Failures
+from mooring.scheduler.group_cycle import GroupCycle
 from mooring.scheduler.parts import Parts
 from mooring.scheduler.pod_conditions import PodConditions
 from mooring.scheduler.scheduling_cycle import SchedulingCycle
@@ -57,6 +58,12 @@ class Engine:
         self.failures = Failures(parts, self._conditions)
         binding_cycle = BindingCycle(parts, self._conditions, self.failures)
         self._scheduling_cycle = SchedulingCycle(parts, binding_cycle, self.failures)
+        #: None unless pods of a group are scheduled together.
+        self._group_cycle = (
+            GroupCycle(parts, self._scheduling_cycle, self.failures)
+            if parts.schedules_groups
+            else None
+        )
         self._handlers = EventHandlers(parts)
 
     # What happens in the cluster
@@ -96,6 +103,8 @@ class Engine:
         self.load(info.node for info in known.infos.values() if info.node is not None)
         self.load(pod for pod in pods if pod.node_name)
         self.cluster.claims.take_over(known.claims)
+        for pod in pods:
+            self._handlers.note_member(pod)
         for pod in known.assumed_pods():
             self.cluster.assume_pod(pod)
         for pod in pods:
@@ -188,8 +197,11 @@ class Engine:
         return True
 
     def try_pod(self, queued: QueuedPodInfo) -> None:
-        """Make an attempt at a pod that was popped."""
-        self._scheduling_cycle.run(queued)
+        """Make an attempt at a pod that was popped, or at its whole group."""
+        if self._group_cycle is not None and queued.pod.spec.scheduling_group is not None:
+            self._group_cycle.run(queued)
+        else:
+            self._scheduling_cycle.run(queued)
 
     def tell_conditions(self) -> None:
         """Tell pods that another one was tried for why they wait; to be called every second."""
@@ -204,6 +216,13 @@ class Engine:
     def validate(self) -> None:
         """Raise InvariantError unless everything that is kept equals what a rebuild gives; for tests."""
         self.cluster.validate()
+        if self.cluster.pod_groups is not None:
+            known = (
+                pod
+                for pod in self.observed_pods.values()
+                if pod.node_name or pod.scheduler_name in self.frameworks
+            )
+            self.cluster.pod_groups.validate(known, self.cluster.assumed_pods())
         self.queue.validate()
         snapshot = self.cluster.snapshot()
         for search in self.searches.values():

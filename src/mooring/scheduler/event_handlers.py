@@ -17,13 +17,18 @@ from mooring.objects.kinds import KINDS
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.pod_groups import PodGroup
 from mooring.scheduler.parts import Parts
 
 _LOG = logging.getLogger("mooring.scheduler")
 
 ASSIGNED_POD_ADD = ClusterEvent(EventResource.ASSIGNED_POD, Action.ADD)
+UNSCHEDULED_POD_ADD = ClusterEvent(EventResource.UNSCHEDULABLE_POD, Action.ADD)
 NODE_ADD = ClusterEvent(EventResource.NODE, Action.ADD)
 NODE_DELETE = ClusterEvent(EventResource.NODE, Action.DELETE)
+
+#: The plugin that holds back the pods of a gang until there are enough.
+_GANGS = "GangScheduling"
 
 #: The kinds whose events may make a pod schedulable.
 _RESOURCES = {kind.struct: EventResource(kind.event_resource) for kind in KINDS if kind.events}
@@ -40,6 +45,8 @@ class EventHandlers:
         self._cluster = parts.cluster
         self._queue = parts.queue
         parts.cluster.claims.follow(self._claim_changed)
+        #: The pod that completes a gang lets the others go.
+        self._wakes_gangs = parts.gates.enabled("GangScheduling")
 
     def added(self, obj: KubeObject) -> None:
         match obj:
@@ -97,7 +104,27 @@ class EventHandlers:
             self._guarded(lambda: self._cluster.add_pod(pod))
             self._queue.move_all(ASSIGNED_POD_ADD, None, pod)
         elif self._handled(pod):
+            self.note_member(pod)
             self._queue.add(pod)
+            if self._wakes_gangs:
+                self._wake_gang(pod)
+
+    def _wake_gang(self, pod: Pod) -> None:
+        """A pod without a node has come, which may be the last that its gang waited for.
+
+        If it is not, no gang can pass PreEnqueue. To ask every pod of a gang each time that one comes
+        would take as long as the square of their number.
+        """
+        groups, key = self._cluster.pod_groups, pod.group_key
+        group = self._cluster.listers.get(PodGroup, key) if key else None
+        opens = groups is not None and group is not None and groups.has_minimum(group)
+        self._queue.move_all(UNSCHEDULED_POD_ADD, None, pod, closed_gate="" if opens else _GANGS)
+
+    def note_member(self, pod: Pod) -> None:
+        """Count a pod that has no node in its group."""
+        groups = self._cluster.pod_groups
+        if groups is not None and not pod.node_name and self._handled(pod):
+            groups.put(pod)
 
     def _pod_updated(self, old: Pod, new: Pod) -> None:
         if new.finished:
@@ -121,6 +148,7 @@ class EventHandlers:
         version = old.metadata.resource_version
         if version and version == new.metadata.resource_version:
             return
+        self.note_member(new)
         if self._cluster.is_assumed(new):
             if new.terminating and not old.terminating:
                 self._assumed_deleted(new)
@@ -141,6 +169,8 @@ class EventHandlers:
             self._queue.move_all(ASSIGNED_POD_DELETE, pod, None)
         elif self._handled(pod):
             self._queue.delete(pod)
+            if self._cluster.pod_groups is not None:
+                self._cluster.pod_groups.remove(pod)
             if self._cluster.is_assumed(pod):
                 self._assumed_deleted(pod)
             elif pod.nominated_node_name:

@@ -109,6 +109,8 @@ class Failures:
             if nominating is None or nominating.node_name:
                 # What it waits for is its own affair.
                 queued.pod_class = None
+            if parts.schedules_groups:
+                queued.waits_out = status.rejected and pod.spec.scheduling_group is not None
             fits_nowhere = isinstance(status.error, FitError)
             parts.queue.add_unschedulable_if_not_present(queued, for_class=fits_nowhere)
         else:

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from mooring.objects.pod import Pod
+from mooring.objects.pod_groups import PodGroup
 from mooring.objects.storage import PersistentVolumeClaim
 from mooring.scheduler.decision import Decision
 
@@ -93,7 +94,7 @@ class Preempted(Fact, frozen=True, gc=False, kw_only=True):
 
     victim: Pod
     #: None if the plugin did not say.
-    preemptor: Pod | None
+    preemptor: Pod | PodGroup | None
     #: Why on that node and no other; "" if the plugin did not say.
     why: str
 

@@ -79,18 +79,32 @@ class NodeSearch:
         """Look at every node, ask every plugin, and break ties by name."""
         return NodeSearch(first_by_name, extenders=self.extenders)
 
+    def without_refusals(self) -> NodeSearch:
+        """The same search, which finds out each time why a pod fits nowhere."""
+        return replace(self, refusals=None)
+
     def schedule_pod(
-        self, framework: Framework, state: CycleState, pod: Pod, snapshot: Snapshot
+        self,
+        framework: Framework,
+        state: CycleState,
+        pod: Pod,
+        snapshot: Snapshot,
+        within: Mask | None = None,
     ) -> Decision:
-        """Raises NoNodesError, or PluginFailure or ExtenderError if one of those fails."""
-        if not len(snapshot):
+        """Raises NoNodesError, or PluginFailure or ExtenderError if one of those fails.
+
+        within
+            bool[row]: the rows of the placement that the pod must go to. PreFilter and preemption
+            see all nodes. Only for a search `without_refusals`.
+        """
+        if not len(snapshot) or (within is not None and not within.any()):
             raise NoNodesError
         known = self.refusals.recall(state, pod) if self.refusals is not None else None
         if known is not None:
             return known
         evaluation = self._evaluation_for(framework, pod)
         question = Question(state, pod, snapshot)
-        decision = self._find_nodes(evaluation, question)
+        decision = self._find_nodes(evaluation, question, within)
         feasible = decision.feasible
         decision.feasible_count = len(feasible)
         if not len(feasible):
@@ -114,10 +128,14 @@ class NodeSearch:
             return Evaluation(framework, self.tie_break.keys)
         return self.evaluations.of(pod)
 
-    def _find_nodes(self, evaluation: Evaluation, question: Question) -> Decision:
+    def _find_nodes(
+        self, evaluation: Evaluation, question: Question, within: Mask | None = None
+    ) -> Decision:
         state, pod, snapshot = question.state, question.pod, question.snapshot
         outcome = evaluation.run_pre_filters(question)
         diagnosis = Diagnosis(snapshot, unschedulable_plugins=set(outcome.narrowed_by))
+        if within is not None:
+            diagnosis.within = int(np.count_nonzero(within))
         decision = Decision(pod, outcome, diagnosis)
         if not outcome.status.ok:
             diagnosis.absent = outcome.status
@@ -128,10 +146,12 @@ class NodeSearch:
             return decision
         held = None
         if pod.nominated_node_name:
-            held = self._try_nominated_node(decision, evaluation, state, snapshot)
+            held = self._try_nominated_node(decision, evaluation, state, snapshot, within)
             if len(decision.feasible):
                 return decision
         looked_at = _candidates(outcome, snapshot, diagnosis)
+        if within is not None:
+            looked_at = within if looked_at is None else looked_at & within
         filtered = evaluation.run_filters(question, looked_at)
         if self.refusals is not None and not filtered.count:
             known = self.refusals.recall_verdicts(decision, evaluation, filtered)
@@ -159,7 +179,12 @@ class NodeSearch:
         return decision
 
     def _try_nominated_node(
-        self, decision: Decision, evaluation: Evaluation, state: CycleState, snapshot: Snapshot
+        self,
+        decision: Decision,
+        evaluation: Evaluation,
+        state: CycleState,
+        snapshot: Snapshot,
+        within: Mask | None,
     ) -> _Held | None:
         """A node held for the pod is tried first, and taken if it fits; else why plugins refuse it.
 
@@ -167,7 +192,7 @@ class NodeSearch:
         """
         pod = decision.pod
         node = snapshot.get(pod.nominated_node_name)
-        if node is None:
+        if node is None or (within is not None and not within[node.row]):
             return None
         try:
             status = evaluation.framework.filter_node(state, pod, node, snapshot)

@@ -34,7 +34,10 @@ class Parts:
         """Raises ConfigError if the configuration's plugins or extenders cannot be built."""
         self.config = config = with_ignored_resources(config)
         self.deps = deps
-        self.cluster = Cluster()
+        self.gates = config.gates
+        #: Whether pods of a group are scheduled together.
+        self.schedules_groups = self.gates.enabled("GenericWorkload")
+        self.cluster = Cluster(has_pod_groups=self.schedules_groups)
         #: Every pod as the API server last showed it, by `namespace/name`.
         self.observed_pods: dict[str, Pod] = {}
         #: The attempts that have assumed their pod and not ended yet, by UID of the pod.
@@ -67,7 +70,7 @@ class Parts:
             spawn=self.deps.spawn,
             activate=self._activate,
             metrics=self.deps.metrics,
-            gates=self.deps.gates,
+            gates=self.gates,
             extenders=tuple(self.extenders),
         )
 
@@ -115,6 +118,7 @@ class Parts:
             class_of=self._class_of if self.deps.one_for_all else None,
             initial_backoff_s=self.config.pod_initial_backoff_seconds,
             max_backoff_s=self.config.pod_max_backoff_seconds,
+            groups_back_off=self.schedules_groups,
             metrics=self.deps.queue_metrics,
             on_ready=self.deps.on_ready,
         )
@@ -135,5 +139,7 @@ class Parts:
         if search is None or search.refusals is None or not search.refusals.may_remember:
             return None
         if self.nominator.nominated_node(pod.uid) is not None:
+            return None
+        if self.schedules_groups and pod.spec.scheduling_group is not None:
             return None
         return self._classes.of(pod)

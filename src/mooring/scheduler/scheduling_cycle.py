@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import logging
 import random
+from dataclasses import dataclass
 
 from mooring.cluster.cache import CacheError
+from mooring.cluster.columns import Mask
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.errors import ExtenderError, InvariantError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.interface import CLEAR_NOMINATION, NominatingInfo
-from mooring.framework.status import Code, Status, failure
+from mooring.framework.status import SUCCESS, Code, Status, failure
 from mooring.objects.pod import Pod
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.runtime.framework import Framework
@@ -23,14 +25,29 @@ from mooring.runtime.plugin_calls import PluginFailure
 from mooring.scheduler.attempt import Attempt, Phase
 from mooring.scheduler.binding_cycle import BindingCycle
 from mooring.scheduler.decision import Decision, NoNodesError
+from mooring.scheduler.dependencies import OnDecision
 from mooring.scheduler.diagnosis import FitError, node_refusal
 from mooring.scheduler.failure import Failures, failed_scheduling
+from mooring.scheduler.node_search import NodeSearch
 from mooring.scheduler.parts import Parts
 
 _LOG = logging.getLogger("mooring.scheduler")
 
 #: One attempt in ten has its plugins timed one by one.
 _SAMPLED_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the search for a node came to."""
+
+    #: None if no node takes the pod; `status` says why.
+    node_name: str | None = None
+    status: Status = SUCCESS
+    #: If there is no node: the one that is held for the pod from now on.
+    nominating: NominatingInfo = CLEAR_NOMINATION
+    #: None if the search failed.
+    decision: Decision | None = None
 
 
 class SchedulingCycle:
@@ -48,11 +65,10 @@ class SchedulingCycle:
         if framework is None:
             _LOG.error("no profile is called %s: pod %s", pod.scheduler_name, pod.key)
             self._parts.queue.done(pod.uid)
-        elif self._to_be_skipped(framework, pod):
+        elif self.to_be_skipped(framework, pod):
             self._parts.queue.done(pod.uid)
         else:
-            state = CycleState(record_plugin_metrics=self._sampling.random() < _SAMPLED_SHARE)
-            attempt = Attempt(framework, queued, pod, state, self._deps.metrics.timer())
+            attempt = self.attempt(framework, queued)
             try:
                 self._place(attempt)
             except InvariantError:
@@ -60,18 +76,88 @@ class SchedulingCycle:
             except Exception as error:
                 self._failures.crash(attempt, error)
 
-    def _to_be_skipped(self, framework: Framework, pod: Pod) -> bool:
+    # The steps, which the cycle of a pod group takes too
+
+    def to_be_skipped(self, framework: Framework, pod: Pod) -> bool:
+        """Whether there is nothing to do for this pod any more."""
         if pod.terminating:
             note = f"skip schedule deleting pod: {pod.key}"
             self._deps.writer.record_event(failed_scheduling(pod, note, framework.profile_name))
             return True
         return self._parts.cluster.is_assumed(pod)
 
+    def attempt(self, framework: Framework, queued: QueuedPodInfo) -> Attempt:
+        state = CycleState(record_plugin_metrics=self._sampling.random() < _SAMPLED_SHARE)
+        return Attempt(framework, queued, queued.pod, state, self._deps.metrics.timer())
+
     def _place(self, attempt: Attempt) -> None:
-        metrics, state = self._deps.metrics, attempt.state
-        node_name = self._find_node(attempt)
+        search = self._parts.searches[attempt.framework.profile_name]
+        found = self.find_node(attempt, search, on_decision=self._deps.on_decision)
+        metrics = self._deps.metrics
         metrics.algorithm_duration(metrics.timer() - attempt.started)
-        if node_name is None or not self._assume(attempt, node_name):
+        if found.node_name is None:
+            self._failures.fail(attempt, found.status, found.nominating)
+        else:
+            self.bind_to(attempt, found.node_name)
+
+    def find_node(
+        self,
+        attempt: Attempt,
+        search: NodeSearch,
+        *,
+        within: Mask | None = None,
+        post_filters: bool = True,
+        on_decision: OnDecision | None = None,
+    ) -> Found:
+        """Look for a node; if none fits, let PostFilter make room for a later attempt.
+
+        `within` are the rows of a placement. Without `post_filters`, nothing is evicted.
+        """
+        framework = attempt.framework
+        try:
+            snapshot = self._parts.cluster.snapshot()
+            decision = search.schedule_pod(framework, attempt.state, attempt.pod, snapshot, within)
+        except NoNodesError as error:
+            return Found(status=Status(Code.UNRESOLVABLE, error=error))
+        except PluginFailure as error:
+            return Found(status=error.as_status())
+        except (ExtenderError, InvariantError) as error:
+            return Found(status=failure(error))
+        if on_decision is not None:
+            on_decision(attempt, decision)
+        if decision.node_name is None:
+            return self._fits_nowhere(attempt, search, decision, post_filters=post_filters)
+        return Found(decision.node_name, decision=decision)
+
+    def _fits_nowhere(
+        self, attempt: Attempt, search: NodeSearch, decision: Decision, *, post_filters: bool
+    ) -> Found:
+        """Unschedulable, whatever PostFilter does: at best it makes room for a later attempt."""
+        framework = attempt.framework
+        if not post_filters:
+            status = Status(Code.UNSCHEDULABLE, error=FitError(decision.diagnosis))
+            return Found(status=status, nominating=None, decision=decision)
+        if framework.points[Point.POST_FILTER]:
+            self._deps.metrics.preemption_attempt()
+        if decision.conclusion is not None:
+            return Found(status=decision.conclusion, decision=decision)
+        nominating: NominatingInfo = CLEAR_NOMINATION
+        if framework.points[Point.POST_FILTER]:
+            result, said = framework.run_post_filters(
+                attempt.state, decision.pod, decision.diagnosis
+            )
+            decision.post_filter = result
+            decision.diagnosis.post_filter_message = said.message
+            nominating = result.nomination if result is not None else None
+        status = Status(Code.UNSCHEDULABLE, error=FitError(decision.diagnosis))
+        if search.refusals is not None and (nominating is None or not nominating.node_name):
+            search.refusals.conclude(decision, status)
+        return Found(status=status, nominating=nominating, decision=decision)
+
+    def bind_to(self, attempt: Attempt, node_name: str) -> None:
+        """Assume → Reserve → Permit; then the binding cycle goes on beside other attempts."""
+        state = attempt.state
+        if not self._assume(attempt, node_name):
             return
         status = attempt.framework.run_reserve(state, attempt.pod, node_name)
         if status.ok:
@@ -84,50 +170,6 @@ class SchedulingCycle:
             state.pods_to_activate.clear()
         attempt.phase = Phase.BINDING
         self._deps.spawn(self._binding_cycle.run(attempt))
-
-    def _find_node(self, attempt: Attempt) -> str | None:
-        """The chosen node; None if there is none, and the attempt has failed."""
-        framework, pod = attempt.framework, attempt.pod
-        search = self._parts.searches[framework.profile_name]
-        try:
-            snapshot = self._parts.cluster.snapshot()
-            decision = search.schedule_pod(framework, attempt.state, pod, snapshot)
-        except NoNodesError as error:
-            self._failures.fail(attempt, Status(Code.UNRESOLVABLE, error=error))
-            return None
-        except PluginFailure as error:
-            self._failures.fail(attempt, error.as_status())
-            return None
-        except (ExtenderError, InvariantError) as error:
-            self._failures.fail(attempt, failure(error))
-            return None
-        if self._deps.on_decision is not None:
-            self._deps.on_decision(attempt, decision)
-        if decision.node_name is None:
-            self._fits_nowhere(attempt, decision)
-        return decision.node_name
-
-    def _fits_nowhere(self, attempt: Attempt, decision: Decision) -> None:
-        """Unschedulable, whatever PostFilter does: at best it makes room for a later attempt."""
-        framework = attempt.framework
-        if framework.points[Point.POST_FILTER]:
-            self._deps.metrics.preemption_attempt()
-        if decision.conclusion is not None:
-            self._failures.fail(attempt, decision.conclusion)
-            return
-        nominating: NominatingInfo = CLEAR_NOMINATION
-        if framework.points[Point.POST_FILTER]:
-            result, said = framework.run_post_filters(
-                attempt.state, decision.pod, decision.diagnosis
-            )
-            decision.post_filter = result
-            decision.diagnosis.post_filter_message = said.message
-            nominating = result.nomination if result is not None else None
-        status = Status(Code.UNSCHEDULABLE, error=FitError(decision.diagnosis))
-        refusals = self._parts.searches[framework.profile_name].refusals
-        if refusals is not None and (nominating is None or not nominating.node_name):
-            refusals.conclude(decision, status)
-        self._failures.fail(attempt, status, nominating)
 
     def _assume(self, attempt: Attempt, node_name: str) -> bool:
         """Count the pod on its node; False if the attempt has failed."""

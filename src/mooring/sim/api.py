@@ -25,6 +25,7 @@ from mooring.objects.generated_names import NameMaker, generated_uid
 from mooring.objects.kinds import KIND_OF
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod, PodCondition
+from mooring.objects.pod_groups import PodGroup
 from mooring.objects.well_known import POD_SCHEDULED
 from mooring.sim.claim_api import StoredClaims
 
@@ -168,6 +169,16 @@ class SimApi:
         if patch.nominated_node_name is not None:
             changes["nominated_node_name"] = patch.nominated_node_name
         self.update(stored.with_status(**changes))
+
+    async def patch_pod_group_status(self, group: PodGroup, condition: PodCondition) -> None:
+        stored = self.get(PodGroup, group.key)
+        if stored is None or stored.uid != group.uid:
+            raise NotFound(f'podgroups "{group.name}" not found')
+        known = stored.condition(condition.type)
+        flipped = known is None or known.status != condition.status
+        since = self._timestamp() if flipped or known is None else known.last_transition_time
+        told = msgspec.structs.replace(condition, last_transition_time=since)
+        self.update(stored.with_condition(told))
 
     async def delete_pod(self, pod: Pod) -> None:
         self.terminate(self._same_pod(pod))

@@ -16,7 +16,8 @@ from typing import TypeVar
 
 from mooring.framework.api import ApiWriter, ClaimWriter, Event, PodStatusPatch
 from mooring.objects.meta import KubeObject
-from mooring.objects.pod import Pod
+from mooring.objects.pod import Pod, PodCondition
+from mooring.objects.pod_groups import PodGroup
 from mooring.objects.storage import PersistentVolumeClaim
 from mooring.plugins.default_preemption import PreemptionDetail
 from mooring.plugins.default_preemption.node_choice import reason_for_node
@@ -67,10 +68,16 @@ class Recorder:
             return
         if pod.node_name:
             # The pod is assumed on its node and waits to be bound.
+            waiting = self.scheduler.waiting_pods.get(pod.uid)
+            if waiting is not None and waiting.decided:
+                return  # The last pod of its gang has let it go already.
             held_back_by = waits_for(self.scheduler, pod)
             self._note(FactKind.WAITING, pod, node=pod.node_name, message=held_back_by)
         else:
             self._note(FactKind.NOMINATED, pod, node=patch.nominated_node_name)
+
+    async def patch_pod_group_status(self, group: PodGroup, condition: PodCondition) -> None:
+        await self.api.patch_pod_group_status(group, condition)
 
     async def delete_pod(self, pod: Pod) -> None:
         await self.api.delete_pod(pod)
@@ -150,7 +157,10 @@ class Recorder:
         victim, preemptor, by, why = event.regarding, event.related, event.note, ""
         if preemptor is not None:
             why = self._why_there.get(preemptor.uid, "")
-            by = f"by {preemptor.key} (priority {preemptor.priority}); {why}".removesuffix("; ")
+            name = (
+                f"pod group {preemptor.key}" if isinstance(preemptor, PodGroup) else preemptor.key
+            )
+            by = f"by {name} (priority {preemptor.priority}); {why}".removesuffix("; ")
         at_s, what = self.clock.elapsed_s, FactKind.PREEMPTED
         named = (at_s, what, victim.key, victim.uid, victim.node_name, by)
         self._add(Preempted(*named, victim=victim, preemptor=preemptor, why=why))

@@ -169,6 +169,8 @@ class SimulationReport:
     #: Errors that concern no pod: background tasks of plugins that failed.
     errors: tuple[str, ...]
     not_created: tuple[NotCreated, ...] = ()
+    #: How the input was understood, where that may surprise.
+    notes: tuple[str, ...] = ()
 
     @property
     def all_placed(self) -> bool:
@@ -209,6 +211,8 @@ class SimulationReport:
             data["timeline"] = [fact.to_data() for fact in self.timeline]
         if self.errors:
             data["errors"] = list(self.errors)
+        if self.notes:
+            data["notes"] = list(self.notes)
         return data
 
 
@@ -259,6 +263,7 @@ def build_report(simulation: Simulation) -> SimulationReport:
         totals=_totals(utilisation),
         timeline=simulation.journal.timeline,
         errors=tuple(simulation.errors),
+        notes=tuple(simulation.notes),
     )
 
 

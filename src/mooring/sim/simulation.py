@@ -12,6 +12,7 @@ from mooring.config import default_config
 from mooring.config.types import KubeSchedulerConfiguration
 from mooring.errors import InputError
 from mooring.framework.api import ApiWriter
+from mooring.objects.gangs import with_gangs
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.plugins.registry import default_registry
@@ -44,6 +45,12 @@ _MOST_ERRORS = 10
 _PATIENCE_S = 1200.0
 #: A cluster that has not come to rest by then never will: its controllers undo each other's work.
 _LONGEST_SETTLING_S = 86_400.0
+
+
+_ALONE = (
+    "{} pods are in pod groups, but the feature gate GenericWorkload is off: each is scheduled alone;"
+    " use --feature-gates GenericWorkload=true,GangScheduling=true"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +94,8 @@ class Simulation:
         self._recorder = Recorder(self.clock, writer, self.journal)
         self.summary = self._recorder.summary
         self.errors: list[str] = []
+        #: What users should know about how their objects were understood.
+        self.notes: list[str] = []
         self.loop.set_exception_handler(self._note_error)
         # One pod a turn, so that watches and bindings go on between two of them.
         self._drive = DriveLoop(self.loop, attempt=self._attempt, on_idle=self._idle)
@@ -126,9 +135,9 @@ class Simulation:
     def load(self, objects: Iterable[KubeObject]) -> None:
         """Create objects: first whatever pods may refer to, then the pods, each in their order.
 
-        Raises InputError if a pod's run time is not one.
+        Raises InputError if a pod's run time is not one, or its gang cannot be understood.
         """
-        known = list(objects)
+        known = self.in_gangs(objects)
         _check_run_times(known)
         for obj in known:
             if not isinstance(obj, Pod):
@@ -136,6 +145,27 @@ class Simulation:
         for obj in known:
             if isinstance(obj, Pod) and not obj.finished:
                 self.api.create(obj)
+
+    def in_gangs(self, objects: Iterable[KubeObject]) -> list[KubeObject]:
+        """The objects that are to be created, with the pods that belong together in groups.
+
+        Without the gate GenericWorkload every pod is scheduled alone. Raises InputError.
+        """
+        given, gates = list(objects), self.scheduler.config.gates
+        if not gates.enabled("GenericWorkload"):
+            alone = sum(isinstance(obj, Pod) and bool(obj.group_key) for obj in given)
+            if alone:
+                self._note(_ALONE.format(alone))
+            return given
+        jobs = gates.enabled("WorkloadWithJob")
+        grouped, notes = with_gangs(given, among=self.api.all(KubeObject), jobs=jobs)
+        for note in notes:
+            self._note(note)
+        return grouped
+
+    def _note(self, note: str) -> None:
+        if note not in self.notes:
+            self.notes.append(note)
 
     def run(
         self, *, until_s: float | None = None, stops_when: Callable[[], bool] | None = None
@@ -221,7 +251,8 @@ class Simulation:
         """The queue's flushes, only while there is something that they could flush."""
         queue = self.scheduler.queue
         counts = queue.counts()
-        if counts.backoff and self._retries():
+        # A group that was refused is not tried again while nothing happens.
+        if counts.backoff > len(queue.refused_in_groups()) and self._retries():
             self._flush_at_next(FLUSH_BACKOFF_EVERY_S, queue.flush_backoff_completed)
         if (counts.unschedulable or counts.gated) and self._goes_on():
             self._flush_at_next(FLUSH_UNSCHEDULABLE_EVERY_S, queue.flush_unschedulable_leftover)
@@ -238,7 +269,10 @@ class Simulation:
 
     def _keeps_trying(self) -> bool:
         backing_off = self.scheduler.queue.backoff_pods()
-        return any(queued.consecutive_errors_count < _MOST_ERRORS for queued in backing_off)
+        return any(
+            not queued.waits_out and queued.consecutive_errors_count < _MOST_ERRORS
+            for queued in backing_off
+        )
 
     def _goes_on(self) -> bool:
         """Whether anything but the queue's own patience can still change the cluster.

@@ -66,6 +66,28 @@ class Budgets:
             (violating if violated else others).append(pod)
         return violating, others
 
+    def split_units(
+        self, units: Sequence[Sequence[Pod]]
+    ) -> tuple[list[Sequence[Pod]], list[Sequence[Pod]]]:
+        """As `split`, for pods that are evicted together.
+
+        As in the reference, a unit that violates a budget takes nothing more from any.
+        """
+        left: dict[int, int] = {}
+        violating: list[Sequence[Pod]] = []
+        others: list[Sequence[Pod]] = []
+        for unit in units:
+            violated = any(self._takes_too_much(pod, left) for pod in unit)
+            (violating if violated else others).append(unit)
+        return violating, others
+
+    def _takes_too_much(self, pod: Pod, left: dict[int, int]) -> bool:
+        for budget in self._covering(pod):
+            left[id(budget)] = left.get(id(budget), budget.allowed) - 1
+            if left[id(budget)] < 0:
+                return True
+        return False
+
     def _covering(self, pod: Pod) -> Iterable[_Budget]:
         # As in the reference, a pod without labels matches no budget.
         if not pod.labels:

@@ -17,6 +17,7 @@ from typing import Any
 from mooring.errors import ApiError, NotFound
 from mooring.framework.api import Event, PodStatusPatch
 from mooring.objects.pod import Pod, PodCondition
+from mooring.objects.pod_groups import PodGroup
 from mooring.runtime.handle import PluginHandle
 
 _LOG = logging.getLogger(__name__)
@@ -25,8 +26,8 @@ DISRUPTION_TARGET = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
 
 #: Users read these texts in Events and in `kubectl describe`. They are the reference's, verbatim.
-_CONDITION_MESSAGE = "{}: preempting to accommodate a higher priority pod"
-_NOTE = "Preempted by pod {} on node {}"
+_CONDITION_MESSAGE = "{}: preempting to accommodate a higher priority {}"
+_NOTE = "Preempted by {} {} on node {}"
 _IN_MEMORY = " (in kube-scheduler memory)."
 
 
@@ -40,14 +41,37 @@ def terminating_by_preemption(pod: Pod) -> bool:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Preemptor:
+    """Who needs room: a pod, or all pods of a group."""
+
+    obj: Pod | PodGroup
+    #: The pods that wait for the room.
+    pods: tuple[Pod, ...]
+
+    @property
+    def uid(self) -> str:
+        return self.obj.uid
+
+    @property
+    def word(self) -> str:
+        return "podgroup" if isinstance(self.obj, PodGroup) else "pod"
+
+    @property
+    def scheduler_name(self) -> str:
+        return self.pods[0].scheduler_name
+
+
 @dataclass(slots=True, eq=False)
 class _Eviction:
     """The victims of one preemptor."""
 
-    preemptor: Pod
+    preemptor: Preemptor
     node_name: str
     #: From most to least important; at least one.
     victims: list[Pod]
+    #: Pods of lower priority that the node was held for when the evictions started.
+    nominated: list[Pod]
     #: The last victim, set when its eviction starts.
     last: Pod | None = None
     work: Coroutine[Any, Any, None] | None = None
@@ -63,18 +87,24 @@ class Evictions:
         #: UID of a victim → the result of its eviction.
         self._victims: dict[str, asyncio.Future[bool]] = {}
 
-    def start(self, preemptor: Pod, node_name: str, victims: Sequence[Pod]) -> None:
+    def start(self, preemptor: Preemptor, node_name: str, victims: Sequence[Pod]) -> None:
         """Start the evictions and return. Terminating victims are skipped."""
         staying = [victim for victim in victims if not victim.terminating]
         if not staying:
             return
         self._handle.metrics.preemption_victims(len(victims))
-        eviction = _Eviction(preemptor, node_name, staying)
+        # A pod that is nominated later in the same cycle of its group keeps its nomination.
+        lower = [
+            pod
+            for pod in self._handle.nominator.nominated_pods_for_node(node_name)
+            if pod.priority < preemptor.obj.priority and pod.nominated_node_name
+        ]
+        eviction = _Eviction(preemptor, node_name, staying, lower)
         eviction.work = self._run(eviction)
         self._under_way[preemptor.uid] = eviction
         self._handle.spawn(eviction.work)
 
-    def holds_back(self, preemptor: Pod) -> bool:
+    def holds_back(self, preemptor: Pod | PodGroup) -> bool:
         """Whether the preemptor must wait for the eviction of its victims.
 
         The watch may show that the last victim leaves before the delete call returns. The preemptor
@@ -95,14 +125,14 @@ class Evictions:
         try:
             succeeded = await self._carry_out(eviction)
         except Exception:
-            _LOG.exception("evicting pods for %s", preemptor.key)
+            _LOG.exception("evicting pods for %s", preemptor.obj.key)
         finally:
             if self._under_way.get(preemptor.uid) is eviction:
                 del self._under_way[preemptor.uid]
         metrics.evicted("success" if succeeded else "error", metrics.timer() - started)
         if not succeeded:
             # Perhaps no event follows that makes the queue try the pod again.
-            self._handle.activate({preemptor.key: preemptor})
+            self._handle.activate({pod.key: pod for pod in preemptor.pods})
 
     async def _carry_out(self, eviction: _Eviction) -> bool:
         """Evict all but the last in parallel, then the last. Return whether all succeeded."""
@@ -117,15 +147,14 @@ class Evictions:
     async def _clear_nominations(self, eviction: _Eviction) -> bool:
         """Pods of lower priority that were nominated to the node should find another soon."""
         cleared = True
-        for pod in self._handle.nominator.nominated_pods_for_node(eviction.node_name):
-            if pod.priority < eviction.preemptor.priority and pod.nominated_node_name:
-                try:
-                    await self._handle.writer.patch_pod_status(
-                        pod, PodStatusPatch(nominated_node_name="")
-                    )
-                except ApiError as error:
-                    _LOG.warning("clearing the nomination of %s: %s", pod.key, error)
-                    cleared = False
+        for pod in eviction.nominated:
+            try:
+                await self._handle.writer.patch_pod_status(
+                    pod, PodStatusPatch(nominated_node_name="")
+                )
+            except ApiError as error:
+                _LOG.warning("clearing the nomination of %s: %s", pod.key, error)
+                cleared = False
         return cleared
 
     async def _evict(self, eviction: _Eviction, victim: Pod) -> bool:
@@ -146,12 +175,13 @@ class Evictions:
                 evicted.set_result(False)
 
     async def _evict_first(self, eviction: _Eviction, victim: Pod) -> bool:
-        note = _NOTE.format(eviction.preemptor.uid, eviction.node_name)
+        preemptor = eviction.preemptor
+        note = _NOTE.format(preemptor.word, preemptor.uid, eviction.node_name)
         if self._stop_in_memory(victim):
             note += _IN_MEMORY
         else:
             try:
-                await self._delete(victim, eviction.preemptor)
+                await self._delete(victim, preemptor)
             except NotFound:
                 return True
             except ApiError as error:
@@ -165,7 +195,7 @@ class Evictions:
                 action="Preempting",
                 note=note,
                 reporting_controller=self._handle.profile_name,
-                related=eviction.preemptor,
+                related=preemptor.obj,
             )
         )
         return True
@@ -177,12 +207,12 @@ class Evictions:
         in_pre_bind = self._handle.pod_in_pre_bind(victim.uid)
         return in_pre_bind is not None and in_pre_bind.cancel(f"preempted by {self._plugin}")
 
-    async def _delete(self, victim: Pod, preemptor: Pod) -> None:
+    async def _delete(self, victim: Pod, preemptor: Preemptor) -> None:
         condition = PodCondition(
             type=DISRUPTION_TARGET,
             status="True",
             reason=PREEMPTION_BY_SCHEDULER,
-            message=_CONDITION_MESSAGE.format(preemptor.scheduler_name),
+            message=_CONDITION_MESSAGE.format(preemptor.scheduler_name, preemptor.word),
             observed_generation=victim.metadata.generation,
         )
         if not _says(victim, condition):

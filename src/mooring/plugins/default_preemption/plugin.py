@@ -26,6 +26,7 @@ from mooring.framework.interface import (
 from mooring.framework.status import SUCCESS, Code, Status, unresolvable, unschedulable
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
+from mooring.objects.pod_groups import PodGroup
 from mooring.plugins.default_preemption.agreement import agreed
 from mooring.plugins.default_preemption.budgets import BudgetCache
 from mooring.plugins.default_preemption.candidates import (
@@ -34,7 +35,12 @@ from mooring.plugins.default_preemption.candidates import (
     candidates_wanted,
 )
 from mooring.plugins.default_preemption.choice import best
-from mooring.plugins.default_preemption.eviction import Evictions, terminating_by_preemption
+from mooring.plugins.default_preemption.eviction import (
+    Evictions,
+    Preemptor,
+    terminating_by_preemption,
+)
+from mooring.plugins.default_preemption.group_victims import WHOLE_CLUSTER, select_victims
 from mooring.plugins.default_preemption.kept_outcomes import KeptOutcomes, alike
 from mooring.plugins.default_preemption.lower_priority import LowerPriorities
 from mooring.plugins.default_preemption.many_nodes import SMALLEST_PART, ManyNodes
@@ -49,6 +55,12 @@ NO_NODES = Status(Code.ERROR, ("no nodes available",))
 NO_CANDIDATE = unschedulable("no candidate node for preemption")
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 WAITING = unresolvable("waiting for the preemption for this pod to be finished")
+GROUP_WAITING = unresolvable("waiting for the preemption for this pod group to be finished")
+NO_GROUP = unschedulable("preemption: pod group for pod not found")
+GROUP_CONSTRAINED = unschedulable(
+    "preemption: not eligible due to placement-based pod group scheduling limitation"
+)
+GROUP_PREEMPTS = unschedulable("preemption: not eligible due to workload aware preemption enabled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +89,8 @@ class DefaultPreemption:
         self._lower_priorities = LowerPriorities()
         self._kept = KeptOutcomes(handle.cluster.listers)
         self._evictions = Evictions(handle, self.name)
+        self._preempts_for_groups = handle.gates.enabled("WorkloadAwarePreemption")
+        self._by_placement = handle.gates.enabled("TopologyAwareWorkloadScheduling")
 
     # To be overridden
 
@@ -111,13 +125,19 @@ class DefaultPreemption:
         result, status = self.decide(state, pod, statuses)
         if result is not None and isinstance(result.detail, PreemptionDetail) and status.ok:
             detail = result.detail
-            self._evictions.start(self._latest(pod) or pod, detail.nominated_node, detail.victims)
+            latest = self._latest(pod) or pod
+            preemptor = Preemptor(latest, (latest,))
+            self._evictions.start(preemptor, detail.nominated_node, detail.victims)
         return result, status
 
     def decide(
         self, state: CycleState, pod: Pod, statuses: NodeStatuses
     ) -> tuple[PostFilterResult | None, Status]:
         """What `post_filter` would do; nothing is evicted."""
+        if pod.spec.scheduling_group is not None:
+            refusal = self._refuses_member(pod)
+            if refusal is not None:
+                return None, refusal
         result, status = self._preempt(state, pod, statuses)
         if status.message:
             status = Status(status.code, (PREFIX.format(status.message),))
@@ -131,7 +151,39 @@ class DefaultPreemption:
         return not self._lower_priorities.than(pod.priority, snapshot.columns).any_in(snapshot)
 
     def pre_enqueue(self, pod: Pod) -> Status:
+        if self._preempts_for_groups and pod.spec.scheduling_group is not None:
+            group = self._group_of(pod)
+            holds_back = group is not None and self._evictions.holds_back(group)
+            return GROUP_WAITING if holds_back else SUCCESS
         return WAITING if self._evictions.holds_back(pod) else SUCCESS
+
+    # Pod groups
+
+    def preempt_for_group(
+        self, group: PodGroup, pods: Sequence[Pod], fits: Callable[[], Status]
+    ) -> Status:
+        """Evict what stands in the way of the whole group; Success if that helps."""
+        cluster = self._handle.cluster
+        victims = select_victims(
+            group, pods, fits, cluster=cluster, budgets=self._budgets.current(), now=self._now()
+        )
+        if isinstance(victims, Status):
+            return victims
+        self._evictions.start(Preemptor(group, tuple(pods)), WHOLE_CLUSTER, victims)
+        return SUCCESS
+
+    def _refuses_member(self, pod: Pod) -> Status | None:
+        """Why nobody is evicted for a single pod of a group; None if somebody may be."""
+        if self._by_placement:
+            group = self._group_of(pod)
+            if group is None:
+                return NO_GROUP
+            if group.spec.scheduling_constraints is not None:
+                return GROUP_CONSTRAINED
+        return GROUP_PREEMPTS if self._preempts_for_groups else None
+
+    def _group_of(self, pod: Pod) -> PodGroup | None:
+        return self._handle.cluster.listers.get(PodGroup, pod.group_key)
 
     def depends_on(self, pod: Pod) -> Depends:
         return Depends.CLUSTER

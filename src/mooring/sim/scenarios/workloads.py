@@ -70,6 +70,7 @@ class Workloads:
 
     def __init__(self, simulation: Simulation) -> None:
         self._api = simulation.api
+        self._in_gangs = simulation.in_gangs
         self._loop = simulation.loop
         #: Deleted pods, marked as failed, so that their names are not used again.
         self._gone: list[Pod] = []
@@ -177,10 +178,14 @@ class Workloads:
         existing = list(self._api.all(KubeObject))
         objects = [*existing, *self._gone]
         admission = Admission(objects, stored=existing)
-        for made in made_by_controllers(objects, admit=admission.defaults.spec):
-            for obj in made:
-                if (created := admission.create(obj)) is not None:
-                    self._api.create(self._fresh(created))
+        missing = [
+            created
+            for made in made_by_controllers(objects, admit=admission.defaults.spec)
+            for obj in made
+            if (created := admission.create(obj)) is not None
+        ]
+        for obj in self._in_gangs(missing) if missing else ():
+            self._api.create(self._fresh(obj))
         self.refused = admission.refused
 
     def _fresh(self, obj: KubeObject) -> KubeObject:

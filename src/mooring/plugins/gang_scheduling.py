@@ -1,0 +1,94 @@
+"""GangScheduling: pods of a gang are tried when enough of them exist, and bound when enough have a node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mooring.cluster.pod_groups import NoGroupError, PodGroupStates
+from mooring.errors import MooringError
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
+from mooring.framework.interface import Handle
+from mooring.framework.status import SUCCESS, Status, failure, unresolvable, wait
+from mooring.objects.meta import KubeObject
+from mooring.objects.pod import Pod
+from mooring.objects.pod_groups import PodGroup
+
+#: How long a pod that has a node waits for the rest of its gang.
+LONGEST_WAIT_S = 5 * 60.0
+
+#: Users read these texts. They are the reference's, verbatim.
+NO_GROUP = 'waiting for pods\'s pod group "{}" to appear in scheduling queue'
+TOO_FEW_PODS = unresolvable("waiting for minCount pods from a gang to appear in scheduling queue")
+TOO_FEW_SCHEDULED = wait("waiting for minCount pods from a gang to be scheduled")
+
+
+class GangScheduling:
+    name = "GangScheduling"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        self._handle = handle
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        group_ref = pod.spec.scheduling_group
+        if group_ref is None:
+            return SUCCESS
+        group = self._group(pod)
+        if group is None:
+            return unresolvable(NO_GROUP.format(group_ref.pod_group_name))
+        try:
+            return SUCCESS if self._states.has_minimum(group) else TOO_FEW_PODS
+        except NoGroupError as error:
+            return failure(error)
+
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> Status | tuple[Status, float]:
+        """Wait until minCount pods have a node, then let all of them go.
+
+        Within the group's cycle the nodes are proposals; the cycle asks again before it binds.
+        """
+        group_ref = pod.spec.scheduling_group
+        if group_ref is None:
+            return SUCCESS
+        group = self._group(pod)
+        if group is None:
+            name = group_ref.pod_group_name
+            raise MooringError(
+                f"failed to get podGroup {pod.group_key}:"
+                f' podgroup.scheduling.k8s.io "{name}" not found'
+            )
+        if group.min_count is None:
+            return SUCCESS
+        gang = self._states.get(group.key)
+        if gang.scheduled_count < group.min_count:
+            if gang.waiting:
+                # Members in the cycle are left out: a member that fails backs off in any case.
+                self._handle.activate({other.key: other for other in gang.waiting.values()})
+            return TOO_FEW_SCHEDULED, LONGEST_WAIT_S
+        for waiting in self._handle.waiting_pods():
+            if waiting.pod.uid in gang.assumed:
+                waiting.allow(self.name)
+        return SUCCESS
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        """A pod's group never changes, so neither pods nor groups matter when they are updated."""
+        return (
+            EventWithHint(ClusterEvent(EventResource.POD, Action.ADD), _after_pod_added),
+            EventWithHint(ClusterEvent(EventResource.POD_GROUP, Action.ADD), _after_group_added),
+        )
+
+    def _group(self, pod: Pod) -> PodGroup | None:
+        return self._handle.cluster.listers.get(PodGroup, pod.group_key)
+
+    @property
+    def _states(self) -> PodGroupStates:
+        # Without the gate GenericWorkload no group has a pod.
+        return self._handle.cluster.pod_groups or PodGroupStates()
+
+
+def _after_pod_added(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    same = isinstance(new, Pod) and new.group_key and new.group_key == pod.group_key
+    return Hint.QUEUE if same else Hint.SKIP
+
+
+def _after_group_added(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    return Hint.QUEUE if new is not None and new.key == pod.group_key else Hint.SKIP
