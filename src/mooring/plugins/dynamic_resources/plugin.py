@@ -220,8 +220,9 @@ class DynamicResources:
 
     async def give_back(self, state: CycleState, pod: Pod) -> None:
         """Do what `post_filter` does beside the scheduling cycle, now."""
-        claims = _read(state)
-        await self._deallocation.carry_out(self._deallocation.plan(claims, pod), pod)
+        claims = state.read(_STATE, PodClaims)
+        if claims is not None:
+            await self._deallocation.carry_out(self._deallocation.plan(claims, pod), pod)
 
     def answer_post_filter(
         self, state: CycleState, pod: Pod, statuses: NodeStatuses
