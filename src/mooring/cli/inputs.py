@@ -15,11 +15,16 @@ from mooring.cli.main import print_warnings
 from mooring.cli.progress import Progress
 from mooring.config import KubeSchedulerConfiguration, load_config
 from mooring.errors import ConfigError, InputError, MooringError
-from mooring.objects.manifests import Manifests, read_manifests
+from mooring.objects.manifests import DEFAULT_NAMESPACE, Manifests, read_manifests
 from mooring.objects.meta import KubeObject
+from mooring.objects.node import Node
+from mooring.objects.node_groups import NodeGroup, node_documents
 from mooring.runtime.plugin_folder import find_plugins_beside
 
 STDIN = "-"
+
+#: What to do about a cluster without nodes.
+ADD_NODES = "add nodes with --nodes 3xm5.xlarge, or the output of `kubectl get nodes -o yaml`"
 
 #: Extra of the package → what commands that need it import.
 _NEEDED_BY = {"live": ("aiohttp", "kubernetes_asyncio", "prometheus_client"), "web": ("aiohttp",)}
@@ -31,11 +36,14 @@ class NotInstalled(MooringError):
 
 @dataclass(slots=True)
 class ClusterInput:
-    """Where to read a cluster from: files, and a real cluster."""
+    """Where to read a cluster from: files, a real cluster, and nodes to add."""
 
     paths: tuple[str, ...] = ()
     kubeconfig: str | None = None
     context: str | None = None
+    node_groups: tuple[NodeGroup, ...] = ()
+    #: Of objects that name none; None is `default`.
+    namespace: str | None = None
     #: The objects of the real cluster; read once, even if several clusters include it.
     _live: list[KubeObject] | None = None
 
@@ -83,14 +91,20 @@ def read_cluster(cluster: ClusterInput, *more: str) -> Manifests:
     """
     named = [*more, *cluster.paths]
     live = cluster.live()
-    if not named and cluster.kubeconfig is None:
+    if not named and cluster.kubeconfig is None and not cluster.node_groups:
         raise click.UsageError(
-            "nothing to read: give files or folders with Kubernetes YAML, - for standard input, or"
-            " --kubeconfig for a real cluster"
+            "nothing to read: give files or folders with Kubernetes YAML, - for standard input,"
+            " --nodes for nodes, or --kubeconfig for a real cluster"
         )
+    taken = [obj.name for obj in live if isinstance(obj, Node)]
     with Progress("reading files") as progress:
         manifests = read_manifests(
-            named, stdin=sys.stdin.buffer, progress=progress.update, among=live
+            named,
+            stdin=sys.stdin.buffer,
+            progress=progress.update,
+            documents=node_documents(cluster.node_groups, taken),
+            among=live,
+            namespace=cluster.namespace or DEFAULT_NAMESPACE,
         )
     if live:
         written = {(type(obj), obj.key) for obj in manifests.objects}
@@ -98,6 +112,8 @@ def read_cluster(cluster: ClusterInput, *more: str) -> Manifests:
         manifests = replace(manifests, objects=[*kept, *manifests.objects])
     if not manifests.objects:
         print_warnings(["the input contains no objects"])
+    elif manifests.pods and not manifests.nodes:
+        print_warnings([f"the cluster has no nodes, so no pod can be placed; {ADD_NODES}"])
     print_warnings(manifests.warnings)
     if manifests.skipped:
         kinds = ", ".join(f"{n:,} {kind}" for kind, n in sorted(manifests.skipped.items()))

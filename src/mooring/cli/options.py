@@ -11,6 +11,7 @@ import click
 
 from mooring.cli.inputs import ClusterInput
 from mooring.config import parse_duration
+from mooring.objects.node_groups import NodeGroup, parse_node_group
 
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
@@ -135,6 +136,36 @@ def log_options(command: Command) -> Command:
 # Where a cluster is read from
 
 
+class _NodeGroupType(click.ParamType[NodeGroup]):
+    name = "nodes"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> NodeGroup:
+        try:
+            return parse_node_group(value)
+        except ValueError as error:
+            self.fail(f"{value!r}: {error}", param, ctx)
+
+
+nodes_option = click.option(
+    "--nodes",
+    "node_groups",
+    type=_NodeGroupType(),
+    multiple=True,
+    metavar="[COUNTx]TYPE[,OPTION…]",
+    help="Add nodes: 3xm5.xlarge, or 10x8cpu,32Gi,zones=3; can be repeated. Options are zones, gpus, pods,"
+    " disk, label, taint, arch and name (docs/nodes.md).",
+)
+
+namespace_option = click.option(
+    "-n",
+    "--namespace",
+    metavar="NAMESPACE",
+    help="The namespace of objects that name none, as in `kubectl apply -n`; by default 'default'.",
+)
+
+
 def kubeconfig_options(command: Command) -> Command:
     """`--kubeconfig` and `--context`, for commands that work on a real cluster."""
     return _kubeconfig(
@@ -163,7 +194,7 @@ def _kubeconfig(text: str) -> Option:
 
 
 def cluster_input(command: Command) -> Command:
-    """`PATH…`, `-f PATH`, `--kubeconfig` and `--context`, for every command that reads a cluster.
+    """`PATH…`, `-f`, `--nodes`, `-n`, `--kubeconfig` and `--context`, for commands that read a cluster.
 
     The command gets all of them as one ClusterInput, `cluster`.
     """
@@ -173,11 +204,13 @@ def cluster_input(command: Command) -> Command:
         *arguments: Any,
         paths: tuple[str, ...],
         filenames: tuple[str, ...],
+        node_groups: tuple[NodeGroup, ...],
+        namespace: str | None,
         kubeconfig: str | None,
         context: str | None,
         **others: Any,
     ) -> Any:
-        cluster = ClusterInput((*paths, *filenames), kubeconfig, context)
+        cluster = ClusterInput((*paths, *filenames), kubeconfig, context, node_groups, namespace)
         return command(*arguments, cluster=cluster, **others)
 
     with_files = click.option(
@@ -187,5 +220,5 @@ def cluster_input(command: Command) -> Command:
         multiple=True,
         metavar="PATH",
         help="A file or folder to read, as in kubectl; can be repeated. - is standard input.",
-    )(read_only_options(with_cluster))
+    )(nodes_option(namespace_option(read_only_options(with_cluster))))
     return click.argument("paths", nargs=-1, metavar="PATH…")(with_files)
