@@ -33,6 +33,7 @@ from mooring.explain.past_decision import RunInput, decide_again, placed_by
 from mooring.objects.manifests import read_manifests
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
+from mooring.objects.node_groups import NodeGroup, node_documents, parse_node_group
 from mooring.objects.pod import Pod
 from mooring.scheduler.journal import DECISIONS, TIMELINE
 from mooring.sim.report import Pending, Placement, SimulationReport, build_report
@@ -53,14 +54,20 @@ class Cluster:
     skipped: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def load(cls, *paths: str | Path | Iterable[str | Path]) -> Cluster:
-        """Read files and folders of YAML or JSON, as `mooring simulate` does. Raises InputError."""
+    def load(
+        cls, *paths: str | Path | Iterable[str | Path], nodes: Iterable[str] = ()
+    ) -> Cluster:
+        """Read files and folders of YAML or JSON, as `mooring simulate` does. Raises InputError.
+
+        `nodes` are nodes to add, such as `3xm5.xlarge` (docs/nodes.md).
+        """
         named: list[str | Path] = []
         for path in paths:
             named += [path] if isinstance(path, str | Path) else path
-        if not named:
+        groups = [_node_group(text) for text in nodes]
+        if not named and not groups:
             raise InputError(["nothing to read: give files or folders with Kubernetes YAML"])
-        manifests = read_manifests(named)
+        manifests = read_manifests(named, documents=node_documents(groups))
         return cls(tuple(manifests.objects), tuple(manifests.warnings), manifests.skipped)
 
     @classmethod
@@ -215,6 +222,14 @@ class SimulatedCluster:
         if not self._closing.alive:
             raise CannotAnswer("this simulation is closed; simulate the cluster again")
         return self._explainer
+
+
+def _node_group(text: str) -> NodeGroup:
+    """Raises InputError."""
+    try:
+        return parse_node_group(text)
+    except ValueError as error:
+        raise InputError([f"nodes: {text!r}: {error}"]) from error
 
 
 def _config(config: Config) -> KubeSchedulerConfiguration | None:

@@ -38,8 +38,10 @@ def read_page_input(
     until_s: float | None,
 ) -> tuple[Origin, RunSpec]:
     """Raises InputError, ConfigError, ApiError and CredentialsError."""
-    if trace is not None and (cluster.paths or cluster.kubeconfig is not None):
-        raise click.UsageError("--trace brings its own cluster; give no PATH, -f or --kubeconfig")
+    if trace is not None and (cluster.paths or cluster.node_groups or cluster.kubeconfig is not None):
+        raise click.UsageError(
+            "--trace brings its own cluster; give no PATH, -f, --nodes or --kubeconfig"
+        )
     config = read_config(config_path)
     with naming(config_path):
         # Plugins check their own arguments. Report a mistake before anything that takes long.
@@ -55,7 +57,7 @@ def _of_cluster(cluster: ClusterInput) -> tuple[Origin, RunSpec]:
     manifests = read_cluster(cluster)
     live = [cluster.context or "a real cluster"] if cluster.kubeconfig is not None else []
     origin = Origin(
-        title=", ".join([*live, *cluster.paths]),
+        title=", ".join([*live, *cluster.paths, *(group.text for group in cluster.node_groups)]),
         source="cluster" if live else "files",
         warnings=tuple(manifests.warnings),
         skipped=manifests.skipped,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -25,7 +26,9 @@ from mooring.cli.simulation_tables import when
 from mooring.explain.over_time import ReplayReport, Sample
 from mooring.explain.over_time import replay as replay_trace
 from mooring.garbage import seldom_collecting
+from mooring.objects.manifests import read_manifests
 from mooring.objects.meta import encode_hook
+from mooring.objects.node_groups import node_documents, parse_node_group
 from mooring.scheduler.decision import Decision
 from mooring.sim.simulation import SimOptions
 from mooring.sim.traces.openb import Sharing
@@ -40,10 +43,10 @@ _MOST_PENDING = 10
 @click.argument("path", metavar="TRACE", type=click.Path(path_type=Path))
 @click.option(
     "--nodes",
-    "nodes_path",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The file with the nodes, if it is not in the folder of the pods.",
+    "nodes_text",
+    metavar="FILE|[COUNTx]TYPE[,OPTION…]",
+    help="The file with the nodes, if it is not in the folder of the pods; or nodes to use instead, such as"
+    " 100x8cpu,32Gi (docs/nodes.md).",
 )
 @config_option
 @seed_option
@@ -79,7 +82,7 @@ _MOST_PENDING = 10
 @output_option("table", "json", "csv", help="csv has one line per moment.")
 def replay(
     path: Path,
-    nodes_path: Path | None,
+    nodes_text: str | None,
     config_path: str | None,
     seed: int | None,
     until_s: float | None,
@@ -105,9 +108,9 @@ def replay(
       mooring replay openb/ --manifests openb.json && mooring simulate openb.json
     """
     options = TraceOptions(Sharing(gpu_sharing), dict(_priority(text) for text in priorities))
-    trace = read_trace(path, nodes_path=nodes_path, options=options)
+    trace = _read(path, nodes_text, options)
     if not trace.nodes:
-        print_warnings(["the trace has no nodes, so no pod can be placed"])
+        print_warnings(["the trace has no nodes, so no pod can be placed; give --nodes"])
     if manifests_path is not None:
         output.write_file(manifests_path, _manifests(trace))
         what = f"{counted(len(trace.nodes), 'node')} and {counted(len(trace.pods), 'pod')}"
@@ -146,6 +149,21 @@ def _played(
         )
     print_warnings(report.errors)
     return report
+
+
+def _read(path: Path, nodes_text: str | None, options: TraceOptions) -> Trace:
+    """With nodes of another file, or with described nodes instead of those of the trace."""
+    if nodes_text is None or Path(nodes_text).exists():
+        nodes_path = None if nodes_text is None else Path(nodes_text)
+        return read_trace(path, nodes_path=nodes_path, options=options)
+    try:
+        group = parse_node_group(nodes_text)
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{nodes_text!r} is not a file, and describes no nodes: {error}", param_hint="--nodes"
+        ) from error
+    described = read_manifests([], documents=node_documents([group])).nodes
+    return replace(read_trace(path, options=options), nodes=tuple(described))
 
 
 def _priority(text: str) -> tuple[str, int]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.config.gates import FeatureGates
+from mooring.config.old_versions import V1, V1BETA2
 from mooring.config.types import Plugin, Plugins, PluginSet
 
 #: The default profile with the gates of 1.36 at their defaults. DynamicResources comes before
@@ -31,6 +34,9 @@ _ALWAYS = (
     Plugin("ImageLocality", 1),
     Plugin("DefaultBinder"),
 )
+
+#: Where the score weights of v1beta2 differ.
+_V1BETA2_WEIGHTS = {"TaintToleration": 1, "NodeAffinity": 1, "InterPodAffinity": 1}
 
 #: The plugins that feature gates append, in this order.
 _BY_GATE = (
@@ -107,7 +113,15 @@ DEFAULT_ORDER: Mapping[Point, tuple[str, ...]] = {
 }
 
 
-def default_plugins(gates: FeatureGates) -> Plugins:
-    """The plugins that a profile starts from, all under `multiPoint`."""
+def default_plugins(gates: FeatureGates, version: str = V1) -> Plugins:
+    """The plugins that a profile of this version starts from, all under `multiPoint`."""
     gated = (plugin for gate, plugins in _BY_GATE if gates.enabled(gate) for plugin in plugins)
-    return Plugins(multi_point=PluginSet(enabled=(*_ALWAYS, *gated)))
+    weights = _V1BETA2_WEIGHTS if version == V1BETA2 else {}
+    return Plugins(
+        multi_point=PluginSet(
+            enabled=tuple(
+                replace(plugin, weight=weights.get(plugin.name, plugin.weight))
+                for plugin in (*_ALWAYS, *gated)
+            )
+        )
+    )

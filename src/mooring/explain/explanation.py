@@ -195,7 +195,7 @@ def find_pod(objects: Sequence[KubeObject], name: str) -> str:
     if not any(isinstance(obj, Node) for obj in objects):
         raise CannotAnswer(
             "the cluster has no nodes, so there is nothing to explain;"
-            " add the output of `kubectl get nodes -o yaml`"
+            " add nodes with --nodes 3xm5.xlarge, or the output of `kubectl get nodes -o yaml`"
         )
     pods = {obj.key: obj for obj in objects if isinstance(obj, Pod)}
     found = [name] if name in pods else [key for key, pod in pods.items() if pod.name == name]
