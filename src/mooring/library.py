@@ -54,9 +54,7 @@ class Cluster:
     skipped: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def load(
-        cls, *paths: str | Path | Iterable[str | Path], nodes: Iterable[str] = ()
-    ) -> Cluster:
+    def load(cls, *paths: str | Path | Iterable[str | Path], nodes: Iterable[str] = ()) -> Cluster:
         """Read files and folders of YAML or JSON, as `mooring simulate` does. Raises InputError.
 
         `nodes` are nodes to add, such as `3xm5.xlarge` (docs/nodes.md).
@@ -168,6 +166,11 @@ class SimulatedCluster:
         return self.report.pending
 
     @property
+    def other_schedulers(self) -> tuple[Pending, ...]:
+        """Pods that ask for a scheduler that the configuration does not have."""
+        return self.report.other_schedulers
+
+    @property
     def all_placed(self) -> bool:
         return self.report.all_placed
 
@@ -197,7 +200,7 @@ class SimulatedCluster:
         rows: list[tuple[object, ...]] = [
             (placed.pod, placed.state, placed.node, placed.at_s, "") for placed in self.placements
         ]
-        rows += [(each.pod, each.state, "", None, each.message) for each in self.pending]
+        rows += [(each.pod, each.state, "", None, each.message) for each in self.report.unplaced]
         return make_frame(("pod", "state", "node", "at_seconds", "message"), rows)
 
     def nodes_frame(self) -> Frame:

@@ -10,10 +10,11 @@ from typing import Any
 import click
 
 from mooring.cli import output
-from mooring.cli.inputs import ClusterInput, naming, read_cluster, read_config
+from mooring.cli.config_inputs import ConfigInput, naming
+from mooring.cli.inputs import ClusterInput, read_cluster
 from mooring.cli.options import (
     cluster_input,
-    config_option,
+    config_input,
     number_option,
     output_option,
     seed_option,
@@ -57,7 +58,7 @@ class Answer:
 
 @click.command()
 @cluster_input
-@config_option
+@config_input
 @click.option(
     "--pod",
     "pods",
@@ -98,7 +99,7 @@ class Answer:
 @output_option("table", "json")
 def capacity(
     cluster: ClusterInput,
-    config_path: str | None,
+    config: ConfigInput,
     pods: tuple[str, ...],
     templates: tuple[str, ...],
     drained: tuple[str, ...],
@@ -128,9 +129,11 @@ def capacity(
     manifests = read_cluster(cluster)
     mix = [_template(text, manifests) for text in pods]
     nodes = [_node(text, manifests) for text in templates]
-    options = SimOptions(config=read_config(config_path), seed=seed)
-    with naming(config_path), placing_pods(manifests.pods, options) as watched:
-        settled = settle(manifests.objects, watched)
+    loaded = config.read()
+    objects = config.choose_pods(manifests.objects, loaded)
+    options = SimOptions(config=loaded.config, seed=seed)
+    with naming(loaded.path), placing_pods(manifests.pods, options) as watched:
+        settled = settle(objects, watched)
     with seldom_collecting():
         answers = list(
             _answers(

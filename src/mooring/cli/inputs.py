@@ -1,11 +1,9 @@
-"""Read the input of commands: a cluster from files and from a real cluster, and a configuration."""
+"""Read the input of commands: a cluster from files, from a real cluster, and from `--nodes`."""
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,13 +11,11 @@ import click
 
 from mooring.cli.main import print_warnings
 from mooring.cli.progress import Progress
-from mooring.config import KubeSchedulerConfiguration, load_config
-from mooring.errors import ConfigError, InputError, MooringError
+from mooring.errors import InputError, MooringError
 from mooring.objects.manifests import DEFAULT_NAMESPACE, Manifests, read_manifests
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.node_groups import NodeGroup, node_documents
-from mooring.runtime.plugin_folder import find_plugins_beside
 
 STDIN = "-"
 
@@ -119,28 +115,6 @@ def read_cluster(cluster: ClusterInput, *more: str) -> Manifests:
         kinds = ", ".join(f"{n:,} {kind}" for kind, n in sorted(manifests.skipped.items()))
         click.echo(f"skipped kinds that mooring does not read: {kinds}", err=True)
     return manifests
-
-
-def read_config(path: str | None) -> KubeSchedulerConfiguration | None:
-    """None without a path. Raises ConfigError."""
-    if path is None:
-        return None
-    text = read_bytes(path)
-    if path != STDIN:
-        find_plugins_beside(Path(path))
-    with naming(path):
-        return load_config(text)
-
-
-@contextmanager
-def naming(path: str | None) -> Iterator[None]:
-    """Prefix every line of a ConfigError with the name of the file."""
-    try:
-        yield
-    except ConfigError as error:
-        if path is None:
-            raise
-        raise ConfigError([f"{shown(path)}: {line}" for line in error.problems]) from error
 
 
 def read_bytes(path: str) -> bytes:

@@ -9,6 +9,11 @@ from typing import Any
 
 import click
 
+from mooring.cli.config_inputs import (
+    ConfigInput,
+    ignore_unknown_option,
+    scheduler_name_option,
+)
 from mooring.cli.inputs import ClusterInput
 from mooring.config import parse_duration
 from mooring.objects.node_groups import NodeGroup, parse_node_group
@@ -81,6 +86,24 @@ config_option = click.option(
     help="A KubeSchedulerConfiguration file; by default kube-scheduler's default configuration."
     " Plugins that it names as module:Class can be in the same folder.",
 )
+
+
+def config_input(command: Command) -> Command:
+    """`--config` and the options that change how it is used; the command gets a ConfigInput, `config`."""
+
+    @wraps(command)
+    def with_config(
+        *arguments: Any,
+        config_path: str | None,
+        ignores_unknown: bool,
+        scheduler_name: str | None,
+        **others: Any,
+    ) -> Any:
+        config = ConfigInput(config_path, ignores_unknown, scheduler_name)
+        return command(*arguments, config=config, **others)
+
+    return config_option(ignore_unknown_option(scheduler_name_option(with_config)))
+
 
 seed_option = click.option(
     "--seed", type=int, help="The random seed that chooses between nodes with equal scores."

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from mooring.cli import output
-from mooring.cli.inputs import naming, read_config
+from mooring.cli.config_inputs import ignore_unknown_option, naming, read_config
 from mooring.cli.main import print_warnings
 from mooring.cli.options import (
     config_option,
@@ -49,6 +49,7 @@ _MOST_PENDING = 10
     " 100x8cpu,32Gi (docs/nodes.md).",
 )
 @config_option
+@ignore_unknown_option
 @seed_option
 @until_option
 @click.option("--endless", is_flag=True, help="Pods never end, so the cluster fills up.")
@@ -84,6 +85,7 @@ def replay(
     path: Path,
     nodes_text: str | None,
     config_path: str | None,
+    ignores_unknown: bool,
     seed: int | None,
     until_s: float | None,
     endless: bool,
@@ -116,7 +118,8 @@ def replay(
         what = f"{counted(len(trace.nodes), 'node')} and {counted(len(trace.pods), 'pod')}"
         click.echo(f"wrote {what} to {manifests_path}", err=True)
         return
-    sim_options = SimOptions(config=read_config(config_path), seed=seed)
+    loaded = read_config(config_path, ignores_unknown=ignores_unknown)
+    sim_options = SimOptions(config=loaded.config, seed=seed)
     with naming(config_path):
         report = _played(trace, sim_options, samples=samples, endless=endless, until_s=until_s)
     if plot_path is not None:
@@ -124,7 +127,7 @@ def replay(
     output.answer(
         form,
         yes=report.placed == report.arrived,
-        data=report.to_data,
+        data=lambda: {**loaded.to_data(), **report.to_data()},
         csv=lambda: output.write_csv(*_csv(report)),
         table=lambda: _write_tables(report),
     )
@@ -163,7 +166,7 @@ def _read(path: Path, nodes_text: str | None, options: TraceOptions) -> Trace:
             f"{nodes_text!r} is not a file, and describes no nodes: {error}", param_hint="--nodes"
         ) from error
     described = read_manifests([], documents=node_documents([group])).nodes
-    return replace(read_trace(path, options=options), nodes=tuple(described))
+    return replace(read_trace(path, options=options), nodes=described)
 
 
 def _priority(text: str) -> tuple[str, int]:

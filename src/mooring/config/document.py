@@ -61,7 +61,9 @@ def _chosen(documents: list[tuple[Any, list[str]]]) -> _Found:
     if len(found) > 1:
         places = ", ".join(where for _, _, where in found)
         raise ConfigError(
-            [f"there are {len(found)} configurations: {places}; write one {KIND} to a file of its own"]
+            [
+                f"there are {len(found)} configurations: {places}; write one {KIND} to a file of its own"
+            ]
         )
     if len(documents) == 1:
         return *documents[0], ""
@@ -87,7 +89,9 @@ def _configurations(document: Any, repeated: list[str], where: str) -> Iterator[
                 yield from _configurations(
                     inner, inner_repeated, f"in ConfigMap {name}, data[{key}]"
                 )
-    elif isinstance(kind, str) and kind.endswith("List") and isinstance(document.get("items"), list):
+    elif (
+        isinstance(kind, str) and kind.endswith("List") and isinstance(document.get("items"), list)
+    ):
         for i, item in enumerate(document["items"]):
             yield from _configurations(item, repeated, f"items[{i}]")
 

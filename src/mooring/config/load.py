@@ -15,7 +15,6 @@ from mooring.config.types import KubeSchedulerConfiguration
 from mooring.config.validation import config_problems
 from mooring.errors import ConfigError
 
-
 #: Changes a configuration that has its defaults, before it is checked.
 Adjust = Callable[[KubeSchedulerConfiguration], KubeSchedulerConfiguration]
 #: Further problems of a configuration that has its defaults.

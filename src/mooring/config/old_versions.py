@@ -1,7 +1,7 @@
 """Read v1beta2 and v1beta3 as v1, and say what changed.
 
-What v1 lacks is left out with a note; the score weights of v1beta2 are kept (`default_plugins`). v1beta1 cannot
-be read: most of what it could say has another form in v1.
+What v1 lacks is left out with a note; the score weights of v1beta2 are kept (`default_plugins`). v1beta1
+cannot be read: most of what it could say has another form in v1.
 """
 
 from __future__ import annotations
@@ -50,7 +50,10 @@ def to_v1(document: Document, *, notes: list[str], problems: list[str]) -> str:
 def _note(version: str) -> str:
     same = f"write {API_VERSION}; `mooring config view FILE -o yaml` converts it"
     if version == V1BETA3:
-        return f"apiVersion: {version} was removed in Kubernetes 1.29; it is read as v1, with the same defaults; {same}"
+        return (
+            f"apiVersion: {version} was removed in Kubernetes 1.29; it is read as v1, with the same"
+            f" defaults; {same}"
+        )
     return (
         f"apiVersion: {version} was removed in Kubernetes 1.28; its score weights are kept: 1 for"
         f" TaintToleration, NodeAffinity and InterPodAffinity, where v1 has 3, 2 and 2; {same}"
@@ -69,7 +72,9 @@ def _drop_gone_fields(document: Document, version: str, notes: list[str]) -> Non
     if version == V1BETA2:
         for name in _GONE_FIELDS:
             if document.pop(name, None) is not None:
-                notes.append(f"{name}: v1 does not have it; left out, it does not affect scheduling")
+                notes.append(
+                    f"{name}: v1 does not have it; left out, it does not affect scheduling"
+                )
 
 
 def _check_profiles(
@@ -97,7 +102,7 @@ def _check_profiles(
 
 
 def _without_folded(plugins: dict[str, Any]) -> set[str]:
-    """Take the plugins that v1 folds into NodeVolumeLimits out of every set; return those that were enabled."""
+    """Remove the plugins that v1 folds into NodeVolumeLimits from every set; return the enabled ones."""
     found: set[str] = set()
     for plugin_set in plugins.values():
         if not isinstance(plugin_set, dict):

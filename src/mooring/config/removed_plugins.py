@@ -1,4 +1,4 @@
-"""Plugins that configurations still name, though kube-scheduler v1.36 does not have them: what to use instead."""
+"""Plugins that configurations name though kube-scheduler v1.36 does not have them: what to use instead."""
 
 from __future__ import annotations
 

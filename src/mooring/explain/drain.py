@@ -62,7 +62,7 @@ def without_nodes(settled: Settled, names: Iterable[str]) -> Survival:
         displaced=len(displaced),
         gone=gone,
         uncontrolled=tuple(pod.key for pod in displaced if pod.metadata.controller is None),
-        unplaced=report.pending,
+        unplaced=report.unplaced,
         evicted=tuple(victim.pod for each in report.preemptions for victim in each.victims),
     )
 

@@ -137,9 +137,7 @@ class _Reading:
         obj = self._decoded(document, kind)
         if obj is None:
             return
-        obj = _in_namespace(
-            identified(obj, document.api_version, document.kind), self._namespace
-        )
+        obj = _in_namespace(identified(obj, document.api_version, document.kind), self._namespace)
         shares_with = None
         if isinstance(obj, Pod):
             obj, shares_with = self._shared_parts.join(obj)

@@ -156,7 +156,10 @@ class _Parser:
         self._settings[key] = value
 
     def _set_place(self) -> None:
-        settings, provider = self._settings, PROVIDERS.get(self._kind.provider) if self._kind else None
+        settings, provider = (
+            self._settings,
+            PROVIDERS.get(self._kind.provider) if self._kind else None,
+        )
         if "zone" in settings and "zones" in settings:
             raise ValueError("zone and zones: give one of the two")
         zones = _whole("zones", settings.get("zones", "1"), least=1, most=_MOST_ZONES)
@@ -169,10 +172,17 @@ class _Parser:
             named = (provider.zone(n) for n in range(zones))
             self._group.zones = [f"{region}{zone.removeprefix(provider.region)}" for zone in named]
         os, arch = settings.get("os", "linux"), settings.get("arch", "")
-        for key, value, known in (("os", os, ("linux", "windows")), ("arch", arch, ("amd64", "arm64"))):
+        for key, value, known in (
+            ("os", os, ("linux", "windows")),
+            ("arch", arch, ("amd64", "arm64")),
+        ):
             if value and value not in known:
                 raise ValueError(f"{key}={value}: write {' or '.join(known)}")
-        labels = {_OS: os, _ARCH: arch or (self._kind.arch if self._kind else "amd64"), REGION: region}
+        labels = {
+            _OS: os,
+            _ARCH: arch or (self._kind.arch if self._kind else "amd64"),
+            REGION: region,
+        }
         if self._kind is not None:
             labels[_INSTANCE_TYPE] = self._kind.name
         self._group.labels = {**labels, **self._group.labels}

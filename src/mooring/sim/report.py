@@ -21,6 +21,9 @@ from mooring.sim.simulation import SimOptions, Simulation
 
 #: Always reported; other resources only if a pod requests them.
 _ALWAYS_REPORTED = (CPU, MEMORY, PODS)
+#: The state of a pod that asks for a scheduler that the configuration does not have.
+IGNORED = "ignored"
+
 _UNITS = {CPU: "millicores", MEMORY: "bytes", EPHEMERAL_STORAGE: "bytes", PODS: "count"}
 
 
@@ -135,6 +138,8 @@ class SimulationReport:
     already_placed: int
     placements: tuple[Placement, ...]
     pending: tuple[Pending, ...]
+    #: Pods that ask for a scheduler that the configuration does not have.
+    other_schedulers: tuple[Pending, ...]
     finished: tuple[Finished, ...]
     preemptions: tuple[Preemption, ...]
     volumes: tuple[VolumeBound, ...]
@@ -146,8 +151,13 @@ class SimulationReport:
     errors: tuple[str, ...]
 
     @property
+    def unplaced(self) -> tuple[Pending, ...]:
+        """All pods without a node."""
+        return (*self.pending, *self.other_schedulers)
+
+    @property
     def all_placed(self) -> bool:
-        return not self.pending
+        return not self.unplaced
 
     def to_data(self) -> dict[str, Any]:
         """For JSON and YAML."""
@@ -157,12 +167,14 @@ class SimulationReport:
                 "alreadyPlaced": self.already_placed,
                 "placed": len(self.placements),
                 "pending": len(self.pending),
+                "otherSchedulers": len(self.other_schedulers),
                 "finished": len(self.finished),
                 "preempted": sum(len(p.victims) for p in self.preemptions),
                 "elapsedSeconds": self.elapsed_s,
             },
             "placements": _records(self.placements),
             "pending": _records(self.pending),
+            "otherSchedulers": _records(self.other_schedulers),
             "finished": _records(self.finished),
             "preemptions": _records(self.preemptions),
             "volumes": _records(self.volumes),
@@ -205,6 +217,7 @@ def build_report(simulation: Simulation) -> SimulationReport:
         for resource, amount in pod.requests.items()
         if amount
     }
+    unplaced = [pending_of(simulation, pod) for pod in waiting]
     utilisation = tuple(_utilisation(simulation.scheduler.cluster.infos, nodes, wanted))
     return SimulationReport(
         elapsed_s=_elapsed_s(simulation),
@@ -220,7 +233,8 @@ def build_report(simulation: Simulation) -> SimulationReport:
             )
             for each in summary.placements.values()
         ),
-        pending=tuple(pending_of(simulation, pod) for pod in waiting),
+        pending=tuple(each for each in unplaced if each.state != IGNORED),
+        other_schedulers=tuple(each for each in unplaced if each.state == IGNORED),
         finished=tuple(Finished(fact.pod, fact.node, fact.at_s) for fact in summary.finished),
         preemptions=tuple(_preemptions(summary.preempted)),
         volumes=tuple(_volumes(simulation)),
@@ -260,7 +274,7 @@ def pending_of(simulation: Simulation, pod: Pod) -> Pending:
 def _why_pending(simulation: Simulation, pod: Pod, last_failure: str | None) -> tuple[str, str]:
     scheduler = simulation.scheduler
     if pod.scheduler_name not in scheduler.frameworks:
-        return "ignored", str(NoProfileError(pod))
+        return IGNORED, str(NoProfileError(pod))
     if scheduler.cluster.is_assumed(pod):
         node_name = scheduler.cluster.pods[pod.uid].node_name
         return "waiting", f"waiting {waits_for(scheduler, pod)} to be bound to {node_name}"
