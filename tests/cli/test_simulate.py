@@ -223,6 +223,7 @@ def test_json_has_everything(cluster):
         "alreadyPlaced": 0,
         "placed": 2,
         "pending": 1,
+        "otherSchedulers": 0,
         "finished": 0,
         "preempted": 0,
         "elapsedSeconds": 0,

@@ -76,7 +76,7 @@ def explain(
       mooring explain train-7 cluster.yaml --config scheduler.yaml --budget 10s
       mooring explain web-0 cluster.yaml -o json | jq '.nodes[] | select(.fits)'
     """
-    manifests = read_cluster(cluster)
+    manifests = read_cluster(cluster, needs_nodes=True)
     loaded = config.read()
     objects = config.choose_pods(manifests.objects, loaded)
     target = find_target(objects, pod, namespace=cluster.namespace)

@@ -80,10 +80,11 @@ def read_live(kubeconfig: str | None, context: str | None) -> list[KubeObject]:
     return objects
 
 
-def read_cluster(cluster: ClusterInput, *more: str) -> Manifests:
+def read_cluster(cluster: ClusterInput, *more: str, needs_nodes: bool = False) -> Manifests:
     """Read all files and the real cluster, and warn about kinds that mooring skips. Raises InputError.
 
-    An object in a file replaces the same object of the real cluster.
+    An object in a file replaces the same object of the real cluster. Commands that need nodes refuse a
+    cluster without them; for others, a warning says what to do.
     """
     named = [*more, *cluster.paths]
     live = cluster.live()
@@ -108,7 +109,7 @@ def read_cluster(cluster: ClusterInput, *more: str) -> Manifests:
         manifests = replace(manifests, objects=[*kept, *manifests.objects])
     if not manifests.objects:
         print_warnings(["the input contains no objects"])
-    elif manifests.pods and not manifests.nodes:
+    elif manifests.pods and not manifests.nodes and not needs_nodes:
         print_warnings([f"the cluster has no nodes, so no pod can be placed; {ADD_NODES}"])
     print_warnings(manifests.warnings)
     if manifests.skipped:

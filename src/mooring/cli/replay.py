@@ -156,7 +156,7 @@ def _played(
 
 def _read(path: Path, nodes_text: str | None, options: TraceOptions) -> Trace:
     """With nodes of another file, or with described nodes instead of those of the trace."""
-    if nodes_text is None or Path(nodes_text).exists():
+    if nodes_text is None or Path(nodes_text).exists() or "/" in nodes_text:
         nodes_path = None if nodes_text is None else Path(nodes_text)
         return read_trace(path, nodes_path=nodes_path, options=options)
     try:

@@ -236,6 +236,9 @@ class Simulation:
         return self._keeps_trying()
 
     def _keeps_trying(self) -> bool:
+        if not self.scheduler.cluster.infos:
+            # Without nodes every attempt fails, and only the user can add one.
+            return False
         backing_off = self.scheduler.queue.backoff_pods()
         return any(queued.consecutive_errors_count < _MOST_ERRORS for queued in backing_off)
 
