@@ -7,8 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.errors import InputError
-from mooring.explain.capacity import Template, _smallest, how_many_more, nodes_to_add, settle
 from mooring.explain.drain import nodes_of_zone, without_nodes
+from mooring.explain.nodes_to_add import _smallest, nodes_to_add
+from mooring.explain.room import Template, how_many_more
+from mooring.explain.settled import settle
 from mooring.objects.kinds import DaemonSet, PodTemplate, ReplicaSetSpec
 from mooring.objects.meta import ObjectMeta, OwnerReference
 from mooring.objects.selectors import LabelSelector

@@ -75,7 +75,7 @@ def simulate(
     keeps = TIMELINE if timeline else NOTHING
     loaded = config.read()
     manifests = replace(manifests, objects=list(config.choose_pods(manifests.objects, loaded)))
-    options = SimOptions(config=loaded.config, seed=seed, keeps=keeps)
+    options = SimOptions(config=loaded.config, seed=seed, keeps=keeps, tries_without_nodes=timeline)
     with naming(loaded.path):
         report = run(manifests, options, until_s)
     output.answer(

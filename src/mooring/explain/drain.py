@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mooring.errors import InputError
-from mooring.explain.capacity import Settled, unbound
+from mooring.explain.settled import Settled, unbound
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod

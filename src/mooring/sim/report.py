@@ -14,7 +14,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from mooring.objects.storage import PersistentVolume
 from mooring.objects.well_known import POD_SCHEDULED
-from mooring.scheduler.decision import NoProfileError
+from mooring.scheduler.decision import NoNodesError, NoProfileError
 from mooring.scheduler.journal import Fact, Preempted
 from mooring.sim.recorder import gated_by, waits_for
 from mooring.sim.simulation import SimOptions, Simulation
@@ -282,6 +282,8 @@ def _why_pending(simulation: Simulation, pod: Pod, last_failure: str | None) -> 
     if queued is not None and queued.gated:
         return "gated", gated_by(pod, queued.gating_plugin)
     if last_failure is None:
+        if not scheduler.cluster.infos:
+            return "unschedulable", str(NoNodesError())
         return "queued", "not tried yet"
     # The condition has the whole text; the Event's text is truncated.
     condition = pod.condition(POD_SCHEDULED)
