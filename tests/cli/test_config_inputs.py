@@ -58,7 +58,8 @@ def test_an_unknown_plugin_is_answered_by_what_replaced_it(files, name, instead,
 
 def test_unknown_plugins_are_reported_with_all_other_problems(files):
     (files / "c.yaml").write_text(
-        f"{HEAD}parallelism: 0\nprofiles:\n- plugins:\n    score: {{enabled: [{{name: A}}, {{name: NodeName}}]}}\n"
+        f"{HEAD}parallelism: 0\nprofiles:\n- plugins:\n"
+        "    score: {enabled: [{name: A}, {name: NodeName}]}\n"
         "    filter: {enabled: [{name: B}]}\n"
     )
 

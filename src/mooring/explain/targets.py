@@ -47,6 +47,9 @@ def find_target(
         return _one(pods[text])
     *before, last = text.split("/")
     owners = _Owners(objects)
+    if len(before) == 2 and owners.kind(before[0]):
+        # As in scenarios: deployment/shop/web.
+        before.reverse()
     kind = owners.kind(before[-1]) if before else ""
     if len(before) == 1 and any(pod.namespace == before[0] for pod in pods.values()):
         # The namespace has the name of a kind.
@@ -123,7 +126,7 @@ class _Owners:
         if not found:
             raise CannotAnswer(self._nothing(kind, name, namespace, text))
         if len(found) > 1:
-            names = _some(f"{each[1]}/{kind}/{name}" for each in found)
+            names = _some(f"{kind}/{each[1]}/{name}" for each in found)
             raise CannotAnswer(f"{len(found)} workloads are called {text!r}; name one of {names}")
         ((key, pods),) = found.items()
         return Target(tuple(pod.key for pod in pods), self._title(key))
