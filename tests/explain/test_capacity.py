@@ -246,11 +246,7 @@ def test_unknown_nodes_and_zones_are_refused_with_those_there_are():
 )
 def test_deciding_alone_finds_the_room_that_the_whole_simulation_finds(cpus, nodes, spread):
     """Pods that need only a decision skip the queue and the binding cycle."""
-    constraints = (
-        [make_spread("kubernetes.io/hostname", selector=make_selector({"app": "x"}))]
-        if spread
-        else []
-    )
+    constraints = [make_spread("kubernetes.io/hostname", labels={"app": "x"})] if spread else []
     pods = [
         make_pod(f"p-{i}", cpu=cpu, labels={"app": "x"}, spread=constraints)
         for i, cpu in enumerate(cpus)
