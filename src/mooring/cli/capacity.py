@@ -174,8 +174,13 @@ def _answers(
                 on_progress=progress.update,
             )
         yield _room_answer(mixes, room)
-    survivals = [(f"drain {', '.join(names)}", without_nodes(settled, names)) for names in drains]
-    survivals += [(f"lose {zone}", without_nodes(settled, zones[zone])) for zone in lost]
+    removed = [(f"drain {', '.join(names)}", names) for names in drains]
+    removed += [(f"lose {zone}", zones[zone]) for zone in lost]
+    with Progress("moving pods") as progress:
+        survivals = [
+            (question, without_nodes(settled, names, on_progress=progress.update))
+            for question, names in removed
+        ]
     for template in nodes:
         with Progress("trying numbers of nodes") as progress:
             found = nodes_to_add(settled, template, most=max_nodes, on_progress=progress.update)
