@@ -35,6 +35,7 @@ from mooring.objects.admission import Refused
 from mooring.objects.manifests import read_manifests
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
+from mooring.objects.node_groups import NodeGroup, node_documents, parse_node_group
 from mooring.objects.pod import Pod
 from mooring.scheduler.journal import DECISIONS, TIMELINE
 from mooring.sim.report import Pending, Placement, SimulationReport, build_report
@@ -57,14 +58,18 @@ class Cluster:
     refused: tuple[Refused, ...] = ()
 
     @classmethod
-    def load(cls, *paths: str | Path | Iterable[str | Path]) -> Cluster:
-        """Read files and folders of YAML or JSON, as `mooring simulate` does. Raises InputError."""
+    def load(cls, *paths: str | Path | Iterable[str | Path], nodes: Iterable[str] = ()) -> Cluster:
+        """Read files and folders of YAML or JSON, as `mooring simulate` does. Raises InputError.
+
+        `nodes` are nodes to add, such as `3xm5.xlarge` (docs/nodes.md).
+        """
         named: list[str | Path] = []
         for path in paths:
             named += [path] if isinstance(path, str | Path) else path
-        if not named:
+        groups = [_node_group(text) for text in nodes]
+        if not named and not groups:
             raise InputError(["nothing to read: give files or folders with Kubernetes YAML"])
-        manifests = read_manifests(named)
+        manifests = read_manifests(named, documents=node_documents(groups))
         return cls(
             tuple(manifests.objects),
             tuple(manifests.warnings),
@@ -173,6 +178,11 @@ class SimulatedCluster:
         return self.report.pending
 
     @property
+    def other_schedulers(self) -> tuple[Pending, ...]:
+        """Pods that ask for a scheduler that the configuration does not have."""
+        return self.report.other_schedulers
+
+    @property
     def all_placed(self) -> bool:
         return self.report.all_placed
 
@@ -202,7 +212,7 @@ class SimulatedCluster:
         rows: list[tuple[object, ...]] = [
             (placed.pod, placed.state, placed.node, placed.at_s, "") for placed in self.placements
         ]
-        rows += [(each.pod, each.state, "", None, each.message) for each in self.pending]
+        rows += [(each.pod, each.state, "", None, each.message) for each in self.report.unplaced]
         rows += [
             (each.object, "not created", "", None, each.reason) for each in self.report.not_created
         ]
@@ -230,6 +240,14 @@ class SimulatedCluster:
         if not self._closing.alive:
             raise CannotAnswer("this simulation is closed; simulate the cluster again")
         return self._explainer
+
+
+def _node_group(text: str) -> NodeGroup:
+    """Raises InputError."""
+    try:
+        return parse_node_group(text)
+    except ValueError as error:
+        raise InputError([f"nodes: {text!r}: {error}"]) from error
 
 
 def _config(config: Config) -> KubeSchedulerConfiguration | None:

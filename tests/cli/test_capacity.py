@@ -110,13 +110,101 @@ def test_nonsense_is_refused(files, arguments, said):
     assert said in result.stderr
 
 
-def test_a_file_without_a_pod_or_with_several_is_refused(files):
-    (files / "several.yaml").write_text(pod("a") + pod("b"))
+def test_a_file_without_a_pod_is_refused(files):
+    result = mooring("capacity", files / "cluster.yaml", "--pod", files / "node.yaml")
 
-    for name, said in (("node.yaml", "contains no pod"), ("several.yaml", "contains several pods")):
-        result = mooring("capacity", files / "cluster.yaml", "--pod", files / name)
-        assert result.exit_code == 2
-        assert said in result.stderr
+    assert result.exit_code == 2
+    assert "contains no pod" in result.stderr
+
+
+def test_a_file_with_several_workloads_is_one_mix_of_all_their_pods(files):
+    (files / "app.yaml").write_text(DEPLOYMENT.replace("500m", "200m") + pod("db", cpu="500m"))
+
+    result = mooring("capacity", "--nodes", "2x2cpu,4Gi", "--pod", files / "app.yaml", "-o", "json")
+
+    assert result.exit_code == 0, result.output
+    (answer,) = json.loads(result.stdout)["answers"]
+    # A whole app is 5 × 0.2 + 0.5 = 1.5 cpu: two of them on two nodes with 2 cpu each.
+    assert answer["rounds"] == 2
+    assert sorted(answer["perRound"].values()) == [1, 5]
+    assert sorted(answer["pods"].values()) == [2, 10]
+    assert answer["question"].startswith("more whole ")
+
+
+STATEFUL = """
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: fast}
+provisioner: example.com/fast
+volumeBindingMode: WaitForFirstConsumer
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      containers: [{name: c, image: i, resources: {requests: {cpu: 500m}}}]
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {storageClassName: fast, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+"""
+
+
+def test_every_copy_of_a_stateful_pod_brings_its_own_claims(files):
+    (files / "db.yaml").write_text(STATEFUL)
+    (files / "app.yaml").write_text(STATEFUL + "---" + DEPLOYMENT)
+
+    alone = mooring("capacity", "--nodes", "1x2cpu,4Gi", "--pod", files / "db.yaml", "-o", "json")
+    whole = mooring("capacity", "--nodes", "2x4cpu,4Gi", "--pod", files / "app.yaml", "-o", "json")
+
+    assert json.loads(alone.stdout)["answers"][0]["rounds"] == 4
+    # 2 × 0.5 + 5 × 0.5 = 3.5 cpu a round, on 8 cpu.
+    assert json.loads(whole.stdout)["answers"][0]["rounds"] == 2
+
+
+def test_daemons_of_a_mix_take_their_place_on_every_node(files):
+    daemon = DEPLOYMENT.replace("kind: Deployment", "kind: DaemonSet").replace(
+        "  replicas: 5\n", ""
+    )
+    (files / "app.yaml").write_text(
+        daemon.replace("name: shop", "name: agent") + "---" + DEPLOYMENT
+    )
+
+    result = mooring("capacity", "--nodes", "2x4cpu,4Gi", "--pod", files / "app.yaml", "-o", "json")
+
+    (answer,) = json.loads(result.stdout)["answers"]
+    # A round is 2 × 0.5 cpu of daemons, one a node, and 5 × 0.5 cpu of the shop.
+    assert answer["rounds"] == 2
+
+
+def test_the_nodes_to_add_can_be_a_machine_type(files):
+    (files / "many.yaml").write_text(DEPLOYMENT.replace("replicas: 5", "replicas: 30"))
+
+    result = mooring("capacity", files / "many.yaml", "--add-node", "m5.xlarge", "-o", "json")
+
+    (answer,) = json.loads(result.stdout)["answers"]
+    # 30 × 0.5 cpu; 7 pods fit on the 3.92 cpu that a machine with 4 cpu offers.
+    assert (answer["count"], answer["template"]) == (5, "m5-xlarge")
+    for wrong, said in (("m5.nope", "no machine type"), ("3xm5.xlarge", "leave out the number")):
+        refused = mooring("capacity", files / "many.yaml", "--add-node", wrong)
+        assert refused.exit_code == 2
+        assert said in refused.stderr
+
+
+def test_pods_for_other_schedulers_are_counted_apart_and_need_no_node(files):
+    (files / "other.yaml").write_text(NODES + pod("b", spec=", schedulerName: volcano"))
+
+    result = mooring("capacity", files / "other.yaml", "--add-node", "n-1", "-o", "json")
+    table = mooring("capacity", files / "other.yaml", "--add-node", "n-1")
+
+    data = json.loads(result.stdout)
+    assert data["answers"][0]["waiting"] == 0
+    assert [each["pod"] for each in data["cluster"]["otherSchedulers"]] == ["default/b"]
+    assert "0 pending, 1 for other schedulers" in table.stdout
 
 
 def test_an_empty_cluster_has_room_for_none(files):

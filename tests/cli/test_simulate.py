@@ -309,6 +309,7 @@ def test_json_has_everything(cluster):
         "placed": 2,
         "pending": 1,
         "notCreated": 0,
+        "otherSchedulers": 0,
         "finished": 0,
         "preempted": 0,
         "elapsedSeconds": 0,

@@ -21,11 +21,11 @@ from tests.config.documents import document, load, load_args, problems, problems
         ),
         (
             {
-                "apiVersion": "kubescheduler.config.k8s.io/v1beta3",
+                "apiVersion": "kubescheduler.config.k8s.io/v1alpha2",
                 "kind": "KubeSchedulerConfiguration",
             },
             [
-                'apiVersion: this is "kubescheduler.config.k8s.io/v1beta3"; '
+                'apiVersion: this is "kubescheduler.config.k8s.io/v1alpha2"; '
                 'only "kubescheduler.config.k8s.io/v1" can be read'
             ],
         ),

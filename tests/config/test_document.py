@@ -53,7 +53,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
         ("# nothing\n", "the configuration is empty; write one KubeSchedulerConfiguration"),
         (
             "a: 1\n---\nb: 2\n",
-            "the configuration has more than one document; write one KubeSchedulerConfiguration",
+            "the configuration is in none of 2 documents; write one KubeSchedulerConfiguration",
         ),
         ("- a\n", "expected a mapping at the top, got ['a']"),
         ("a: [\n", "line 2, column 1: not YAML: did not find expected node content"),

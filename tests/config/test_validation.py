@@ -17,6 +17,7 @@ from tests.config.documents import load, problems
 REMOVED = (
     'was invalid in version "v1" '
     '(KubeSchedulerConfiguration is version "kubescheduler.config.k8s.io/v1")'
+    "; use NodeVolumeLimits, which counts these volumes by their CSI driver"
 )
 SORTED_BY_MINE = {"queueSort": {"enabled": [{"name": "Mine"}], "disabled": [{"name": "*"}]}}
 

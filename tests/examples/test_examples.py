@@ -19,6 +19,7 @@ FOLDERS = {
     "03-gang": 1,
     "04-scenarios": 0,
     "05-training": 0,
+    "06-nodes-from-nothing": 0,
 }
 
 

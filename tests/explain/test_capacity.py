@@ -6,16 +6,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mooring.config import load_config
 from mooring.errors import InputError
-from mooring.explain.capacity import Template, _smallest, how_many_more, nodes_to_add, settle
 from mooring.explain.drain import nodes_of_zone, without_nodes
+from mooring.explain.nodes_to_add import _smallest, nodes_to_add
+from mooring.explain.room import Template, _AddingPods, how_many_more
+from mooring.explain.settled import settle
 from mooring.objects.kinds import DaemonSet, PodTemplate, ReplicaSetSpec
 from mooring.objects.meta import ObjectMeta, OwnerReference
 from mooring.objects.selectors import LabelSelector
 from mooring.sim.api import RUN_SECONDS
 from mooring.sim.report import simulate_objects
 from mooring.sim.simulation import SimOptions
-from tests.makers import make_node, make_pod
+from tests.makers import make_node, make_pod, make_spread
 
 OPTIONS = SimOptions()
 
@@ -230,3 +233,89 @@ def test_unknown_nodes_and_zones_are_refused_with_those_there_are():
         nodes_of_zone(cluster, "z-9")
     with pytest.raises(InputError, match="no node has the label rack"):
         nodes_of_zone(cluster, "rack=7")
+
+
+# Fast answers are the same answers
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    cpus=st.lists(st.sampled_from(["100m", "300m", "1"]), min_size=1, max_size=3),
+    nodes=st.lists(st.integers(1, 4), min_size=1, max_size=5),
+    spread=st.booleans(),
+)
+def test_deciding_alone_finds_the_room_that_the_whole_simulation_finds(cpus, nodes, spread):
+    """Pods that need only a decision skip the queue and the binding cycle."""
+    constraints = [make_spread("kubernetes.io/hostname", labels={"app": "x"})] if spread else []
+    pods = [
+        make_pod(f"p-{i}", cpu=cpu, labels={"app": "x"}, spread=constraints)
+        for i, cpu in enumerate(cpus)
+    ]
+    cluster = settled(*(make_node(f"n-{i}", cpu=cpu, pods=9) for i, cpu in enumerate(nodes)))
+    templates = [Template(pod) for pod in pods]
+
+    decided = _AddingPods(cluster, templates)
+    simulated = _AddingPods(cluster, templates)
+    assert decided._add == decided._decide
+    simulated._add = simulated._simulate
+    for adding in (decided, simulated):
+        with adding.simulation as simulation:
+            simulation.load(cluster.objects)
+            simulation.run()
+            while adding.rounds < 50 and not adding.stopped_at:
+                adding.add_round()
+
+    for name in ("rounds", "stopped_at", "stopped_by", "nodes"):
+        assert getattr(decided, name) == getattr(simulated, name), name
+
+
+def test_the_requests_say_where_the_search_begins():
+    """20 pods of 1 cpu on nodes with 4: fewer than five nodes are never tried, and five are enough."""
+    pods = [make_pod(f"p-{i}", cpu=1) for i in range(21)]
+
+    found = nodes_to_add(settled(make_node("a", cpu=1), *pods), make_node("b", cpu=4))
+
+    assert found.count == 5
+    assert min(found.probes) == 5
+
+
+def test_what_is_left_on_a_full_node_takes_nothing_from_the_others():
+    """A node that holds more than it offers: the other still has room, so one node is enough."""
+    full = [make_pod(f"f-{i}", cpu=1, node="a") for i in range(9)]
+    pods = [make_pod(f"p-{i}", cpu=2) for i in range(3)]
+    cluster = settled(make_node("a", cpu=1), make_node("c", cpu=1), *full, *pods)
+
+    assert nodes_to_add(cluster, make_node("b", cpu=8)).count == 1
+
+
+def test_a_configuration_that_ignores_requests_needs_few_nodes():
+    """The arithmetic of requests proves nothing if no plugin refuses a full node."""
+    config = load_config(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"plugins": {"multiPoint": {"disabled": [{"name": "NodeResourcesFit"}]}}}],
+        }
+    )
+    pods = [make_pod(f"p-{i}", cpu=4, node_selector={"pool": "b"}) for i in range(4)]
+    cluster = settle([make_node("a"), *pods], SimOptions(config=config))
+
+    assert nodes_to_add(cluster, make_node("b", cpu=4, labels={"pool": "b"})).count == 1
+
+
+def test_pods_without_nodes_are_not_tried_if_nobody_asks():
+    options = SimOptions(tries_without_nodes=False)
+
+    report = simulate_objects([make_pod(f"p-{i}") for i in range(50)], options)
+
+    assert {each.message for each in report.pending} == {"no nodes available to schedule pods"}
+    assert {each.state for each in report.pending} == {"unschedulable"}
+
+
+def test_without_nodes_a_pod_is_tried_once():
+    tried = []
+    options = SimOptions(on_decision=tried.append)
+
+    report = simulate_objects([make_pod("p")], options)
+
+    assert report.pending[0].attempts == 1

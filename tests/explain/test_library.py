@@ -115,7 +115,9 @@ def test_a_configuration_may_be_a_mapping_or_a_file(tmp_path: Path):
         with cluster.simulate(config=form) as result:
             assert result.all_placed
     with cluster.simulate() as result:
-        assert result.pending[0].state == "ignored"
+        assert not result.all_placed
+        assert not result.pending
+        assert result.other_schedulers[0].state == "ignored"
     with pytest.raises(ConfigError):
         cluster.simulate(config={**config, "kind": "Nonsense"})
 

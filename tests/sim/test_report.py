@@ -135,12 +135,16 @@ def test_a_gated_pod_is_pending_with_the_names_of_its_gates():
     assert told(report, "default/p") == [(0.0, "gated")]
 
 
-def test_a_pod_for_another_scheduler_is_pending_because_no_profile_has_its_name():
+def test_a_pod_for_another_scheduler_is_counted_apart():
     report = report_on(make_node("n"), make_pod("p", scheduler="another"))
 
-    (pending,) = report.pending
-    assert pending.state == "ignored"
-    assert pending.message == "no profile has the scheduler name 'another'"
+    assert not report.pending
+    assert not report.all_placed
+    (other,) = report.other_schedulers
+    assert other.state == "ignored"
+    assert other.message == "no profile has the scheduler name 'another'"
+    assert report.to_data()["summary"]["otherSchedulers"] == 1
+    assert report.to_data()["otherSchedulers"][0]["pod"] == "default/p"
 
 
 def test_without_nodes_every_pod_is_pending():

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import click
 
 from mooring.cli import output
-from mooring.cli.inputs import ClusterInput, naming, read_cluster, read_config
+from mooring.cli.capacity_inputs import Mix, new_objects, read_mix, read_node
+from mooring.cli.config_inputs import ConfigInput, naming
+from mooring.cli.inputs import ClusterInput, read_cluster
 from mooring.cli.options import (
     cluster_input,
-    config_option,
+    config_input,
     number_option,
     output_option,
     seed_option,
@@ -21,23 +22,12 @@ from mooring.cli.options import (
 from mooring.cli.output import Cell, Column, Page, counted
 from mooring.cli.progress import Progress
 from mooring.cli.simulate import placing_pods
-from mooring.errors import InputError
-from mooring.explain.capacity import (
-    NodesToAdd,
-    Room,
-    Settled,
-    Template,
-    how_many_more,
-    nodes_to_add,
-    settle,
-)
 from mooring.explain.drain import Survival, nodes_of_zone, without_nodes
+from mooring.explain.nodes_to_add import NodesToAdd, nodes_to_add
+from mooring.explain.room import Room, how_many_more
+from mooring.explain.settled import Settled, settle
 from mooring.garbage import seldom_collecting
-from mooring.objects.kinds import PriorityClass
-from mooring.objects.manifests import Manifests, read_manifests
-from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
-from mooring.objects.policies import LimitRange, RuntimeClass
 from mooring.sim.report import Pending
 from mooring.sim.simulation import SimOptions
 
@@ -58,21 +48,23 @@ class Answer:
 
 @click.command()
 @cluster_input
-@config_option
+@config_input
 @click.option(
     "--pod",
     "pods",
     multiple=True,
     metavar="FILE[:N]",
-    help="How many more copies of the pod in this file fit? Several --pod make a mix: a round adds N of"
+    help="How many more copies of the pod or workload in this file fit? A file or folder with several"
+    " workloads is a mix: a round adds all of their pods. Several --pod make a mix, too: a round adds N of"
     " each.",
 )
 @click.option(
     "--add-node",
     "templates",
     multiple=True,
-    metavar="NAME|FILE",
-    help="How many nodes like this one, or like the one in this file, must be added to place all pods?",
+    metavar="NAME|FILE|TYPE",
+    help="How many nodes like this one, like the one in this file, or of this machine type (m5.xlarge or"
+    " 8cpu,32Gi) must be added to place all pods?",
 )
 @click.option(
     "--drain",
@@ -99,7 +91,7 @@ class Answer:
 @output_option("table", "json")
 def capacity(
     cluster: ClusterInput,
-    config_path: str | None,
+    config: ConfigInput,
     pods: tuple[str, ...],
     templates: tuple[str, ...],
     drained: tuple[str, ...],
@@ -123,20 +115,24 @@ def capacity(
       mooring capacity -f cluster/ --pod web.yaml
       mooring capacity -f cluster/ --pod web.yaml:3 --pod worker.yaml:1
       mooring capacity -f cluster/ --add-node node-7 --drain node-1,node-2 --lose eu-west-1a
+      mooring capacity --nodes 20xm5.xlarge --pod shop/
+      mooring capacity -f shop/ --add-node m5.xlarge
     """
     if not (pods or templates or drained or lost):
         raise click.UsageError("no question: give --pod, --add-node, --drain or --lose")
     manifests = read_cluster(cluster)
-    mix = [_template(text, manifests) for text in pods]
-    nodes = [_node(text, manifests) for text in templates]
-    options = SimOptions(config=read_config(config_path), seed=seed)
-    with naming(config_path), placing_pods(manifests.pods, options) as watched:
-        settled = settle(manifests.objects, watched)
+    mix = [read_mix(text, manifests, cluster.namespace, config.scheduler_name) for text in pods]
+    nodes = [read_node(text, manifests) for text in templates]
+    loaded = config.read()
+    objects = config.choose_pods(manifests.objects, loaded)
+    options = SimOptions(config=loaded.config, seed=seed)
+    with naming(loaded.path), placing_pods(manifests.pods, options) as watched:
+        settled = settle(objects, watched)
     with seldom_collecting():
         answers = list(
             _answers(
                 settled,
-                mix=mix,
+                mixes=mix,
                 nodes=nodes,
                 drained=drained,
                 lost=lost,
@@ -147,54 +143,9 @@ def capacity(
     output.answer(
         form,
         yes=all(each.yes for each in answers),
-        data=lambda: _data(settled, answers),
+        data=lambda: {**loaded.to_data(), **_data(settled, answers)},
         table=lambda: _write_table(settled, answers),
     )
-
-
-# Questions
-
-
-def _template(text: str, cluster: Manifests) -> Template:
-    path, colon, count = text.rpartition(":")
-    if not colon or not (count.isascii() and count.isdigit()):
-        path, count = text, "1"
-    if not path:
-        raise click.BadParameter(f"{text!r} names no file", param_hint="--pod")
-    if not int(count):
-        raise click.BadParameter(f"{text!r}: the number must be 1 or more", param_hint="--pod")
-    manifests = _read_beside(path, cluster)
-    if manifests.refused:
-        raise InputError([f"{path}: {line}" for line in manifests.refusals])
-    found = manifests.pods
-    if not found:
-        raise InputError([f"{path}: contains no pod and no workload that creates pods"])
-    if len({pod.metadata.controller for pod in found}) > 1 or (
-        len(found) > 1 and found[0].metadata.controller is None
-    ):
-        raise InputError([f"{path}: contains several pods; give each pod its own file and --pod"])
-    return Template(found[0], int(count))
-
-
-def _read_beside(path: str, cluster: Manifests) -> Manifests:
-    """A file whose pods are shaped by the cluster's classes and limit ranges; quotas do not count."""
-    shaping = (PriorityClass, RuntimeClass, LimitRange)
-    return read_manifests([path], among=[o for o in cluster.objects if isinstance(o, shaping)])
-
-
-def _node(text: str, cluster: Manifests) -> Node:
-    known = {node.name: node for node in cluster.nodes}
-    if text in known:
-        return known[text]
-    if not Path(text).exists():
-        some = ", ".join(sorted(known)[:10]) or "none"
-        raise InputError([f"no node and no file is called {text!r}; the cluster's nodes: {some}"])
-    found: list[KubeObject] = [
-        obj for obj in read_manifests([text]).objects if isinstance(obj, Node)
-    ]
-    if len(found) != 1 or not isinstance(found[0], Node):
-        raise InputError([f"{text}: contains {counted(len(found), 'node')}; give a file with one"])
-    return found[0]
 
 
 # Answering
@@ -203,7 +154,7 @@ def _node(text: str, cluster: Manifests) -> Node:
 def _answers(
     settled: Settled,
     *,
-    mix: Sequence[Template],
+    mixes: Sequence[Mix],
     nodes: Sequence[Node],
     drained: Sequence[str],
     lost: Sequence[str],
@@ -213,12 +164,23 @@ def _answers(
     # Check the names first, before anything that takes long.
     zones = {zone: nodes_of_zone(settled, zone) for zone in lost}
     drains = [_names(text) for text in drained]
-    if mix:
+    if mixes:
         with Progress("adding pods") as progress:
-            room = how_many_more(settled, mix, limit=limit, on_progress=progress.update)
-        yield _room_answer(mix, room)
-    survivals = [(f"drain {', '.join(names)}", without_nodes(settled, names)) for names in drains]
-    survivals += [(f"lose {zone}", without_nodes(settled, zones[zone])) for zone in lost]
+            room = how_many_more(
+                settled,
+                [template for mix in mixes for template in mix.templates],
+                limit=limit,
+                others=new_objects(settled, mixes),
+                on_progress=progress.update,
+            )
+        yield _room_answer(mixes, room)
+    removed = [(f"drain {', '.join(names)}", names) for names in drains]
+    removed += [(f"lose {zone}", zones[zone]) for zone in lost]
+    with Progress("moving pods") as progress:
+        survivals = [
+            (question, without_nodes(settled, names, on_progress=progress.update))
+            for question, names in removed
+        ]
     for template in nodes:
         with Progress("trying numbers of nodes") as progress:
             found = nodes_to_add(settled, template, most=max_nodes, on_progress=progress.update)
@@ -234,10 +196,11 @@ def _names(text: str) -> list[str]:
     return names
 
 
-def _room_answer(mix: Sequence[Template], room: Room) -> Answer:
-    names = " + ".join(f"{each.count} × {each.pod.name}" for each in mix)
-    one = len(mix) == 1 and mix[0].count == 1
-    question = f"more of {mix[0].pod.name}" if one else f"more rounds of {names}"
+def _room_answer(mixes: Sequence[Mix], room: Room) -> Answer:
+    alone = len(mixes) == 1 and mixes[0].count == 1
+    question = f"more rounds of {' + '.join(mix.title for mix in mixes)}"
+    if alone:
+        question = f"more {'whole ' if mixes[0].whole else 'of '}{mixes[0].name}"
     number = f"{room.rounds:,}"
     because = f"the next {room.stopped_at}: {room.stopped_by}"
     if room.limited:
@@ -252,6 +215,7 @@ def _room_answer(mix: Sequence[Template], room: Room) -> Answer:
             "rounds": room.rounds,
             "limited": room.limited,
             "pods": room.pods,
+            "perRound": {each.pod.key: each.count for mix in mixes for each in mix.templates},
             "stoppedAt": room.stopped_at,
             "stoppedBy": room.stopped_by,
             "nodes": room.nodes,
@@ -343,6 +307,7 @@ def _data(settled: Settled, answers: Sequence[Answer]) -> dict[str, Any]:
         "cluster": {
             "nodes": len(settled.nodes),
             "pending": _pending_data(settled.pending),
+            "otherSchedulers": _pending_data(settled.other_schedulers),
             "evicted": list(settled.evicted),
         },
         "answers": [
@@ -367,6 +332,8 @@ def _write_table(settled: Settled, answers: Sequence[Answer]) -> None:
     )
     page.line()
     line = f"{counted(len(settled.nodes), 'node')}, {len(settled.pending):,} pending"
+    if settled.other_schedulers:
+        line += f", {len(settled.other_schedulers):,} for other schedulers"
     if settled.evicted:
         line += f", {len(settled.evicted):,} preempted"
     page.line(f"{line} after placing every pod that fits", "dim")

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import click
 
 from mooring.cli import output
 from mooring.cli.comparison_page import comparison_page
 from mooring.cli.comparison_tables import write_comparison
-from mooring.cli.inputs import ClusterInput, read_cluster, read_config
+from mooring.cli.config_inputs import (
+    LoadedConfig,
+    ignore_unknown_option,
+    read_config,
+    scheduler_name_option,
+    unasked_for,
+)
+from mooring.cli.inputs import ClusterInput, read_cluster
 from mooring.cli.options import (
     cluster_input,
     feature_gates_option,
@@ -19,7 +27,7 @@ from mooring.cli.options import (
     seed_option,
 )
 from mooring.cli.progress import Progress
-from mooring.config import KubeSchedulerConfiguration
+from mooring.errors import InputError
 from mooring.explain.compare import (
     Comparison,
     Threshold,
@@ -32,6 +40,8 @@ from mooring.explain.compare import (
 from mooring.explain.compare import compare as compare_variants
 from mooring.explain.past_decision import RunInput
 from mooring.garbage import seldom_collecting
+from mooring.objects.meta import KubeObject
+from mooring.objects.scheduler_names import asking_for
 
 #: A value of `--config`: the default configuration of kube-scheduler.
 DEFAULT = "default"
@@ -70,6 +80,8 @@ class _Limit(click.ParamType[Threshold]):
     metavar="FILE",
     help="A KubeSchedulerConfiguration file, or 'default'. Give two or more; the first is the baseline.",
 )
+@ignore_unknown_option
+@scheduler_name_option
 @click.option(
     "--cluster",
     "clusters",
@@ -120,6 +132,8 @@ class _Limit(click.ParamType[Threshold]):
 def compare(
     cluster: ClusterInput,
     configs: tuple[str, ...],
+    ignores_unknown: bool,
+    scheduler_name: str | None,
     clusters: tuple[str, ...],
     seed: int | None,
     explained: int,
@@ -132,7 +146,8 @@ def compare(
 
     mooring simulates every variant with the same pods and compares it with the first: which pods go to
     another node and why, which are pending, and how full, balanced and fragmented the nodes are
-    (docs/compare.md has the formulas).
+    (docs/compare.md has the formulas). Pods that ask for another scheduler are counted apart. If no pod asks
+    for the scheduler of a configuration, --scheduler-name schedules them with it.
 
     Exits 0; 1 if a limit is exceeded; 2 if the input is invalid. A limit implies
     --fail-on-regression.
@@ -143,7 +158,8 @@ def compare(
       mooring compare -f pods.yaml --cluster small/ --cluster large/ -o html > report.html
       mooring compare -f cluster/ --config a.yaml --config b.yaml --max-pending +0
     """
-    variants = list(_variants(cluster, configs, clusters, seed))
+    sources = list(_sources(cluster, configs, clusters, ignores_unknown=ignores_unknown))
+    variants = list(_variants(sources, scheduler_name, seed))
     with Progress("deciding") as progress, seldom_collecting():
         total = 0
 
@@ -162,6 +178,7 @@ def compare(
         form,
         yes=not worse,
         data=lambda: {
+            **_approximate(sources),
             **comparison.to_data(),
             "regressions": [regression_data(each) for each in worse],
         },
@@ -173,31 +190,62 @@ def compare(
     )
 
 
-def _variants(
+#: The name of a variant, its objects and its configuration.
+_Source = tuple[str, Sequence[KubeObject], LoadedConfig]
+
+
+def _sources(
     cluster: ClusterInput,
     configs: Sequence[str],
     clusters: Sequence[str],
-    seed: int | None,
-) -> Iterator[Variant]:
+    *,
+    ignores_unknown: bool,
+) -> Iterator[_Source]:
     if len(clusters) > 1 and len(configs) > 1:
         raise click.UsageError("give several --cluster or several --config, not both")
     if len(clusters) < 2 and len(configs) < 2:
         raise click.UsageError(
             "nothing to compare: give --config twice or more (one can be 'default'), or --cluster"
         )
+    paths = [None if path == DEFAULT else path for path in configs or (DEFAULT,)]
     if len(clusters) > 1:
+        loaded = read_config(paths[0], ignores_unknown=ignores_unknown)
         for name, path in zip(_distinct(clusters), clusters, strict=True):
-            objects = read_cluster(cluster, path).objects
-            config = _config(configs[0] if configs else DEFAULT)
-            yield Variant(name, RunInput(objects, config, seed))
+            yield name, read_cluster(cluster, path).objects, loaded
         return
     objects = read_cluster(cluster, *clusters).objects
-    for name, path in zip(_distinct(configs), configs, strict=True):
-        yield Variant(name, RunInput(objects, _config(path), seed))
+    for name, config_path in zip(_distinct(configs), paths, strict=True):
+        yield name, objects, read_config(config_path, ignores_unknown=ignores_unknown)
 
 
-def _config(path: str) -> KubeSchedulerConfiguration | None:
-    return read_config(None if path == DEFAULT else path)
+def _variants(
+    sources: Sequence[_Source], scheduler_name: str | None, seed: int | None
+) -> Iterator[Variant]:
+    """Raises InputError if a configuration has no pods to schedule: there would be nothing to compare."""
+    known = list(dict.fromkeys(name for _, _, loaded in sources for name in loaded.profiles))
+    if scheduler_name is not None and scheduler_name not in known:
+        raise InputError(
+            [
+                f"--scheduler-name {scheduler_name}: no configuration has it; they have {', '.join(known)}"
+            ]
+        )
+    renamed: dict[int, Sequence[KubeObject]] = {}
+    problems: list[str] = []
+    for name, objects, loaded in sources:
+        if scheduler_name is not None and scheduler_name in loaded.profiles:
+            if id(objects) not in renamed:
+                renamed[id(objects)] = asking_for(objects, scheduler_name)
+            objects = renamed[id(objects)]
+        elif unasked := unasked_for(objects, loaded):
+            problems.append(unasked)
+        yield Variant(name, RunInput(objects, loaded.config, seed))
+    if problems:
+        raise InputError(list(dict.fromkeys(problems)))
+
+
+def _approximate(sources: Sequence[_Source]) -> dict[str, Any]:
+    left_out = {name: list(loaded.left_out) for name, _, loaded in sources if loaded.left_out}
+    return {"approximate": True, "leftOutPlugins": left_out} if left_out else {}
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from mooring.cli import output
-from mooring.cli.inputs import naming, read_config, shown
+from mooring.cli.config_inputs import ignore_unknown_option, naming, read_config
+from mooring.cli.inputs import shown
 from mooring.cli.main import NO, print_problems
 from mooring.cli.options import feature_gates_option, output_option
 from mooring.config import (
@@ -35,27 +36,31 @@ def config() -> None:
 @config.command()
 @click.argument("file", metavar="FILE")
 @feature_gates_option
-def check(file: str) -> None:
+@ignore_unknown_option
+def check(file: str, ignores_unknown: bool) -> None:
     """Check whether a KubeSchedulerConfiguration is valid.
 
-    Prints one line for each problem, with the path of the field. FILE can be - for standard input.
+    Prints one line for each problem, with the path of the field. FILE can be - for standard input. The
+    configuration can be in a ConfigMap, or one of several documents. v1beta2 and v1beta3 are read as v1,
+    with a note of what changed.
 
     Exits 0 if it is valid, 1 if it is not, 2 if mooring cannot read the file.
 
     \b
     Examples:
       mooring config check scheduler.yaml
-      kubectl get cm scheduler -o jsonpath='{.data.config}' | mooring config check -
+      kubectl get cm scheduler -n kube-system -o yaml | mooring config check -
     """
     try:
-        given = read_config(file)
+        loaded = read_config(file, ignores_unknown=ignores_unknown)
         # Plugins check their own arguments, so build them.
         with naming(file):
-            Simulation(SimOptions(config=given)).close()
+            Simulation(SimOptions(config=loaded.config)).close()
     except ConfigError as error:
         print_problems(error.problems)
         sys.exit(NO)
-    output.write(f"{shown(file)}: valid\n")
+    left_out = f", without {', '.join(loaded.left_out)}" if loaded.left_out else ""
+    output.write(f"{shown(file)}: valid{left_out}\n")
 
 
 @config.command()
@@ -67,7 +72,8 @@ def check(file: str) -> None:
     help="yaml has the configuration only, ready to use; json also has the plugins.",
 )
 @feature_gates_option
-def view(file: str | None, form: str) -> None:
+@ignore_unknown_option
+def view(file: str | None, form: str, ignores_unknown: bool) -> None:
     """Show a configuration with its defaults and plugins.
 
     Without FILE, it shows the default configuration; - is standard input. For each profile and extension
@@ -81,7 +87,8 @@ def view(file: str | None, form: str) -> None:
       mooring config view scheduler.yaml
       mooring config view -o yaml > scheduler.yaml
     """
-    resolved = read_config(file) or default_config()
+    loaded = read_config(file, ignores_unknown=ignores_unknown)
+    resolved = loaded.config or default_config()
     registry = default_registry()
     with naming(file):
         profiles = expand(resolved, registry)
@@ -94,6 +101,7 @@ def view(file: str | None, form: str) -> None:
                     "configuration": write_config(resolved),
                     "plugins": {name: _data(plugins) for name, plugins in profiles.items()},
                     "notBuiltYet": _idle(resolved, registry.unimplemented),
+                    **loaded.to_data(),
                 }
             )
         case _:

@@ -7,31 +7,30 @@ from typing import Any
 import click
 
 from mooring.cli import output
-from mooring.cli.explain_tables import write_explanation, write_node
-from mooring.cli.inputs import ClusterInput, naming, read_cluster, read_config
+from mooring.cli.config_inputs import ConfigInput, naming
+from mooring.cli.explain_tables import write_explanation, write_node, write_workload
+from mooring.cli.inputs import ClusterInput, read_cluster
 from mooring.cli.options import (
     budget_option,
     cluster_input,
-    config_option,
+    config_input,
     number_option,
     output_option,
     seed_option,
     until_option,
 )
+from mooring.cli.simulate import placing_pods
 from mooring.explain.counterfactuals import Counterfactuals, find_counterfactuals
-from mooring.explain.explanation import (
-    Explanation,
-    check_created,
-    explainer_for,
-    find_pod,
-)
+from mooring.explain.explanation import Explanation, check_created, explainer_for
+from mooring.explain.targets import find_target
+from mooring.explain.workload import explain_workload
 from mooring.sim.simulation import SimOptions
 
 
 @click.command()
-@click.argument("pod", metavar="POD")
+@click.argument("pod", metavar="POD|KIND/NAME")
 @cluster_input
-@config_option
+@config_input
 @click.option(
     "--node", "node_name", metavar="NAME", help="Show what every plugin says about this node."
 )
@@ -48,7 +47,7 @@ from mooring.sim.simulation import SimOptions
 def explain(
     pod: str,
     cluster: ClusterInput,
-    config_path: str | None,
+    config: ConfigInput,
     node_name: str | None,
     as_is: bool,
     seed: int | None,
@@ -59,7 +58,9 @@ def explain(
 ) -> None:
     """Explain why a pod goes to its node or stays pending, and what would make it fit.
 
-    POD is a name, or namespace/name if several pods have that name. PATH is as for `mooring simulate`.
+    POD is a name, namespace/name, the beginning of a name that only one pod or workload has, or a
+    workload such as deployment/web: then mooring shows what becomes of its pods, and explains one of them.
+    PATH is as for `mooring simulate`.
     mooring simulates the cluster first. If the simulation places the pod, the explanation shows the cluster
     as it was at that moment. If the pod is pending, it shows the cluster at the end. If the pod had a node
     from the start, it shows where the pod would go if it were scheduled again.
@@ -71,30 +72,43 @@ def explain(
     Examples:
       mooring explain web-0 -f cluster/
       mooring explain shop/web-0 cluster.yaml --node worker-3
+      mooring explain deployment/web -n shop -f app/ --nodes 3xm5.xlarge
       mooring explain train-7 cluster.yaml --config scheduler.yaml --budget 10s
       mooring explain web-0 cluster.yaml -o json | jq '.nodes[] | select(.fits)'
     """
-    manifests = read_cluster(cluster)
+    manifests = read_cluster(cluster, needs_nodes=True)
     check_created(manifests.refused, pod)
-    key = find_pod(manifests.objects, pod)
-    options = SimOptions(config=read_config(config_path), seed=seed)
-    with naming(config_path):
+    loaded = config.read()
+    objects = config.choose_pods(manifests.objects, loaded)
+    target = find_target(objects, pod, namespace=cluster.namespace)
+    options = SimOptions(config=loaded.config, seed=seed)
+    watched = target.pods[0]
+    with naming(loaded.path), placing_pods(manifests.pods, options) as followed:
         explainer = explainer_for(
-            manifests.objects, options, watched=key, until_s=until_s, as_read=as_is
+            objects, followed, watched=watched, until_s=until_s, as_read=as_is
         )
     with explainer:
-        explanation = explainer.explain(key)
+        workload = explain_workload(explainer, target) if target.workload else None
+        explanation = workload.example if workload else explainer.explain(watched)
         if node_name is not None:
             explanation.node_view(node_name)
         changes = None
         if not explanation.fits and node_name is None and budget_s > 0:
-            changes = find_counterfactuals(explainer.what_if, key, budget_s=budget_s)
-    output.answer(
-        form,
-        yes=explanation.fits,
-        data=lambda: _data(explanation, changes, node_name),
-        table=lambda: _write_table(explanation, changes, node_name=node_name, top=top),
-    )
+            changes = find_counterfactuals(explainer.what_if, explanation.pod, budget_s=budget_s)
+
+    def data() -> dict[str, Any]:
+        told = _data(explanation, changes, node_name)
+        if workload is not None:
+            told = {**workload.to_data(), "example": told}
+        return {**loaded.to_data(), **told}
+
+    def table() -> None:
+        if workload is not None and node_name is None:
+            write_workload(workload)
+        _write_table(explanation, changes, node_name=node_name, top=top)
+
+    fits = workload.fits if workload is not None else explanation.fits
+    output.answer(form, yes=fits, data=data, table=table)
 
 
 def _data(

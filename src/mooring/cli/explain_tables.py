@@ -9,6 +9,7 @@ from mooring.explain.counterfactuals import Counterfactuals
 from mooring.explain.explanation import Explanation
 from mooring.explain.matrix import Matrix, NodeView, Score
 from mooring.explain.story import Step, names_in_short
+from mooring.explain.workload import WorkloadExplanation
 from mooring.framework.status import Code, Status
 
 #: The width of the longest bar, in characters.
@@ -35,6 +36,33 @@ def write_explanation(
     page.line()
     page.line(summary(explanation), "bold green" if explanation.fits else "bold yellow")
     page.write()
+
+
+def write_workload(workload: WorkloadExplanation) -> None:
+    """How many pods share each fate; the explanation of one of them follows."""
+    page = Page()
+    page.heading(f"{workload.workload}: {counted(len(workload.pods), 'pod')}")
+    page.table(
+        (Column("PODS", right=True), Column("STATE"), Column("WHERE OR WHY", wraps=True)),
+        (
+            (
+                f"{len(fate.pods):,}",
+                Cell(fate.state, "green" if fate.state == "placed" else "yellow"),
+                _places(fate.nodes) if fate.nodes else fate.message,
+            )
+            for fate in workload.fates
+        ),
+    )
+    page.line()
+    page.line(f"the story of {workload.example.pod}:", "dim")
+    page.line()
+    page.write()
+
+
+def _places(nodes: dict[str, int]) -> str:
+    return names_in_short(
+        [f"{name} ×{count:,}" if count > 1 else name for name, count in nodes.items()]
+    )
 
 
 def write_node(explanation: Explanation, name: str) -> None:

@@ -1,11 +1,9 @@
-"""Read the input of commands: a cluster from files and from a real cluster, and a configuration."""
+"""Read the input of commands: a cluster from files, from a real cluster, and from `--nodes`."""
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,22 +11,19 @@ import click
 
 from mooring.cli.main import print_warnings
 from mooring.cli.progress import Progress
-from mooring.config import (
-    DEFAULT_GATES,
-    FeatureGates,
-    KubeSchedulerConfiguration,
-    default_config,
-    load_config,
-)
-from mooring.errors import ConfigError, InputError, MooringError
-from mooring.objects.manifests import Manifests, read_manifests
+from mooring.config import DEFAULT_GATES, FeatureGates
+from mooring.errors import InputError, MooringError
+from mooring.objects.manifests import DEFAULT_NAMESPACE, Manifests, read_manifests
 from mooring.objects.meta import KubeObject
-from mooring.runtime.plugin_folder import find_plugins_beside
+from mooring.objects.node import Node
+from mooring.objects.node_groups import NodeGroup, node_documents
 
 STDIN = "-"
 
 #: Where a command's context keeps its feature gates.
 GATES = "mooring.gates"
+#: What to do about a cluster without nodes.
+ADD_NODES = "add nodes with --nodes 3xm5.xlarge, or the output of `kubectl get nodes -o yaml`"
 
 #: Extra of the package → what commands that need it import.
 _NEEDED_BY = {"live": ("aiohttp", "kubernetes_asyncio", "prometheus_client"), "web": ("aiohttp",)}
@@ -40,11 +35,14 @@ class NotInstalled(MooringError):
 
 @dataclass(slots=True)
 class ClusterInput:
-    """Where to read a cluster from: files, and a real cluster."""
+    """Where to read a cluster from: files, a real cluster, and nodes to add."""
 
     paths: tuple[str, ...] = ()
     kubeconfig: str | None = None
     context: str | None = None
+    node_groups: tuple[NodeGroup, ...] = ()
+    #: Of objects that name none; None is `default`.
+    namespace: str | None = None
     #: The objects of the real cluster; read once, even if several clusters include it.
     _live: list[KubeObject] | None = None
 
@@ -85,21 +83,28 @@ def read_live(kubeconfig: str | None, context: str | None) -> list[KubeObject]:
     return objects
 
 
-def read_cluster(cluster: ClusterInput, *more: str) -> Manifests:
+def read_cluster(cluster: ClusterInput, *more: str, needs_nodes: bool = False) -> Manifests:
     """Read all files and the real cluster, and warn about kinds that mooring skips. Raises InputError.
 
-    An object in a file replaces the same object of the real cluster.
+    An object in a file replaces the same object of the real cluster. Commands that need nodes refuse a
+    cluster without them; for others, a warning says what to do.
     """
     named = [*more, *cluster.paths]
     live = cluster.live()
-    if not named and cluster.kubeconfig is None:
+    if not named and cluster.kubeconfig is None and not cluster.node_groups:
         raise click.UsageError(
-            "nothing to read: give files or folders with Kubernetes YAML, - for standard input, or"
-            " --kubeconfig for a real cluster"
+            "nothing to read: give files or folders with Kubernetes YAML, - for standard input,"
+            " --nodes for nodes, or --kubeconfig for a real cluster"
         )
+    taken = [obj.name for obj in live if isinstance(obj, Node)]
     with Progress("reading files") as progress:
         manifests = read_manifests(
-            named, stdin=sys.stdin.buffer, progress=progress.update, among=live
+            named,
+            stdin=sys.stdin.buffer,
+            progress=progress.update,
+            documents=node_documents(cluster.node_groups, taken),
+            among=live,
+            namespace=cluster.namespace or DEFAULT_NAMESPACE,
         )
     if live:
         written = {(type(obj), obj.key) for obj in manifests.objects}
@@ -107,6 +112,8 @@ def read_cluster(cluster: ClusterInput, *more: str) -> Manifests:
         manifests = replace(manifests, objects=[*kept, *manifests.objects])
     if not manifests.objects:
         print_warnings(["the input contains no objects"])
+    elif manifests.pods and not manifests.nodes and not needs_nodes:
+        print_warnings([f"the cluster has no nodes, so no pod can be placed; {ADD_NODES}"])
     print_warnings((*manifests.warnings, *manifests.refusals))
     if manifests.skipped:
         kinds = ", ".join(f"{n:,} {kind}" for kind, n in sorted(manifests.skipped.items()))
@@ -119,29 +126,6 @@ def given_gates() -> FeatureGates:
     context = click.get_current_context(silent=True)
     gates = context.meta.get(GATES) if context is not None else None
     return gates if isinstance(gates, FeatureGates) else DEFAULT_GATES
-
-
-def read_config(path: str | None) -> KubeSchedulerConfiguration | None:
-    """The file with the feature gates of the command; None if there are neither. Raises ConfigError."""
-    gates = given_gates()
-    if path is None:
-        return default_config(gates) if gates.settings else None
-    text = read_bytes(path)
-    if path != STDIN:
-        find_plugins_beside(Path(path))
-    with naming(path):
-        return load_config(text, gates=gates)
-
-
-@contextmanager
-def naming(path: str | None) -> Iterator[None]:
-    """Prefix every line of a ConfigError with the name of the file."""
-    try:
-        yield
-    except ConfigError as error:
-        if path is None:
-            raise
-        raise ConfigError([f"{shown(path)}: {line}" for line in error.problems]) from error
 
 
 def read_bytes(path: str) -> bytes:

@@ -150,6 +150,11 @@ def print_warnings(lines: Iterable[str]) -> None:
         click.echo(f"warning: {line}", err=True)
 
 
+def print_notes(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(f"note: {line}", err=True)
+
+
 def print_problems(lines: Sequence[str]) -> None:
     """Print each line on standard error; past `_MOST_LINES`, print only how many more there are."""
     for line in lines[:_MOST_LINES]:

@@ -9,9 +9,15 @@ from typing import Any
 
 import click
 
+from mooring.cli.config_inputs import (
+    ConfigInput,
+    ignore_unknown_option,
+    scheduler_name_option,
+)
 from mooring.cli.inputs import GATES, ClusterInput
 from mooring.config import parse_duration, parse_gates
 from mooring.errors import ConfigError
+from mooring.objects.node_groups import NodeGroup, parse_node_group
 
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
@@ -105,6 +111,23 @@ def config_option(command: Command) -> Command:
     )(feature_gates_option(command))
 
 
+def config_input(command: Command) -> Command:
+    """`--config` and the options that change how it is used; the command gets a ConfigInput, `config`."""
+
+    @wraps(command)
+    def with_config(
+        *arguments: Any,
+        config_path: str | None,
+        ignores_unknown: bool,
+        scheduler_name: str | None,
+        **others: Any,
+    ) -> Any:
+        config = ConfigInput(config_path, ignores_unknown, scheduler_name)
+        return command(*arguments, config=config, **others)
+
+    return config_option(ignore_unknown_option(scheduler_name_option(with_config)))
+
+
 seed_option = click.option(
     "--seed", type=int, help="The random seed that chooses between nodes with equal scores."
 )
@@ -159,6 +182,36 @@ def log_options(command: Command) -> Command:
 # Where a cluster is read from
 
 
+class _NodeGroupType(click.ParamType[NodeGroup]):
+    name = "nodes"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> NodeGroup:
+        try:
+            return parse_node_group(value)
+        except ValueError as error:
+            self.fail(f"{value!r}: {error}", param, ctx)
+
+
+nodes_option = click.option(
+    "--nodes",
+    "node_groups",
+    type=_NodeGroupType(),
+    multiple=True,
+    metavar="[COUNTx]TYPE[,OPTION…]",
+    help="Add nodes: 3xm5.xlarge, or 10x8cpu,32Gi,zones=3; can be repeated. Options are zones, gpus, pods,"
+    " disk, label, taint, arch and name (docs/nodes.md).",
+)
+
+namespace_option = click.option(
+    "-n",
+    "--namespace",
+    metavar="NAMESPACE",
+    help="The namespace of objects that name none, as in `kubectl apply -n`; by default 'default'.",
+)
+
+
 def kubeconfig_options(command: Command) -> Command:
     """`--kubeconfig` and `--context`, for commands that work on a real cluster."""
     return _kubeconfig(
@@ -187,7 +240,7 @@ def _kubeconfig(text: str) -> Option:
 
 
 def cluster_input(command: Command) -> Command:
-    """`PATH…`, `-f PATH`, `--kubeconfig` and `--context`, for every command that reads a cluster.
+    """`PATH…`, `-f`, `--nodes`, `-n`, `--kubeconfig` and `--context`, for commands that read a cluster.
 
     The command gets all of them as one ClusterInput, `cluster`.
     """
@@ -197,11 +250,13 @@ def cluster_input(command: Command) -> Command:
         *arguments: Any,
         paths: tuple[str, ...],
         filenames: tuple[str, ...],
+        node_groups: tuple[NodeGroup, ...],
+        namespace: str | None,
         kubeconfig: str | None,
         context: str | None,
         **others: Any,
     ) -> Any:
-        cluster = ClusterInput((*paths, *filenames), kubeconfig, context)
+        cluster = ClusterInput((*paths, *filenames), kubeconfig, context, node_groups, namespace)
         return command(*arguments, cluster=cluster, **others)
 
     with_files = click.option(
@@ -211,5 +266,5 @@ def cluster_input(command: Command) -> Command:
         multiple=True,
         metavar="PATH",
         help="A file or folder to read, as in kubectl; can be repeated. - is standard input.",
-    )(read_only_options(with_cluster))
+    )(nodes_option(namespace_option(read_only_options(with_cluster))))
     return click.argument("paths", nargs=-1, metavar="PATH…")(with_files)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mooring.cli.inputs import ClusterInput, naming, read_cluster, read_config
-from mooring.cli.options import Command, cluster_input, config_option, seed_option, until_option
+from mooring.cli.config_inputs import ConfigInput, naming
+from mooring.cli.inputs import ClusterInput, read_cluster
+from mooring.cli.options import Command, cluster_input, config_input, seed_option, until_option
 from mooring.sim.simulation import SimOptions, Simulation
 from mooring.sim.traces.reading import read_trace
 
@@ -26,26 +27,40 @@ def page_input(command: Command) -> Command:
         metavar="TRACE",
         help="Replay this trace instead of reading a cluster, as `mooring replay` does.",
     )(seed_option(until_option(command)))
-    return cluster_input(config_option(command))
+    return cluster_input(config_input(command))
 
 
 def read_page_input(
     cluster: ClusterInput,
     *,
-    config_path: str | None,
+    config: ConfigInput,
     trace: Path | None,
     seed: int | None,
     until_s: float | None,
 ) -> tuple[Origin, RunSpec]:
     """Raises InputError, ConfigError, ApiError and CredentialsError."""
-    if trace is not None and (cluster.paths or cluster.kubeconfig is not None):
-        raise click.UsageError("--trace brings its own cluster; give no PATH, -f or --kubeconfig")
-    config = read_config(config_path)
-    with naming(config_path):
+    if trace is not None and (
+        cluster.paths or cluster.node_groups or cluster.kubeconfig is not None
+    ):
+        raise click.UsageError(
+            "--trace brings its own cluster; give no PATH, -f, --nodes or --kubeconfig"
+        )
+    if trace is not None and config.scheduler_name is not None:
+        raise click.UsageError("--scheduler-name cannot be used with --trace")
+    loaded = config.read()
+    with naming(loaded.path):
         # Plugins check their own arguments. Report a mistake before anything that takes long.
-        Simulation(SimOptions(config=config)).close()
+        Simulation(SimOptions(config=loaded.config)).close()
     origin, run_spec = _of_cluster(cluster) if trace is None else _of_trace(trace)
-    return origin, replace(run_spec, config=config, seed=seed, until_s=until_s)
+    objects = run_spec.objects
+    if trace is None:
+        objects = tuple(config.choose_pods(objects, loaded))
+    if loaded.left_out:
+        approximate = f"the answer is approximate, without {', '.join(loaded.left_out)}"
+        origin = replace(origin, warnings=(*origin.warnings, approximate))
+    return origin, replace(
+        run_spec, objects=objects, config=loaded.config, seed=seed, until_s=until_s
+    )
 
 
 def _of_cluster(cluster: ClusterInput) -> tuple[Origin, RunSpec]:
@@ -55,7 +70,7 @@ def _of_cluster(cluster: ClusterInput) -> tuple[Origin, RunSpec]:
     manifests = read_cluster(cluster)
     live = [cluster.context or "a real cluster"] if cluster.kubeconfig is not None else []
     origin = Origin(
-        title=", ".join([*live, *cluster.paths]),
+        title=", ".join([*live, *cluster.paths, *(group.text for group in cluster.node_groups)]),
         source="cluster" if live else "files",
         warnings=(*manifests.warnings, *manifests.refusals),
         skipped=manifests.skipped,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import click
 import msgspec
 
 from mooring.cli import output
-from mooring.cli.inputs import naming, read_config
+from mooring.cli.config_inputs import ignore_unknown_option, naming, read_config
 from mooring.cli.main import print_warnings
 from mooring.cli.options import (
     config_option,
@@ -25,7 +26,9 @@ from mooring.cli.simulation_tables import when
 from mooring.explain.over_time import ReplayReport, Sample
 from mooring.explain.over_time import replay as replay_trace
 from mooring.garbage import seldom_collecting
+from mooring.objects.manifests import read_manifests
 from mooring.objects.meta import encode_hook
+from mooring.objects.node_groups import node_documents, parse_node_group
 from mooring.scheduler.decision import Decision
 from mooring.sim.simulation import SimOptions
 from mooring.sim.traces.openb import Sharing
@@ -40,12 +43,13 @@ _MOST_PENDING = 10
 @click.argument("path", metavar="TRACE", type=click.Path(path_type=Path))
 @click.option(
     "--nodes",
-    "nodes_path",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The file with the nodes, if it is not in the folder of the pods.",
+    "nodes_text",
+    metavar="FILE|[COUNTx]TYPE[,OPTION…]",
+    help="The file with the nodes, if it is not in the folder of the pods; or nodes to use instead, such as"
+    " 100x8cpu,32Gi (docs/nodes.md).",
 )
 @config_option
+@ignore_unknown_option
 @seed_option
 @until_option
 @click.option("--endless", is_flag=True, help="Pods never end, so the cluster fills up.")
@@ -79,8 +83,9 @@ _MOST_PENDING = 10
 @output_option("table", "json", "csv", help="csv has one line per moment.")
 def replay(
     path: Path,
-    nodes_path: Path | None,
+    nodes_text: str | None,
     config_path: str | None,
+    ignores_unknown: bool,
     seed: int | None,
     until_s: float | None,
     endless: bool,
@@ -105,15 +110,16 @@ def replay(
       mooring replay openb/ --manifests openb.json && mooring simulate openb.json
     """
     options = TraceOptions(Sharing(gpu_sharing), dict(_priority(text) for text in priorities))
-    trace = read_trace(path, nodes_path=nodes_path, options=options)
+    trace = _read(path, nodes_text, options)
     if not trace.nodes:
-        print_warnings(["the trace has no nodes, so no pod can be placed"])
+        print_warnings(["the trace has no nodes, so no pod can be placed; give --nodes"])
     if manifests_path is not None:
         output.write_file(manifests_path, _manifests(trace))
         what = f"{counted(len(trace.nodes), 'node')} and {counted(len(trace.pods), 'pod')}"
         click.echo(f"wrote {what} to {manifests_path}", err=True)
         return
-    sim_options = SimOptions(config=read_config(config_path), seed=seed)
+    loaded = read_config(config_path, ignores_unknown=ignores_unknown)
+    sim_options = SimOptions(config=loaded.config, seed=seed)
     with naming(config_path):
         report = _played(trace, sim_options, samples=samples, endless=endless, until_s=until_s)
     if plot_path is not None:
@@ -121,7 +127,7 @@ def replay(
     output.answer(
         form,
         yes=report.placed == report.arrived,
-        data=report.to_data,
+        data=lambda: {**loaded.to_data(), **report.to_data()},
         csv=lambda: output.write_csv(*_csv(report)),
         table=lambda: _write_tables(report),
     )
@@ -146,6 +152,21 @@ def _played(
         )
     print_warnings(report.errors)
     return report
+
+
+def _read(path: Path, nodes_text: str | None, options: TraceOptions) -> Trace:
+    """With nodes of another file, or with described nodes instead of those of the trace."""
+    if nodes_text is None or Path(nodes_text).exists() or "/" in nodes_text:
+        nodes_path = None if nodes_text is None else Path(nodes_text)
+        return read_trace(path, nodes_path=nodes_path, options=options)
+    try:
+        group = parse_node_group(nodes_text)
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{nodes_text!r} is not a file, and describes no nodes: {error}", param_hint="--nodes"
+        ) from error
+    described = read_manifests([], documents=node_documents([group])).nodes
+    return replace(read_trace(path, options=options), nodes=described)
 
 
 def _priority(text: str) -> tuple[str, int]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from mooring.cli import output
+from mooring.cli.config_inputs import ConfigInput
 from mooring.cli.inputs import ClusterInput
 from mooring.cli.options import budget_option
 from mooring.cli.page_inputs import page_input, read_page_input
@@ -29,7 +30,7 @@ STDOUT = "-"
 @budget_option("30s", to="make pending pods fit, all together")
 def report(
     cluster: ClusterInput,
-    config_path: str | None,
+    config: ConfigInput,
     trace: Path | None,
     seed: int | None,
     until_s: float | None,
@@ -52,7 +53,7 @@ def report(
     from mooring.web.report import write_report
 
     origin, run_spec = read_page_input(
-        cluster, config_path=config_path, trace=trace, seed=seed, until_s=until_s
+        cluster, config=config, trace=trace, seed=seed, until_s=until_s
     )
     with Progress("writing the report") as progress:
         text = write_report(

@@ -9,11 +9,12 @@ from dataclasses import replace
 import click
 
 from mooring.cli import output
-from mooring.cli.inputs import ClusterInput, naming, read_cluster, read_config
+from mooring.cli.config_inputs import ConfigInput, naming
+from mooring.cli.inputs import ClusterInput, read_cluster
 from mooring.cli.main import print_warnings
 from mooring.cli.options import (
     cluster_input,
-    config_option,
+    config_input,
     output_option,
     rows_option,
     seed_option,
@@ -33,7 +34,7 @@ from mooring.sim.simulation import SimOptions
 
 @click.command()
 @cluster_input
-@config_option
+@config_input
 @seed_option
 @until_option
 @timeline_option
@@ -47,7 +48,7 @@ from mooring.sim.simulation import SimOptions
 @rows_option
 def simulate(
     cluster: ClusterInput,
-    config_path: str | None,
+    config: ConfigInput,
     seed: int | None,
     until_s: float | None,
     timeline: bool,
@@ -73,13 +74,15 @@ def simulate(
     """
     manifests = read_cluster(cluster)
     keeps = TIMELINE if timeline else NOTHING
-    options = SimOptions(config=read_config(config_path), seed=seed, keeps=keeps)
-    with naming(config_path):
+    loaded = config.read()
+    manifests = replace(manifests, objects=list(config.choose_pods(manifests.objects, loaded)))
+    options = SimOptions(config=loaded.config, seed=seed, keeps=keeps, tries_without_nodes=timeline)
+    with naming(loaded.path):
         report = run(manifests, options, until_s)
     output.answer(
         form,
         yes=report.all_placed,
-        data=report.to_data,
+        data=lambda: {**loaded.to_data(), **report.to_data()},
         csv=lambda: _write_csv(report),
         table=lambda: write_tables(report, rows=rows),
     )
@@ -125,7 +128,7 @@ def _write_csv(report: SimulationReport) -> None:
 def _pod_rows(report: SimulationReport) -> Iterator[tuple[object, ...]]:
     for placed in report.placements:
         yield placed.pod, placed.state, placed.node, placed.at_s, "", ""
-    for pending in report.pending:
+    for pending in report.unplaced:
         yield (
             pending.pod,
             pending.state,

@@ -50,6 +50,8 @@ def add_tables(page: Page, report: SimulationReport, *, rows: int | None) -> Non
         _volumes(page, report, rows)
     if report.utilisation:
         _nodes(page, report, rows)
+    if report.other_schedulers:
+        _other_schedulers(page, report.other_schedulers, rows)
     if report.pending:
         _pending(page, report.pending, rows)
     if report.not_created:
@@ -66,6 +68,8 @@ def summary(report: SimulationReport) -> str:
     parts = [placed, f"{len(report.pending):,} pending"]
     if report.not_created:
         parts.append(f"{len(report.not_created):,} not created")
+    if report.other_schedulers:
+        parts.append(f"{len(report.other_schedulers):,} for other schedulers")
     if report.finished:
         parts.append(f"{len(report.finished):,} finished")
     evicted = sum(len(each.victims) for each in report.preemptions)
@@ -214,6 +218,16 @@ def _percent(usage: Usage) -> Cell:
         return Cell("")
     style = "red" if percent > 100 else "yellow" if percent >= _FULL_PERCENT else ""
     return Cell(f"{percent:.0f}%", style or ("dim" if not percent else ""))
+
+
+def _other_schedulers(page: Page, pods: Sequence[Pending], rows: int | None) -> None:
+    page.heading("FOR OTHER SCHEDULERS")
+    shown = pods[:rows]
+    page.table(
+        (Column("POD"), Column("WHY", wraps=True)),
+        ((each.pod, Cell(each.message, "yellow")) for each in shown),
+    )
+    _more(page, len(pods) - len(shown), "pod")
 
 
 def _pending(page: Page, pending: Sequence[Pending], rows: int | None) -> None:

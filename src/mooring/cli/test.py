@@ -12,6 +12,8 @@ from mooring.cli import output
 from mooring.cli.inputs import ClusterInput, read_cluster
 from mooring.cli.options import (
     file_option,
+    namespace_option,
+    nodes_option,
     output_option,
     read_only_options,
     timeline_option,
@@ -21,6 +23,7 @@ from mooring.cli.progress import Progress
 from mooring.cli.simulation_tables import add_timeline, when
 from mooring.errors import InputError
 from mooring.objects.meta import KubeObject
+from mooring.objects.node_groups import NodeGroup
 from mooring.sim.scenarios.run import Outcome, play
 from mooring.sim.scenarios.scenario import SUFFIX, Scenario, read_scenarios
 
@@ -34,6 +37,8 @@ from mooring.sim.scenarios.scenario import SUFFIX, Scenario, read_scenarios
     metavar="PATH",
     help="A file or folder with a cluster that every scenario starts with; can be repeated.",
 )
+@nodes_option
+@namespace_option
 @read_only_options
 @timeline_option
 @file_option("--junit", "junit_path", help="Also write the results as JUnit XML.")
@@ -41,6 +46,8 @@ from mooring.sim.scenarios.scenario import SUFFIX, Scenario, read_scenarios
 def test(
     paths: tuple[str, ...],
     clusters: tuple[str, ...],
+    node_groups: tuple[NodeGroup, ...],
+    namespace: str | None,
     kubeconfig: str | None,
     context: str | None,
     timeline: bool,
@@ -62,8 +69,9 @@ def test(
       mooring test policies/ --kubeconfig ~/.kube/config --junit results.xml
     """
     scenarios = _read_all(paths)
-    source = ClusterInput(clusters, kubeconfig, context)
-    base = read_cluster(source).objects if clusters or source.live() else []
+    source = ClusterInput(clusters, kubeconfig, context, node_groups, namespace)
+    given = clusters or node_groups or source.live()
+    base = read_cluster(source).objects if given else []
     outcomes = _played(scenarios, base, timeline=timeline)
     if junit_path is not None:
         _write_junit(junit_path, outcomes)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mooring.cli.config_inputs import ConfigInput
 from mooring.cli.inputs import ClusterInput, check_installed
 from mooring.cli.main import CANNOT_ANSWER, print_problems
 from mooring.cli.options import file_option
@@ -62,7 +63,7 @@ _LOOPBACK = "127.0.0.1"
 @click.option("--no-open", is_flag=True, help="Print the address, but do not open a browser.")
 def ui(
     cluster: ClusterInput,
-    config_path: str | None,
+    config: ConfigInput,
     trace: Path | None,
     seed: int | None,
     until_s: float | None,
@@ -91,7 +92,7 @@ def ui(
     check_installed("web")
     access = _access(listen, token_file, names)
     origin, folder = _saved(
-        *read_page_input(cluster, config_path=config_path, trace=trace, seed=seed, until_s=until_s)
+        *read_page_input(cluster, config=config, trace=trace, seed=seed, until_s=until_s)
     )
     try:
         served = asyncio.run(

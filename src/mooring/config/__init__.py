@@ -1,6 +1,6 @@
 """`KubeSchedulerConfiguration` v1: read strictly, completed, checked, expanded and written out.
 
-    source ─ document ─ decode ─ defaults (merge) ─ validation ─→ KubeSchedulerConfiguration
+    source ─ document ─ old_versions ─ decode ─ defaults (merge) ─ validation ─→ KubeSchedulerConfiguration
                                                                    ├─ expansion ─→ plugins per point
                                                                    └─ write ─→ plain data
 
@@ -15,7 +15,9 @@ from mooring.config.expansion import (
     ExpandedPlugins,
     expand_plugins,
     expand_profiles,
+    idle_entries,
     unknown_plugins,
+    without_plugins,
 )
 from mooring.config.extenders import ordered_extenders, with_ignored_resources
 from mooring.config.extension_points import ExtensionPoint
@@ -53,6 +55,7 @@ __all__ = [
     "default_plugins",
     "expand_plugins",
     "expand_profiles",
+    "idle_entries",
     "load_config",
     "ordered_extenders",
     "parse_duration",
@@ -60,5 +63,6 @@ __all__ = [
     "unknown_plugins",
     "with_defaults",
     "with_ignored_resources",
+    "without_plugins",
     "write_config",
 ]

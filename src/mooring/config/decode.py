@@ -35,21 +35,23 @@ _MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
 _UNREADABLE: Any = object()
 
 
-def decode_config(document: Document, problems: list[str]) -> KubeSchedulerConfiguration:
-    """Read the document. Unknown fields are added to `problems`.
+def decode_config(
+    document: Document, problems: list[str]
+) -> tuple[KubeSchedulerConfiguration, list[str]]:
+    """Read the document. Unknown fields and values of the wrong type are added to `problems`.
 
-    Raises ConfigError with all problems if the document is of another kind, or a value has the
-    wrong type: then nothing more can be checked.
+    Also returns the paths of values that could not be read: the configuration has defaults there, so
+    further problems of these paths mean nothing. Raises ConfigError with all problems if the document
+    is of another kind.
     """
     if wrong_kind := _type_meta_problems(document):
         raise ConfigError([*problems, *wrong_kind])
     reader = _Reader(problems)
     body = {key: value for key, value in document.items() if key not in ("apiVersion", "kind")}
     config = reader.read(_type_of(KubeSchedulerConfiguration), body, "")
-    if reader.unreadable:
+    if not isinstance(config, KubeSchedulerConfiguration):
         raise ConfigError(problems)
-    assert isinstance(config, KubeSchedulerConfiguration)
-    return config
+    return config, reader.unreadable
 
 
 def _type_meta_problems(document: Document) -> list[str]:
@@ -73,8 +75,8 @@ class _Reader:
 
     def __init__(self, problems: list[str]) -> None:
         self.problems = problems
-        #: Whether a value could not be read, so that the result is incomplete.
-        self.unreadable = False
+        #: The paths of values that could not be read.
+        self.unreadable: list[str] = []
 
     def read(self, kind: inspect.Type, value: Any, path: str) -> Any:
         """The value in its type, or _UNREADABLE. A null becomes an empty struct."""
@@ -131,7 +133,8 @@ class _Reader:
         name = self.read(inspect.StrType(), "" if given is None else given, child(path, "name"))
         if name is _UNREADABLE:
             return _UNREADABLE
-        return PluginConfig(name, self._read_args(name, value.get("args"), path))
+        args = self._read_args(name, value.get("args"), path)
+        return PluginConfig(name, None if args is _UNREADABLE else args)
 
     def _read_args(self, plugin: str, value: Any, path: str) -> Any:
         args_path = child(path, "args")
@@ -145,7 +148,7 @@ class _Reader:
         given_version = given.pop("apiVersion", None) or API_VERSION
         if (given_kind, given_version) == (kind.__name__, API_VERSION):
             return self.read(_type_of(kind), given, args_path)
-        self.unreadable = True
+        self.unreadable.append(args_path)
         if given_version == API_VERSION and given_kind in _ARGS_KINDS:
             problem = (
                 f"args for plugin {plugin} were not of type {kind.__name__}.{GROUP}, "
@@ -163,12 +166,15 @@ class _Reader:
         if not isinstance(value, list):
             self._wrong(path, "a list", value)
             return []
-        return [self.read(kind, item, f"{path}[{i}]") for i, item in enumerate(value)]
+        items = [self.read(kind, item, f"{path}[{i}]") for i, item in enumerate(value)]
+        # Later items keep their position, so that their problems have the right path.
+        return [_stand_in(kind) if item is _UNREADABLE else item for item in items]
 
     def _read_mapping(self, kind: inspect.Type, value: Any, path: str) -> Any:
         if not isinstance(value, Mapping):
             return self._wrong(path, "a mapping", value)
-        return {key: self.read(kind, item, f"{path}[{key}]") for key, item in value.items()}
+        read = {key: self.read(kind, item, f"{path}[{key}]") for key, item in value.items()}
+        return {key: item for key, item in read.items() if item is not _UNREADABLE}
 
     def _read_integer(self, kind: inspect.IntType, value: Any, path: str) -> Any:
         # YAML does not separate integers from floats: 2.0 and 1e3 mean 2 and 1000.
@@ -194,7 +200,7 @@ class _Reader:
         try:
             return parse_duration(value)
         except ValueError as error:
-            self.unreadable = True
+            self.unreadable.append(path)
             self.problems.append(f"{path}: {error}")
             return _UNREADABLE
 
@@ -208,12 +214,23 @@ class _Reader:
                 )
 
     def _wrong(self, path: str, expected: str, value: Any) -> Any:
-        self.unreadable = True
+        self.unreadable.append(path)
         self.problems.append(f"{path}: expected {expected}, got {shown(value)}")
         return _UNREADABLE
 
 
 _ARGS_KINDS = frozenset(kind.__name__ for kind in ARGS_BY_PLUGIN.values())
+
+
+def _stand_in(kind: inspect.Type) -> Any:
+    """A value of the type, instead of one that could not be read."""
+    match kind:
+        case inspect.StructType():
+            return kind.cls()
+        case inspect.StrType():
+            return ""
+        case _:
+            return 0
 
 
 def _apart_from_null(kind: inspect.UnionType) -> inspect.Type:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.config.gates import FeatureGates
+from mooring.config.old_versions import V1, V1BETA2
 from mooring.config.types import Plugin, Plugins, PluginSet
 
 #: The default profile with the gates of 1.36 at their defaults. DynamicResources comes before
@@ -32,6 +35,9 @@ _ALWAYS = (
     Plugin("DefaultBinder"),
 )
 
+#: Where the score weights of v1beta2 differ.
+_V1BETA2_WEIGHTS = {"TaintToleration": 1, "NodeAffinity": 1, "InterPodAffinity": 1}
+
 #: The plugins that feature gates append, in this order.
 _BY_GATE = (
     ("NodeDeclaredFeatures", (Plugin("NodeDeclaredFeatures"),)),
@@ -41,6 +47,9 @@ _BY_GATE = (
         (Plugin("TopologyPlacementGenerator"), Plugin("PodGroupPodsCount", 1)),
     ),
 )
+
+#: Plugin → the feature gate without which it does nothing.
+GATE_OF = {plugin.name: gate for gate, plugins in _BY_GATE for plugin in plugins}
 
 #: The default profile, expanded to each point. Nothing is computed from this; a test compares the
 #: built-in plugins with it.
@@ -107,7 +116,15 @@ DEFAULT_ORDER: Mapping[Point, tuple[str, ...]] = {
 }
 
 
-def default_plugins(gates: FeatureGates) -> Plugins:
-    """The plugins that a profile starts from, all under `multiPoint`."""
+def default_plugins(gates: FeatureGates, version: str = V1) -> Plugins:
+    """The plugins that a profile of this version starts from, all under `multiPoint`."""
     gated = (plugin for gate, plugins in _BY_GATE if gates.enabled(gate) for plugin in plugins)
-    return Plugins(multi_point=PluginSet(enabled=(*_ALWAYS, *gated)))
+    weights = _V1BETA2_WEIGHTS if version == V1BETA2 else {}
+    return Plugins(
+        multi_point=PluginSet(
+            enabled=tuple(
+                replace(plugin, weight=weights.get(plugin.name, plugin.weight))
+                for plugin in (*_ALWAYS, *gated)
+            )
+        )
+    )

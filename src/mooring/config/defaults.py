@@ -24,6 +24,7 @@ from mooring.config.document import Document
 from mooring.config.durations import seconds
 from mooring.config.gates import FeatureGates, binding_conditions_enabled
 from mooring.config.merge import merge_plugins
+from mooring.config.old_versions import V1
 from mooring.config.types import (
     ClientConnectionConfiguration,
     Extender,
@@ -61,9 +62,9 @@ def fill_absent(document: Document) -> None:
 
 
 def with_defaults(
-    config: KubeSchedulerConfiguration, gates: FeatureGates
+    config: KubeSchedulerConfiguration, gates: FeatureGates, version: str = V1
 ) -> KubeSchedulerConfiguration:
-    """The effective configuration: profiles merged with the default plugins, args complete.
+    """The effective configuration: profiles merged with the default plugins of the version, args complete.
 
     Without profiles, there is one for the default scheduler.
     """
@@ -72,7 +73,7 @@ def with_defaults(
         config,
         leader_election=_leader_election(config.leader_election),
         client_connection=_client_connection(config.client_connection),
-        profiles=tuple(_profile(profile, gates) for profile in profiles),
+        profiles=tuple(_profile(profile, gates, version) for profile in profiles),
         extenders=tuple(
             replace(extender, http_timeout=extender.http_timeout or _EXTENDER.http_timeout)
             for extender in config.extenders
@@ -104,8 +105,8 @@ def _client_connection(given: ClientConnectionConfiguration) -> ClientConnection
     )
 
 
-def _profile(profile: SchedulerProfile, gates: FeatureGates) -> SchedulerProfile:
-    plugins = merge_plugins(default_plugins(gates), profile.plugins)
+def _profile(profile: SchedulerProfile, gates: FeatureGates, version: str) -> SchedulerProfile:
+    plugins = merge_plugins(default_plugins(gates, version), profile.plugins)
     given = tuple(
         replace(entry, args=_args(entry.name, entry.args, gates)) for entry in profile.plugin_config
     )

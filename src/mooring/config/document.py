@@ -19,29 +19,87 @@ from mooring.errors import ConfigError
 
 Document = dict[str, Any]
 
+KIND = "KubeSchedulerConfiguration"
+
 _MERGE_TAG = "tag:yaml.org,2002:merge"
 _NULL_TAG = "tag:yaml.org,2002:null"
 
 
-def read_document(source: str | bytes | Path | Mapping[str, Any]) -> tuple[Document, list[str]]:
+def read_document(
+    source: str | bytes | Path | Mapping[str, Any], *, notes: list[str] | None = None
+) -> tuple[Document, list[str]]:
     """The data, and the keys that occur twice.
 
-    A string is the text itself; to read a file, pass a Path. Raises ConfigError if the source is
-    not a mapping.
+    A string is the text itself; to read a file, pass a Path. The configuration can be one of several
+    documents, or in a ConfigMap; `notes` gets a line that says where. Raises ConfigError if there is
+    no mapping, or more than one configuration.
     """
     try:
-        document, repeated = _read(source)
+        document, repeated, where = _chosen(_read(source))
         document = _plain(document)
     except RecursionError:
         raise ConfigError(["the document refers to itself"]) from None
     if not isinstance(document, dict):
         raise ConfigError([f"expected a mapping at the top, got {document!r}"])
+    if where and notes is not None:
+        notes.append(f"the configuration is {where}")
     return document, repeated
 
 
-def _read(source: str | bytes | Path | Mapping[str, Any]) -> tuple[Any, list[str]]:
+#: A document as written, the keys that occur twice in it, and where it is; "" if it is the whole text.
+_Found = tuple[Any, list[str], str]
+
+
+def _chosen(documents: list[tuple[Any, list[str]]]) -> _Found:
+    """The configuration among the documents. A single other document is returned as it is."""
+    found: list[_Found] = []
+    for i, (document, repeated) in enumerate(documents):
+        where = f"document {i + 1} of {len(documents)}" if len(documents) > 1 else ""
+        found += _configurations(document, repeated, where)
+    if len(found) == 1:
+        return found[0]
+    if len(found) > 1:
+        places = ", ".join(where for _, _, where in found)
+        raise ConfigError(
+            [
+                f"there are {len(found)} configurations: {places}; write one {KIND} to a file of its own"
+            ]
+        )
+    if len(documents) == 1:
+        return *documents[0], ""
+    problem = "is empty" if not documents else f"is in none of {len(documents)} documents"
+    raise ConfigError([f"the configuration {problem}; write one {KIND}"])
+
+
+def _configurations(document: Any, repeated: list[str], where: str) -> Iterator[_Found]:
+    """The document itself, or those in the ConfigMaps and lists that it consists of."""
+    if not isinstance(document, Mapping):
+        return
+    kind = document.get("kind")
+    if kind == KIND:
+        yield document, repeated, where
+    elif kind == "ConfigMap" and isinstance(document.get("data"), Mapping):
+        metadata = document.get("metadata")
+        name = metadata.get("name", "") if isinstance(metadata, Mapping) else ""
+        for key, text in document["data"].items():
+            # Most data of ConfigMaps is not YAML at all.
+            if not isinstance(text, str) or KIND not in text:
+                continue
+            for inner, inner_repeated in _read(text):
+                yield from _configurations(
+                    inner, inner_repeated, f"in ConfigMap {name}, data[{key}]"
+                )
+    elif (
+        isinstance(kind, str) and kind.endswith("List") and isinstance(document.get("items"), list)
+    ):
+        for i, item in enumerate(document["items"]):
+            yield from _configurations(item, repeated, f"items[{i}]")
+
+
+def _read(source: str | bytes | Path | Mapping[str, Any]) -> list[tuple[Any, list[str]]]:
+    """Every document, with the keys that occur twice in it."""
     if isinstance(source, Mapping):
-        return source, []
+        return [(source, [])]
     if isinstance(source, Path):
         try:
             source = source.read_bytes()
@@ -54,7 +112,7 @@ def _read(source: str | bytes | Path | Mapping[str, Any]) -> tuple[Any, list[str
             raise ConfigError([f"the text is not UTF-8: {error.reason}"]) from error
     if source.lstrip().startswith("{"):
         try:
-            return _read_json(source)
+            return [_read_json(source)]
         except json.JSONDecodeError:
             pass  # perhaps YAML in flow style, whose reader gives better errors
     return _read_yaml(source)
@@ -94,18 +152,16 @@ _Loader.add_implicit_resolver(
 )
 
 
-def _read_yaml(text: str) -> tuple[Any, list[str]]:
+def _read_yaml(text: str) -> list[tuple[Any, list[str]]]:
     loader = _Loader(text)
     try:
         given = [node for node in _nodes(loader) if node.tag != _NULL_TAG]
-        if len(given) != 1:
-            problem = "is empty" if not given else "has more than one document"
-            raise ConfigError(
-                [f"the configuration {problem}; write one KubeSchedulerConfiguration"]
-            )
         # Before construction, which adds the keys of `<<` to the nodes.
-        repeated = list(_repeated_in_node(given[0], ""))
-        return loader.construct_document(given[0]), repeated
+        repeated = [list(_repeated_in_node(node, "")) for node in given]
+        return [
+            (loader.construct_document(node), each)
+            for node, each in zip(given, repeated, strict=True)
+        ]
     except yaml.YAMLError as error:
         raise ConfigError([_yaml_problem(error)]) from error
     finally:

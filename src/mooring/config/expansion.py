@@ -11,10 +11,19 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from msgspec.structs import fields, replace
+
 from mooring.config.extension_points import ExtensionPoint
 from mooring.config.field_errors import not_found, shown
 from mooring.config.merge import ALL
-from mooring.config.types import KubeSchedulerConfiguration, Plugin, Plugins, SchedulerProfile
+from mooring.config.removed_plugins import why_unknown
+from mooring.config.types import (
+    KubeSchedulerConfiguration,
+    Plugin,
+    Plugins,
+    PluginSet,
+    SchedulerProfile,
+)
 from mooring.errors import ConfigError
 from mooring.objects.quantity import MAX_INT64
 
@@ -93,13 +102,76 @@ def unknown_plugins(config: KubeSchedulerConfiguration, known: Collection[str]) 
         for key, plugin_set in profile.plugins.sets():
             for j, plugin in enumerate(plugin_set.enabled):
                 if plugin.name not in known:
-                    close = get_close_matches(plugin.name, known, n=1)
-                    hint = f"; did you mean {shown(close[0])}?" if close else ""
                     yield not_found(
                         f"profiles[{i}].plugins.{key}.enabled[{j}].name",
                         plugin.name,
-                        f"no plugin has this name{hint}",
+                        f"no plugin has this name{_hint(plugin.name, known)}",
                     )
+
+
+def idle_entries(config: KubeSchedulerConfiguration, known: Collection[str]) -> Iterator[str]:
+    """The entries that have no effect, because no plugin has their name or the plugin is not enabled."""
+    for i, profile in enumerate(config.profiles):
+        for key, plugin_set in profile.plugins.sets():
+            for plugin in plugin_set.disabled:
+                if plugin.name != ALL and plugin.name not in known:
+                    yield (
+                        f"profiles[{i}].plugins.{key}.disabled: {shown(plugin.name)} has no effect: no"
+                        f" plugin has this name{_hint(plugin.name, known)}"
+                    )
+        enabled = profile.plugins.enabled_names
+        for j, entry in enumerate(profile.plugin_config):
+            if entry.name not in enabled:
+                why = "is not enabled" if entry.name in known else "does not exist"
+                yield (
+                    f"profiles[{i}].pluginConfig[{j}]: has no effect: plugin {shown(entry.name)} {why}"
+                    f"{'' if entry.name in known else _hint(entry.name, known)}"
+                )
+
+
+def without_plugins(
+    config: KubeSchedulerConfiguration, known: Collection[str]
+) -> tuple[KubeSchedulerConfiguration, list[str]]:
+    """The configuration without unknown plugins, and their names.
+
+    If nothing is left to sort the queue or to bind, the default plugin does it.
+    """
+    left_out: dict[str, None] = {}
+    profiles = []
+    for profile in config.profiles:
+        unknown = sorted(profile.plugins.enabled_names - frozenset(known))
+        left_out.update(dict.fromkeys(unknown))
+        profiles.append(_without(profile, frozenset(unknown)) if unknown else profile)
+    return replace(config, profiles=tuple(profiles)), list(left_out)
+
+
+def _without(profile: SchedulerProfile, unknown: frozenset[str]) -> SchedulerProfile:
+    sets = {
+        field.name: replace(
+            found := getattr(profile.plugins, field.name),
+            enabled=tuple(each for each in found.enabled if each.name not in unknown),
+        )
+        for field in fields(Plugins)
+    }
+    by_multi_point = {plugin.name for plugin in sets["multi_point"].enabled}
+    for point, default in (("queue_sort", "PrioritySort"), ("bind", "DefaultBinder")):
+        was_enabled = {plugin.name for plugin in getattr(profile.plugins, point).enabled}
+        if was_enabled & unknown and not sets[point].enabled:
+            needed = () if default in by_multi_point else (Plugin(default),)
+            sets[point] = PluginSet(enabled=needed)
+    return replace(
+        profile,
+        plugins=Plugins(**sets),
+        plugin_config=tuple(each for each in profile.plugin_config if each.name not in unknown),
+    )
+
+
+def _hint(name: str, known: Collection[str]) -> str:
+    """What to write instead of an unknown name, as the end of a sentence."""
+    if why := why_unknown(name):
+        return f"; {why}"
+    close = get_close_matches(name, known, n=1)
+    return f"; did you mean {shown(close[0])}?" if close else ""
 
 
 def _repeated_config(profile: SchedulerProfile) -> Iterator[str]:

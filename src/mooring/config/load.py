@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,32 +10,66 @@ from mooring.config.decode import decode_config
 from mooring.config.defaults import fill_absent, with_defaults
 from mooring.config.document import read_document
 from mooring.config.gates import DEFAULT_GATES, FeatureGates
+from mooring.config.old_versions import to_v1
 from mooring.config.types import KubeSchedulerConfiguration
 from mooring.config.validation import config_problems
 from mooring.errors import ConfigError
 
+#: Changes a configuration that has its defaults, before it is checked.
+Adjust = Callable[[KubeSchedulerConfiguration], KubeSchedulerConfiguration]
+#: Further problems of a configuration that has its defaults.
+Check = Callable[[KubeSchedulerConfiguration], Iterable[str]]
+
 
 def load_config(
-    source: str | bytes | Path | Mapping[str, Any], *, gates: FeatureGates = DEFAULT_GATES
+    source: str | bytes | Path | Mapping[str, Any],
+    *,
+    gates: FeatureGates = DEFAULT_GATES,
+    notes: list[str] | None = None,
+    adjust: Adjust | None = None,
+    also: Check | None = None,
 ) -> KubeSchedulerConfiguration:
     """Read, complete and check a configuration.
 
     A string is YAML or JSON; to read a file, pass a Path. `gates` are set in addition to those of
     the configuration, and before them. Raises ConfigError with a line for every problem, each with
-    the path of its field.
+    the path of its field. `notes` gets a line for what was read otherwise than it is written, such
+    as an older version.
     """
-    document, problems = read_document(source)
+    told: list[str] = [] if notes is None else notes
+    document, problems = read_document(source, notes=told)
+    version = to_v1(document, notes=told, problems=problems)
     fill_absent(document)
-    given = decode_config(document, problems)
+    given, unreadable = decode_config(document, problems)
     try:
         gates = FeatureGates({**given.feature_gates, **gates.settings})
     except ConfigError as error:
         problems += [f"featureGates: {line}" for line in error.problems]
-    config = with_defaults(given, gates)
-    problems += config_problems(config, gates)
+    config = with_defaults(given, gates, version)
+    if adjust is not None:
+        config = adjust(config)
+    found = config_problems(config, gates)
+    if also is not None:
+        reported = tuple(_path(line) for line in found)
+        found += [line for line in also(config) if not _path(line).startswith(reported)]
+    problems += [line for line in found if not _is_about(line, unreadable)]
     if problems:
-        raise ConfigError(problems)
+        raise ConfigError(list(dict.fromkeys(problems)))
     return config
+
+
+def _is_about(problem: str, paths: list[str]) -> bool:
+    """Whether the problem is about one of these fields, or about what contains or is in one.
+
+    The args of a plugin are checked as a whole.
+    """
+    path = _path(problem)
+    paths = [each.partition(".args")[0] for each in paths]
+    return any(path.startswith(each) or each.startswith(path) for each in paths)
+
+
+def _path(problem: str) -> str:
+    return problem.partition(": ")[0]
 
 
 def default_config(gates: FeatureGates = DEFAULT_GATES) -> KubeSchedulerConfiguration:

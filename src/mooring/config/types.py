@@ -11,13 +11,13 @@ from typing import Annotated, Any
 
 import msgspec
 
+from mooring.config.document import KIND as KIND
 from mooring.config.durations import Duration, seconds
 from mooring.config.extension_points import ExtensionPoint
 from mooring.config.gates import FeatureGates
 
 GROUP = "kubescheduler.config.k8s.io"
 API_VERSION = f"{GROUP}/v1"
-KIND = "KubeSchedulerConfiguration"
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]

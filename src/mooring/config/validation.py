@@ -14,6 +14,7 @@ from mooring.config.extension_points import POD_POINTS
 from mooring.config.field_errors import child, duplicate, invalid, required
 from mooring.config.gates import FeatureGates
 from mooring.config.label_names import label_key_problems
+from mooring.config.removed_plugins import REPLACED_BY
 from mooring.config.types import (
     API_VERSION,
     ClientConnectionConfiguration,
@@ -127,7 +128,13 @@ def _removed_plugins(plugins: Plugins, path: str) -> Iterator[str]:
     for point in POD_POINTS:
         for i, plugin in enumerate(plugins.at(point).enabled):
             if plugin.name in REMOVED_PLUGINS:
-                yield invalid(f"{child(path, point)}.enabled[{i}]", plugin.name, _REMOVED)
+                yield invalid(
+                    f"{child(path, point)}.enabled[{i}]", plugin.name, _removed(plugin.name)
+                )
+
+
+def _removed(name: str) -> str:
+    return f"{_REMOVED}; use {REPLACED_BY[name]}"
 
 
 def _plugin_config(
@@ -144,7 +151,7 @@ def _plugin_config(
         kind = ARGS_BY_PLUGIN.get(entry.name)
         args = entry.args
         if entry.name in REMOVED_PLUGINS:
-            yield invalid(entry_path, entry.name, _REMOVED)
+            yield invalid(entry_path, entry.name, _removed(entry.name))
         elif kind is not None and not isinstance(args, kind):
             yield invalid(args_path, args, "has to match plugin args")
         elif isinstance(args, NodeResourcesFitArgs):

@@ -22,6 +22,8 @@ from mooring.scheduler.journal import Decided
 from mooring.sim.report import Pending, SimulationReport, build_report
 
 PENDING = "pending"
+#: Of a pod that asks for a scheduler that the configuration does not have.
+OTHER = "other scheduler"
 #: Of a pod that a variant does not have.
 ABSENT = "-"
 
@@ -129,6 +131,7 @@ class Comparison:
                         {"pod": each.pod, "state": each.state, "message": each.message}
                         for each in run.report.pending
                     ],
+                    "otherSchedulers": [each.pod for each in run.report.other_schedulers],
                 }
                 for run in self.runs
             ],
@@ -175,6 +178,7 @@ def values_of(run: Run) -> list[tuple[str, str, float | None]]:
     values: list[tuple[str, str, float | None]] = [
         ("placed", "placed", len(report.placements)),
         ("pending", "pending", len(report.pending)),
+        ("otherSchedulers", "for other schedulers", len(report.other_schedulers)),
         ("preempted", "preempted", run.preempted),
         ("nodesInUse", "nodes in use", measures.nodes_in_use),
     ]
@@ -244,6 +248,7 @@ def _where(variant: Variant, report: SimulationReport) -> dict[str, str]:
     for preemption in report.preemptions:
         where.update({victim.pod: "preempted" for victim in preemption.victims})
     where.update({each.pod: PENDING for each in report.pending})
+    where.update({each.pod: OTHER for each in report.other_schedulers})
     return where
 
 

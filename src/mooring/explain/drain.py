@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mooring.errors import InputError
-from mooring.explain.capacity import Settled, unbound
+from mooring.explain.settled import OnProgress, Settled, unbound
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.well_known import ZONE
+from mooring.scheduler.decision import Decision
 from mooring.sim.report import Pending, build_report
 from mooring.sim.simulation import Simulation
 
@@ -38,8 +39,13 @@ class Survival:
         return not self.unplaced and not self.evicted
 
 
-def without_nodes(settled: Settled, names: Iterable[str]) -> Survival:
-    """Remove nodes and schedule their pods again. Raises InputError for unknown nodes."""
+def without_nodes(
+    settled: Settled, names: Iterable[str], *, on_progress: OnProgress | None = None
+) -> Survival:
+    """Remove nodes and schedule their pods again. Raises InputError for unknown nodes.
+
+    `on_progress` is told how many decisions were taken.
+    """
     going = tuple(dict.fromkeys(names))
     _check_known(settled, going)
     kept: list[KubeObject] = []
@@ -53,7 +59,15 @@ def without_nodes(settled: Settled, names: Iterable[str]) -> Survival:
                 displaced.append(obj)
         elif not _is_of_node(obj, going):
             kept.append(obj)
-    with Simulation(settled.options) as simulation:
+    tried = 0
+
+    def count(_: Decision) -> None:
+        nonlocal tried
+        tried += 1
+        if on_progress is not None:
+            on_progress(tried)
+
+    with Simulation(replace(settled.options, on_decision=count)) as simulation:
         simulation.load((*kept, *(unbound(pod) for pod in displaced)))
         simulation.run()
         report = build_report(simulation)
@@ -62,7 +76,7 @@ def without_nodes(settled: Settled, names: Iterable[str]) -> Survival:
         displaced=len(displaced),
         gone=gone,
         uncontrolled=tuple(pod.key for pod in displaced if pod.metadata.controller is None),
-        unplaced=report.pending,
+        unplaced=report.unplaced,
         evicted=tuple(victim.pod for each in report.preemptions for victim in each.victims),
     )
 

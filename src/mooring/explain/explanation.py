@@ -27,6 +27,7 @@ from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.scheduler.decision import Decision, NoProfileError
 from mooring.sim.recorder import gated_by, waits_for
+from mooring.sim.report import IGNORED
 from mooring.sim.simulation import SimOptions, Simulation
 from mooring.sim.summary import PlacedPod
 
@@ -81,7 +82,7 @@ class Explanation:
         """One node in full. Raises CannotAnswer if there is no such node."""
         names = self.matrix.nodes if self.matrix is not None else ()
         if self.matrix is None or name not in names:
-            raise CannotAnswer(_unknown("node", name, names))
+            raise CannotAnswer(unknown("node", name, names))
         return self.matrix.node(name)
 
     def to_data(self) -> dict[str, Any]:
@@ -132,14 +133,17 @@ class Explainer:
         what_if = self.what_if
         pod = pod_of(what_if, key)
         if pod.scheduler_name not in what_if.scheduler.frameworks:
-            return _ignored(pod, "ignored", str(NoProfileError(pod)))
+            profiles = ", ".join(what_if.scheduler.frameworks)
+            why = f"{NoProfileError(pod)}; the configuration has {profiles}"
+            return _ignored(pod, IGNORED, why)
         placed = what_if.simulation.summary.placements.get(pod.uid)
-        if placed is not None and self.seen is not None:
-            return _placed(self.seen, placed)
+        seen = self.seen if self.seen is not None and self.seen.pod.key == key else None
+        if placed is not None and seen is not None:
+            return _placed(seen, placed)
         if pod.node_name:
             return _if_scheduled_again(what_if.look_without(pod), pod)
-        if what_if.cluster.is_assumed(pod) and self.seen is not None:
-            return _assumed(self.seen, what_if, pod)
+        if what_if.cluster.is_assumed(pod) and seen is not None:
+            return _assumed(seen, what_if, pod)
         return _not_placed(what_if, pod, as_read=self.as_read)
 
 
@@ -191,17 +195,22 @@ def pod_of(what_if: WhatIf, key: str) -> Pod:
     return pod
 
 
-def find_pod(objects: Sequence[KubeObject], name: str) -> str:
-    """The `namespace/name` of the pod. Raises CannotAnswer with similar names."""
+def check_nodes(objects: Iterable[KubeObject]) -> None:
+    """Raises CannotAnswer if there are no nodes."""
     if not any(isinstance(obj, Node) for obj in objects):
         raise CannotAnswer(
             "the cluster has no nodes, so there is nothing to explain;"
-            " add the output of `kubectl get nodes -o yaml`"
+            " add nodes with --nodes 3xm5.xlarge, or the output of `kubectl get nodes -o yaml`"
         )
+
+
+def find_pod(objects: Sequence[KubeObject], name: str) -> str:
+    """The `namespace/name` of the pod. Raises CannotAnswer with similar names."""
+    check_nodes(objects)
     pods = {obj.key: obj for obj in objects if isinstance(obj, Pod)}
     found = [name] if name in pods else [key for key, pod in pods.items() if pod.name == name]
     if not found:
-        raise CannotAnswer(_unknown("pod", name, list(pods)))
+        raise CannotAnswer(unknown("pod", name, list(pods)))
     if len(found) > 1:
         raise CannotAnswer(
             f"{len(found)} pods are called {name!r}; name one of {', '.join(sorted(found)[:10])}"
@@ -218,7 +227,8 @@ def check_created(refused: Iterable[Refused], name: str) -> None:
             raise CannotAnswer(f"pod {each.object.key} would not be created: {each.reason}")
 
 
-def _unknown(what: str, name: str, known: Sequence[str]) -> str:
+def unknown(what: str, name: str, known: Sequence[str]) -> str:
+    """That there is no such object, with similar names."""
     text = f"there is no {what} {name!r}"
     alike = _alike(name, known)
     if alike:

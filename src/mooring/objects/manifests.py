@@ -94,14 +94,15 @@ def read_manifests(
     progress: Progress | None = None,
     documents: Iterable[Document] = (),
     among: Sequence[KubeObject] = (),
+    namespace: str = DEFAULT_NAMESPACE,
 ) -> Manifests:
     """Read files, folders (searched for .yaml, .yml and .json) and standard input (`-`).
 
     Raises InputError with a line for each problem. `progress` is called with the bytes read and the
     total. `documents` are read after the files. `among` is an existing cluster: the objects may
-    refer to it, and it is not part of the result.
+    refer to it, and it is not part of the result. `namespace` is that of objects that name none.
     """
-    reading = _Reading(among)
+    reading = _Reading(among, namespace)
     with seldom_collecting():
         for document in read_documents(
             paths, problems=reading.problems, stdin=stdin, progress=progress
@@ -136,8 +137,11 @@ class _Entry:
 
 
 class _Reading:
-    def __init__(self, among: Sequence[KubeObject] = ()) -> None:
+    def __init__(
+        self, among: Sequence[KubeObject] = (), namespace: str = DEFAULT_NAMESPACE
+    ) -> None:
         self._among = among
+        self._namespace = namespace
         self.problems: list[str] = []
         self._skipped: Counter[str] = Counter()
         self._entries: list[_Entry] = []
@@ -157,7 +161,7 @@ class _Reading:
         obj = self._decoded(document, kind)
         if obj is None:
             return
-        obj = _in_namespace(identified(obj, document.api_version, document.kind))
+        obj = _in_namespace(identified(obj, document.api_version, document.kind), self._namespace)
         shares_with = None
         if isinstance(obj, Pod):
             obj, shares_with = self._shared_parts.join(obj)
@@ -348,9 +352,9 @@ def _and_more(objects: Sequence[KubeObject]) -> str:
     return "" if len(objects) == 1 else f" and {len(objects) - 1:,} more"
 
 
-def _in_namespace(obj: KubeObject) -> KubeObject:
-    """Put a namespaced object without a namespace into `default`."""
-    namespace = "" if obj.kind in CLUSTER_SCOPED else obj.namespace or DEFAULT_NAMESPACE
+def _in_namespace(obj: KubeObject, default: str) -> KubeObject:
+    """Put a namespaced object without a namespace into the default one."""
+    namespace = "" if obj.kind in CLUSTER_SCOPED else obj.namespace or default
     if namespace == obj.namespace:
         return obj
     return replace(obj, metadata=replace(obj.metadata, namespace=namespace))

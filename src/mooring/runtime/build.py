@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from mooring.config.expansion import ExpandedPlugins, expand_profiles, unknown_plugins
+from mooring.config.extension_points import ExtensionPoint
 from mooring.config.types import KubeSchedulerConfiguration, SchedulerProfile
 from mooring.errors import ConfigError, PluginError
 from mooring.runtime.framework import Framework
@@ -18,13 +19,40 @@ def expand(config: KubeSchedulerConfiguration, registry: Registry) -> dict[str, 
     """The plugins of every profile, point by point. Raises ConfigError with all problems."""
     wanted = {name for profile in config.profiles for name in profile.plugins.enabled_names}
     problems = list(unknown_plugins(config, registry.known(wanted)))
+    implemented: dict[str, frozenset[ExtensionPoint]] = {}
+    for name in sorted(wanted):
+        try:
+            implemented |= registry.implemented([name])
+        except PluginError as error:
+            problems.append(str(error))
+    for name in wanted - implemented.keys():
+        # Reported above; elsewhere, take it as it is used, so that it does not cause further problems.
+        implemented[name] = _points_that_name(config, name)
+    try:
+        expanded = expand_profiles(config.profiles, implemented)
+    except ConfigError as error:
+        raise ConfigError([*problems, *error.problems]) from error
     if problems:
         raise ConfigError(problems)
+    return expanded
+
+
+def plugin_problems(config: KubeSchedulerConfiguration, registry: Registry) -> list[str]:
+    """What `expand` would refuse."""
     try:
-        implemented = registry.implemented(sorted(wanted))
-    except PluginError as error:
-        raise ConfigError([str(error)]) from error
-    return expand_profiles(config.profiles, implemented)
+        expand(config, registry)
+    except ConfigError as error:
+        return list(error.problems)
+    return []
+
+
+def _points_that_name(config: KubeSchedulerConfiguration, name: str) -> frozenset[ExtensionPoint]:
+    return frozenset(
+        point
+        for profile in config.profiles
+        for point in ExtensionPoint
+        if any(plugin.name == name for plugin in profile.plugins.at(point).enabled)
+    )
 
 
 def build_frameworks(
@@ -46,6 +74,8 @@ def build_frameworks(
         except PluginError as error:
             where = f"creating profile for scheduler name {profile.scheduler_name}"
             problems.append(f"{where}: {error}")
+        except ConfigError as error:
+            problems += error.problems
     if problems:
         raise ConfigError(problems)
     return frameworks
@@ -61,9 +91,17 @@ def _build(
     """Each plugin is made once, for whichever points it runs at."""
     configured = dict.fromkeys(name for order in expanded.order.values() for name in order)
     calls: dict[str, Calls] = {}
+    problems: list[str] = []
     for name in configured:
-        plugin = registry.build(name, profile.args_of(name), handle)
+        try:
+            plugin = registry.build(name, profile.args_of(name), handle)
+        except PluginError as error:
+            problems.append(str(error))
+            continue
         calls[name] = Calls(_own_name(plugin, name), plugin, metrics)
+    if problems:
+        where = f"creating profile for scheduler name {profile.scheduler_name}"
+        raise ConfigError([f"{where}: {problem}" for problem in problems])
     _check_names(calls)
     handle.framework = Framework(
         profile.scheduler_name,

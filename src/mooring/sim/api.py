@@ -54,8 +54,9 @@ class SimApi:
         self._clock = clock
         self._objects: dict[tuple[type[KubeObject], str], KubeObject] = {}
         self._version = 0
-        self._watchers: list[Watcher] = []
-        self._untold: deque[Callable[[], None]] = deque()
+        self._watchers: tuple[Watcher, ...] = ()
+        #: Changes, and the watchers at that time.
+        self._untold: deque[tuple[Callable[[Watcher], None], tuple[Watcher, ...]]] = deque()
         self._names = NameMaker(())
         self.claims = StoredClaims(self)
         #: Every Event that was recorded, with its time.
@@ -71,7 +72,7 @@ class SimApi:
 
     def watch(self, watcher: Watcher) -> None:
         """Send the existing objects to the watcher, then every change."""
-        self._watchers.append(watcher)
+        self._watchers = (*self._watchers, watcher)
         for obj in self._objects.values():
             watcher.added(obj)
 
@@ -262,12 +263,18 @@ class SimApi:
         return stored
 
     def _tell(self, news: Callable[[Watcher], None]) -> None:
-        for watcher in self._watchers:
-            self._untold.append(lambda watcher=watcher: news(watcher))  # type: ignore[misc]
-            self._loop.call_soon(self._tell_next)
+        self._untold.append((news, self._watchers))
+        self._loop.call_soon(self._tell_next)
 
     def _tell_next(self) -> None:
-        self._untold.popleft()()
+        news, watchers = self._untold.popleft()
+        for watcher in watchers:
+            try:
+                news(watcher)
+            except Exception as error:
+                # As in a callback of its own: the others are told all the same.
+                message = f"{type(watcher).__name__} failed"
+                self._loop.call_exception_handler({"message": message, "exception": error})
 
     def _timestamp(self) -> datetime:
         return datetime.fromtimestamp(self._clock.now(), UTC)

@@ -15,13 +15,16 @@ from mooring.objects.pod import Pod
 from mooring.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from mooring.objects.storage import PersistentVolume
 from mooring.objects.well_known import POD_SCHEDULED
-from mooring.scheduler.decision import NoProfileError
+from mooring.scheduler.decision import NoNodesError, NoProfileError
 from mooring.scheduler.journal import Fact, Preempted
 from mooring.sim.recorder import gated_by, waits_for
 from mooring.sim.simulation import SimOptions, Simulation
 
 #: Always reported; other resources only if a pod requests them.
 _ALWAYS_REPORTED = (CPU, MEMORY, PODS)
+#: The state of a pod that asks for a scheduler that the configuration does not have.
+IGNORED = "ignored"
+
 _UNITS = {CPU: "millicores", MEMORY: "bytes", EPHEMERAL_STORAGE: "bytes", PODS: "count"}
 
 
@@ -159,6 +162,8 @@ class SimulationReport:
     already_placed: int
     placements: tuple[Placement, ...]
     pending: tuple[Pending, ...]
+    #: Pods that ask for a scheduler that the configuration does not have.
+    other_schedulers: tuple[Pending, ...]
     finished: tuple[Finished, ...]
     preemptions: tuple[Preemption, ...]
     volumes: tuple[VolumeBound, ...]
@@ -173,8 +178,13 @@ class SimulationReport:
     notes: tuple[str, ...] = ()
 
     @property
+    def unplaced(self) -> tuple[Pending, ...]:
+        """All pods without a node."""
+        return (*self.pending, *self.other_schedulers)
+
+    @property
     def all_placed(self) -> bool:
-        return not self.pending and not self.not_created
+        return not self.unplaced and not self.not_created
 
     def without(self, refused: Iterable[Refused]) -> SimulationReport:
         """The report, with the objects that were refused before the simulation."""
@@ -189,6 +199,7 @@ class SimulationReport:
                 "placed": len(self.placements),
                 "pending": len(self.pending),
                 "notCreated": len(self.not_created),
+                "otherSchedulers": len(self.other_schedulers),
                 "finished": len(self.finished),
                 "preempted": sum(len(p.victims) for p in self.preemptions),
                 "elapsedSeconds": self.elapsed_s,
@@ -196,6 +207,7 @@ class SimulationReport:
             "placements": _records(self.placements),
             "pending": _records(self.pending),
             "notCreated": _records(self.not_created),
+            "otherSchedulers": _records(self.other_schedulers),
             "finished": _records(self.finished),
             "preemptions": _records(self.preemptions),
             "volumes": _records(self.volumes),
@@ -240,6 +252,7 @@ def build_report(simulation: Simulation) -> SimulationReport:
         for resource, amount in pod.requests.items()
         if amount
     }
+    unplaced = [pending_of(simulation, pod) for pod in waiting]
     utilisation = tuple(_utilisation(simulation.scheduler.cluster.infos, nodes, wanted))
     return SimulationReport(
         elapsed_s=_elapsed_s(simulation),
@@ -255,7 +268,8 @@ def build_report(simulation: Simulation) -> SimulationReport:
             )
             for each in summary.placements.values()
         ),
-        pending=tuple(pending_of(simulation, pod) for pod in waiting),
+        pending=tuple(each for each in unplaced if each.state != IGNORED),
+        other_schedulers=tuple(each for each in unplaced if each.state == IGNORED),
         finished=tuple(Finished(fact.pod, fact.node, fact.at_s) for fact in summary.finished),
         preemptions=tuple(_preemptions(summary.preempted)),
         volumes=tuple(_volumes(simulation)),
@@ -296,7 +310,7 @@ def pending_of(simulation: Simulation, pod: Pod) -> Pending:
 def _why_pending(simulation: Simulation, pod: Pod, last_failure: str | None) -> tuple[str, str]:
     scheduler = simulation.scheduler
     if pod.scheduler_name not in scheduler.frameworks:
-        return "ignored", str(NoProfileError(pod))
+        return IGNORED, str(NoProfileError(pod))
     if scheduler.cluster.is_assumed(pod):
         node_name = scheduler.cluster.pods[pod.uid].node_name
         return "waiting", f"waiting {waits_for(scheduler, pod)} to be bound to {node_name}"
@@ -304,6 +318,8 @@ def _why_pending(simulation: Simulation, pod: Pod, last_failure: str | None) -> 
     if queued is not None and queued.gated:
         return "gated", gated_by(pod, queued.gating_plugin)
     if last_failure is None:
+        if not scheduler.cluster.infos:
+            return "unschedulable", str(NoNodesError())
         return "queued", "not tried yet"
     # The condition has the whole text; the Event's text is truncated.
     condition = pod.condition(POD_SCHEDULED)

@@ -68,6 +68,8 @@ class SimOptions:
     #: Whether pods that fit nowhere are tried every few minutes though nothing has happened, as long as
     #: something still can. Over months of virtual time that is most of the work.
     tries_leftover: bool = True
+    #: Whether pods are tried though there are no nodes. Every attempt would fail in the same way.
+    tries_without_nodes: bool = True
     #: How to reach the configuration's extenders; None asks them over HTTP.
     transport: Transport | None = None
     #: Whether one pod is tried for all that are alike; the placements are the same either way.
@@ -86,6 +88,7 @@ class Simulation:
         self._http = None if options.transport is not None else _http_transport(config)
         self._on_decision = options.on_decision
         self._tries_leftover = options.tries_leftover
+        self._tries_without_nodes = options.tries_without_nodes
         self.loop = VirtualLoop()
         self.clock = VirtualClock(self.loop, DEFAULT_EPOCH_S)
         self.api = SimApi(self.loop, self.clock)
@@ -221,6 +224,8 @@ class Simulation:
     # The driver
 
     def _attempt(self) -> bool:
+        if not self._tries_without_nodes and not self.scheduler.cluster.infos:
+            return False
         return not self.scheduler.queue.closed and self.scheduler.schedule_one()
 
     def _idle(self) -> None:
@@ -268,6 +273,9 @@ class Simulation:
         return self._keeps_trying()
 
     def _keeps_trying(self) -> bool:
+        if not self.scheduler.cluster.infos:
+            # Without nodes every attempt fails, and only the user can add one.
+            return False
         backing_off = self.scheduler.queue.backoff_pods()
         return any(
             not queued.waits_out and queued.consecutive_errors_count < _MOST_ERRORS

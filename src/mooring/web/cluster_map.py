@@ -144,12 +144,12 @@ def _states(run: Run) -> dict[int, int]:
     for pod in run.run_spec.pods:
         if pod.finished:
             states[index[pod.key]] = STATES.index("finished")
-    states.update({index[each.pod]: STATES.index(each.state) for each in run.report.pending})
+    states.update({index[each.pod]: STATES.index(each.state) for each in run.report.unplaced})
     return states
 
 
 def _pending(run: Run, strings: Codes[str]) -> dict[str, Any]:
-    pending, places = run.report.pending, run.places
+    pending, places = run.report.unplaced, run.places
     return {
         "pod": [places.pod_index[each.pod] for each in pending],
         "state": [STATES.index(each.state) for each in pending],

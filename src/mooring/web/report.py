@@ -76,7 +76,7 @@ def _session(origin: Origin, run: Run) -> dict[str, Any]:
 
 
 def _pods(run: Run, budget_s: float, on_progress: OnProgress) -> Iterator[tuple[str, Any]]:
-    pending = [each.pod for each in run.report.pending[:_MOST_PENDING]]
+    pending = [each.pod for each in run.report.unplaced[:_MOST_PENDING]]
     placed = [each.pod for each in run.report.placements[:_SOME_PLACED]]
     keys = [*pending, *(placed if run.took_s <= _QUICK_S else ())]
     # All pods share the budget.

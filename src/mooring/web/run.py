@@ -76,7 +76,7 @@ class Run:
             "pods": len(self.places.start),
             "alreadyPlaced": report.already_placed,
             "placed": len(report.placements),
-            "pending": len(report.pending),
+            "pending": len(report.unplaced),
             "finished": len(report.finished),
             "preempted": sum(len(each.victims) for each in report.preemptions),
             "elapsedSeconds": report.elapsed_s,

@@ -1,0 +1,174 @@
+"""Nodes from a short text have what machines of a provider have, and the labels that kubelets set."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mooring.objects.instance_types import (
+    allocatable,
+    default_pods,
+    find_instance_type,
+    instance_types,
+)
+from mooring.objects.manifests import read_manifests
+from mooring.objects.node_groups import node_documents, parse_node_group
+
+GI, MI = 2**30, 2**20
+
+
+def nodes_of(*texts, taken=()):
+    groups = [parse_node_group(text) for text in texts]
+    return read_manifests([], documents=node_documents(groups, taken)).nodes
+
+
+def test_described_nodes_offer_what_is_written_and_take_turns_in_the_zones():
+    nodes = nodes_of("4x8cpu,32Gi,zones=3")
+
+    assert [node.name for node in nodes] == [f"8cpu-32gi-{i}" for i in (1, 2, 3, 4)]
+    zones = [node.labels["topology.kubernetes.io/zone"] for node in nodes]
+    assert zones == ["zone-a", "zone-b", "zone-c", "zone-a"]
+    assert {name: str(q) for name, q in nodes[0].status.allocatable.items()} == {
+        "cpu": "8",
+        "memory": str(32 * GI),
+        "ephemeral-storage": str(100 * GI),
+        "pods": "110",
+    }
+
+
+def test_a_node_has_the_labels_of_the_kubelet_and_the_cloud_provider():
+    (node,) = nodes_of("m7g.large")
+
+    assert node.labels == {
+        "kubernetes.io/hostname": "m7g-large-1",
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "arm64",
+        "node.kubernetes.io/instance-type": "m7g.large",
+        "topology.kubernetes.io/region": "us-east-1",
+        "topology.kubernetes.io/zone": "us-east-1a",
+    }
+
+
+def test_options_set_gpus_pods_labels_taints_disk_name_and_place():
+    (node,) = nodes_of(
+        "1x16cpu,64Gi,gpus=4,pods=20,disk=1Ti,label=pool=ml,labels=a=b;c,taint=gpu=true:NoSchedule,"
+        "taints=x:NoExecute;y:PreferNoSchedule,name=trainer,region=eu,zone=eu-1,arch=arm64,"
+        "example.com/fpga=2"
+    )
+
+    offered = {name: str(q) for name, q in node.status.allocatable.items()}
+    assert offered["nvidia.com/gpu"] == "4"
+    assert offered["example.com/fpga"] == "2"
+    assert (offered["pods"], offered["ephemeral-storage"]) == ("20", str(1024 * GI))
+    assert node.name == "trainer-1"
+    assert node.labels.items() >= {"pool": "ml", "a": "b", "c": ""}.items()
+    assert node.labels["topology.kubernetes.io/zone"] == "eu-1"
+    assert node.labels["kubernetes.io/arch"] == "arm64"
+    assert [(t.key, t.value, t.effect) for t in node.taints] == [
+        ("gpu", "true", "NoSchedule"),
+        ("x", "", "NoExecute"),
+        ("y", "", "PreferNoSchedule"),
+    ]
+
+
+def test_gpus_of_another_vendor_are_named():
+    (node,) = nodes_of("8cpu,32Gi,gpus=amd.com/gpu:2")
+
+    assert str(node.status.allocatable["amd.com/gpu"]) == "2"
+
+
+def test_groups_of_the_same_machine_continue_the_numbers_and_avoid_taken_names():
+    names = [node.name for node in nodes_of("2xm5.large", "m5.large", taken=["m5-large-2"])]
+
+    assert names == ["m5-large-1", "m5-large-3", "m5-large-4"]
+
+
+@pytest.mark.parametrize(
+    ("name", "pods", "cpu_milli", "memory_bytes"),
+    [
+        # EKS: 60 + 10 + 2 × 5 millicores; 255 + 11 × 58 MiB, and 100 MiB for eviction.
+        ("m5.xlarge", 58, 3920, 16 * GI - (255 + 11 * 58 + 100) * MI),
+        # 44 cores more at 2.5 millicores; 250 pods for 30 vCPUs or more.
+        ("m5.12xlarge", 234, 48_000 - 190, 192 * GI - (255 + 11 * 234 + 100) * MI),
+        ("m5.24xlarge", 250, 96_000 - 310, 384 * GI - (255 + 11 * 250 + 100) * MI),
+        # GKE: 25 % of 4 GiB, 20 % of 4 GiB, 10 % of 8 GiB, and 100 MiB for eviction.
+        ("e2-standard-4", 110, 3920, round(16 * GI - 2.6 * GI) - 100 * MI),
+        ("e2-medium", 110, 940, 3 * GI - 100 * MI),
+        # AKS: 140 millicores; 20 MB × 110 + 50 MB.
+        ("Standard_D4s_v5", 110, 3860, 16 * GI - 2_250_000_000 - 100 * MI),
+        # A quarter of the memory at most.
+        ("Standard_B2s", 110, 1900, 3 * GI - 100 * MI),
+    ],
+)
+def test_kubelet_and_system_reserve_by_the_published_formulas(name, pods, cpu_milli, memory_bytes):
+    kind = find_instance_type(name)
+    assert kind is not None
+
+    left = allocatable(kind, pods=default_pods(kind), disk_bytes=100 * GI)
+
+    assert default_pods(kind) == pods
+    assert left.cpu_milli == cpu_milli
+    assert abs(left.memory_bytes - memory_bytes) <= 1
+
+
+@given(st.sampled_from(instance_types()))
+def test_every_machine_type_makes_a_node_that_offers_less_than_it_has(kind):
+    (node,) = nodes_of(kind.name)
+    offered, has = node.status.allocatable, node.status.capacity
+
+    assert 0 < offered["cpu"].milli_value < has["cpu"].milli_value
+    assert 0 <= offered["memory"].value < has["memory"].value
+    assert offered.keys() == has.keys()
+    assert (kind.gpu_resource in offered) == (kind.gpus > 0)
+
+
+def test_names_are_found_in_any_case_and_without_the_prefix_of_azure():
+    assert find_instance_type("M5.XLARGE") is find_instance_type("m5.xlarge")
+    assert find_instance_type("d4s_v5") is find_instance_type("Standard_D4s_v5")
+
+
+def test_more_pods_reserve_more_memory():
+    small, large = nodes_of("m5.xlarge,pods=20", "m5.xlarge,pods=110")
+
+    assert small.status.allocatable["memory"].exceeds(large.status.allocatable["memory"])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("3xm5.xlagre", "did you mean m5.xlarge"),
+        ("zzz", "docs/nodes.md lists the known ones"),
+        ("", "names no nodes"),
+        ("0xm5.large", "write a number from 1"),
+        ("8cpu", "memory missing"),
+        ("32Gi", "cpu missing"),
+        ("8cpu,32Gi,zone=a,zones=3", "give one of the two"),
+        ("8cpu,32Gi,zones=0", "a whole number from 1 to 26"),
+        ("8cpu,32Gi,lables=a=b", "did you mean labels"),
+        ("8cpu,32Gi,taint=a", "write taint=KEY=VALUE:NoSchedule"),
+        ("8cpu,32Gi,label==b", "has no key"),
+        ("8cpu,32Gi,64Gi", "memory is given twice"),
+        ("8cpu,32Gi,m5.large", "is not an option"),
+        ("8cpu,memory=lots", "write an amount such as 32Gi"),
+        ("8cpu,32Gi,pods=many", "a whole number"),
+        ("8cpu,32Gi,gpus=x:4", "write gpus=4 or gpus=amd.com/gpu:4"),
+        ("8cpu,32Gi,arch=vax", "write amd64 or arm64"),
+        ("8cpu,32Gi,name=", "name has no value"),
+        ("m5.large,32Gi", "has its own memory"),
+    ],
+)
+def test_what_describes_no_nodes_is_refused_with_what_to_write(text, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        parse_node_group(text)
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_a_group_or_refused(text):
+    try:
+        group = parse_node_group(text)
+    except ValueError:
+        return
+    assert group.count >= 1
