@@ -85,7 +85,7 @@ def _pods(run: Run, budget_s: float, on_progress: OnProgress) -> Iterator[tuple[
         on_progress("explaining pods", number, len(keys))
         address = quote(key, safe="!'()*")
         try:
-            past = run.placed_by(key)
+            past = run.past_decision(key)
             seen = None if past is None else decide_again(run.run_spec, past)
             page = pod_data(run, key, seen)
             yield f"api/runs/1/pod?key={address}", page

@@ -225,8 +225,11 @@ class Page:
         return _packed(request, await self._session.time(_number(request, "run")))
 
     async def _pod(self, request: web.Request) -> web.Response:
-        key = _query(request, "key")
-        return _packed(request, await self._session.pod(_number(request, "run"), key))
+        key, attempt = _query(request, "key"), request.query.get("attempt", "")
+        if attempt and not (attempt.isascii() and attempt.isdigit() and len(attempt) < 10):
+            raise web.HTTPBadRequest(reason="attempt: must be a number")
+        number = int(attempt) if attempt else None
+        return _packed(request, await self._session.pod(_number(request, "run"), key, number))
 
     async def _config(self, request: web.Request) -> web.Response:
         return _packed(request, await self._session.config(_number(request, "run")))

@@ -180,16 +180,17 @@ class Session:
             run.kept["time"] = await self._asked(run, "time")
         return run.kept["time"]
 
-    async def pod(self, number: int, key: str) -> bytes:
-        run = self._ready(number)
-        if key not in run.pages:
-            answer = await self._asked(run, "pod", key=key, seen=None)
+    async def pod(self, number: int, key: str, attempt: int | None = None) -> bytes:
+        run, page = self._ready(number), f"{key} {attempt or ''}"
+        if page not in run.pages:
+            answer = await self._asked(run, "pod", key=key, number=attempt, seen=None)
             if isinstance(answer, PastDecision):
-                answer = await self._decided_again(run, key, answer)
+                seen = await self._decided_again(run, answer)
+                answer = await self._asked(run, "pod", key=key, number=attempt, seen=seen)
             while len(run.pages) >= _MOST_PAGES:
                 del run.pages[next(iter(run.pages))]
-            run.pages[key] = answer
-        return run.pages[key]
+            run.pages[page] = answer
+        return run.pages[page]
 
     async def config(self, number: int) -> bytes:
         run = self._run(number)
@@ -393,16 +394,14 @@ class Session:
             assert worker is not None
             await worker.end()
 
-    async def _decided_again(self, run: RunEntry, key: str, past: PastDecision) -> bytes:
+    async def _decided_again(self, run: RunEntry, past: PastDecision) -> Any:
         """Make the decision again in another process, so that the run's worker can still answer."""
         async with run.looking:
             looker = await WorkerProcess.start()
             try:
-                seen = await looker.ask("past_decision", run_spec=run.run_spec, past=past).reply
+                return await looker.ask("past_decision", run_spec=run.run_spec, past=past).reply
             finally:
                 await looker.end()
-        answer: bytes = await self._asked(run, "pod", key=key, seen=seen)
-        return answer
 
     # Runs and jobs
 

@@ -179,14 +179,16 @@ class Worker:
     def time(self) -> bytes:
         return packed(timeline_data(self._ready))
 
-    def pod(self, *, key: str, seen: DecisionView | None) -> bytes | PastDecision:
+    def pod(
+        self, *, key: str, number: int | None, seen: DecisionView | None
+    ) -> bytes | PastDecision:
         """The decision that has to be made again first, if that would take long."""
-        run, past = self._ready, self._ready.placed_by(key)
+        run, past = self._ready, self._ready.past_decision(key, number)
         if past is not None and seen is None:
             if run.took_s > _QUICK_S:
                 return past
             seen = decide_again(run.run_spec, past)
-        return packed(pod_data(run, key, seen))
+        return packed(pod_data(run, key, seen, number))
 
     def counterfactuals(
         self, *, run: int, key: str, budget_s: float
