@@ -17,7 +17,7 @@ def test_pending_pods_are_listed_with_a_reason_and_filtered_by_plugin(
 ) -> None:
     from playwright.sync_api import expect
 
-    page = open_page(served.view("pending"))
+    page = open_page(served.view("pending?tab=pods"))
     table = page.get_by_role("table", name="Pending pods")
     expect(table).to_have_attribute("aria-rowcount", "7")
     expect(table.get_by_role("row", name="data/archive-0")).to_contain_text("Insufficient memory")
@@ -49,7 +49,7 @@ def test_a_pending_pod_is_lit_up_to_the_point_that_stopped_it(
     expect(page.locator(".reason")).to_contain_text("nodes are available")
     matrix = page.get_by_role("table", name="Node by plugin")
     expect(matrix).to_have_attribute("aria-rowcount", "103")
-    expect(matrix.get_by_role("row").nth(1)).to_contain_text("refuses: ")
+    expect(matrix.get_by_role("row").nth(1)).to_contain_text("rejects: ")
     expect(page.locator(".happenings")).to_contain_text("queued")
 
 

@@ -1,4 +1,4 @@
-"""A pod's page per attempt, and for pods that are gone: finished, evicted, deleted, or there from the start."""
+"""A pod's page per attempt, and for pods that are gone or were there from the start."""
 
 from __future__ import annotations
 

@@ -98,7 +98,11 @@ def _is_hypothetical(explanation: Explanation) -> bool:
 
 def _sentences(explanation: Explanation, attempts: list[Attempt]) -> list[str]:
     """What the page says under the title."""
-    told = [step.text for step in explanation.story if step.point in _SENTENCES]
+    told = [
+        f"chosen: {step.text}" if (step.point, step.outcome) == ("choice", "passed") else step.text
+        for step in explanation.story
+        if step.point in _SENTENCES
+    ]
     if _is_hypothetical(explanation):
         # What would be chosen is told by the last sentence.
         told = [step.text for step in explanation.story if step.point in ("queue", "today", "end")]

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from mooring.errors import MooringError
 from mooring.explain.attempts import Attempt, attempts_of, explain_attempt
 from mooring.explain.counterfactuals import Counterfactuals, find_counterfactuals
 from mooring.explain.explanation import CannotAnswer, Explainer, Explanation
@@ -23,6 +24,9 @@ from mooring.web.places import Places
 from mooring.web.run_spec import RunSpec
 
 _ENDS = (FactKind.PREEMPTED, FactKind.FINISHED, FactKind.DELETED)
+
+#: Reasons repeat, so a few pods teach which plugins give them.
+_MOST_LEARNT_FROM = 30
 
 #: Called with the number of attempts so far.
 OnProgress = Callable[[int], None]
@@ -44,6 +48,7 @@ class Run:
     took_s: float
     #: UID → the facts about the pod and the evictions for it; filled at the first question.
     _facts: dict[str, list[Fact]] = field(default_factory=dict)
+    _plugins: dict[str, str] | None = None
 
     @classmethod
     def of(
@@ -112,10 +117,10 @@ class Run:
         return attempts_of(self.facts_of(uid), uid)
 
     def past_decision(self, key: str, number: int | None = None) -> PastDecision | None:
-        """The decision that the pod's page shows: attempt `number`, or by default the one that placed the pod.
+        """The decision that the pod's page shows: attempt `number`, else the one that placed the pod.
 
-        By default, it is the last attempt if the pod is gone, and None if the pod is judged on the cluster at
-        the end. Raises CannotAnswer.
+        If none placed it, the last attempt at a pod that is gone; None for other pods, which are judged on
+        the cluster at the end. Raises CannotAnswer.
         """
         pod, attempts = self.pod(key), self.attempts(key)
         if not self.places.node_index:
@@ -163,6 +168,23 @@ class Run:
             return "finished", Step("end", "reached", "it had finished before the simulation began")
         text = f"{ended.what.value} at {ended.at_s:g}s of virtual time {ended.message}".rstrip()
         return ended.what.value, Step("end", "reached", text)
+
+    def plugins_by_reason(self) -> dict[str, str]:
+        """The plugin that gives each reason, learnt from the pending pods at the end."""
+        if self._plugins is not None:
+            return self._plugins
+        plugins = self._plugins = {}
+        by_message = {each.message: each for each in self.report.pending}
+        tried = [each for each in by_message.values() if each.state == "unschedulable"]
+        for each in tried[:_MOST_LEARNT_FROM]:
+            try:
+                refusals = self._what_if.look(self.pod(each.pod)).matrix.refusals()
+            except MooringError:
+                continue
+            plugins.update(
+                {text: refusal.plugin for refusal in refusals for text in refusal.reasons}
+            )
+        return plugins
 
     def counterfactuals(
         self, key: str, *, budget_s: float, timer: Callable[[], float]

@@ -16,6 +16,9 @@ const OUTCOMES = {
   error: ["bad", "✕"],
   preempted: ["bad", "⤓"],
   deleted: ["calm", "–"],
+  bound: ["ok", "●"],
+  failed: ["bad", "▲"],
+  rejected: ["bad", "▲"],
 };
 
 export function State({ state }) {
