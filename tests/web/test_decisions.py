@@ -61,7 +61,7 @@ def test_a_placed_pod_shows_the_winners_margin_and_sorts_by_a_plugins_score(
     page = open_page(served.view("pod/shop/checkout-0"))
     expect(page.locator(".margin")).to_contain_text("leads")
     matrix = page.get_by_role("table", name="Node by plugin")
-    winner = matrix.locator("tr.winner th").inner_text()
+    winner = matrix.locator("tr.winner th a").inner_text()
     expect(page.locator(".title").first).to_contain_text(winner)
     head = page.get_by_role("columnheader", name=re.compile("Balanced"))
     head.get_by_role("button").click()

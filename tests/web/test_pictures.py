@@ -40,7 +40,7 @@ def test_pictures_of_every_view(
     for view, complete in VIEWS.items():
         go(page, view)
         page.locator(complete).first.wait_for()
-        name = f"{re.sub("[^a-z0-9-]+", "-", view)}-{shape}-{scheme}.png"
+        name = f"{re.sub('[^a-z0-9-]+', '-', view)}-{shape}-{scheme}.png"
         page.screenshot(path=pictures / name, animations="disabled")
         assert page.evaluate("() => document.documentElement.scrollWidth") <= width[0]
 

@@ -39,7 +39,7 @@ def write_report(
     origin: Origin, run_spec: RunSpec, *, budget_s: float, on_progress: OnProgress
 ) -> str:
     """Raises InputError, ConfigError and other errors of a simulation."""
-    run = Run.of(run_spec, lambda attempts: on_progress("placing pods", attempts, None))
+    run = Run.of(run_spec, lambda progress: on_progress("placing pods", progress.attempts, None))
     try:
         answers = {
             "api/session": _session(origin, run),

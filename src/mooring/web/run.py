@@ -28,8 +28,24 @@ _ENDS = (FactKind.PREEMPTED, FactKind.FINISHED, FactKind.DELETED)
 #: Reasons repeat, so a few pods teach which plugins give them.
 _MOST_LEARNT_FROM = 30
 
-#: Called with the number of attempts so far.
-OnProgress = Callable[[int], None]
+
+@dataclass(frozen=True, slots=True)
+class RunProgress:
+    """How far a run is."""
+
+    #: The pods that need a node at the start, and how many of them were tried.
+    waiting: int
+    tried: int
+    attempts: int
+    virtual_s: float
+
+    @property
+    def text(self) -> str:
+        """Once every pod was tried, nobody knows how much is left."""
+        return f"retrying, at {self.virtual_s:.0f}s of virtual time, attempt"
+
+
+OnProgress = Callable[[RunProgress], None]
 
 
 @dataclass(slots=True)
@@ -60,8 +76,16 @@ class Run:
         """Raises InputError, ConfigError and other errors of a simulation."""
         started = stopwatch()
 
+        waiting = sum(1 for pod in run_spec.pods if not pod.node_name and not pod.finished)
+        tried = 0
+
         def count(decision: Decision) -> None:
-            on_progress(simulation.summary.decisions)
+            nonlocal tried
+            summary = simulation.summary
+            if summary.last_decision is not None and summary.last_decision.number == 1:
+                tried += 1
+            at_s = simulation.clock.elapsed_s
+            on_progress(RunProgress(waiting, tried, summary.decisions, at_s))
 
         with seldom_collecting():
             simulation = run_spec.simulation(count)

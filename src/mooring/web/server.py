@@ -75,6 +75,7 @@ class WhatIfBody(_Body):
 
 class CompareBody(_Body):
     runs: tuple[int, int]
+    why: bool = False
 
 
 class CheckBody(_Body):
@@ -266,10 +267,11 @@ class Page:
         return _json({"run": run.id, "job": run.job}, status=202)
 
     async def _compare(self, request: web.Request) -> web.Response:
-        first, second = (await _body(request, CompareBody)).runs
+        body = await _body(request, CompareBody)
+        first, second = body.runs
         if first == second:
             raise web.HTTPBadRequest(reason="compare two different runs")
-        return _json({"job": self._session.compare(first, second).id}, status=202)
+        return _json({"job": self._session.compare(first, second, why=body.why).id}, status=202)
 
     async def _check(self, request: web.Request) -> web.Response:
         body = await _body(request, CheckBody)

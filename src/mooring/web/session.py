@@ -256,15 +256,17 @@ class Session:
         job.task = asyncio.create_task(self._counterfactuals(job, run, pod, budget_s))
         return job
 
-    def compare(self, first: int, second: int) -> Job:
+    def compare(self, first: int, second: int, *, why: bool = False) -> Job:
+        """Compare two runs; with `why`, explain the first decisions that differ."""
         runs = self._ready(first), self._ready(second)
-        about = ("compare", first, second)
+        kind = "why" if why else "compare"
+        about = (kind, first, second)
         known = self._about(about)
         if known is not None:
             return known
         title = f"{runs[0].name} and {runs[1].name}"
-        job = self._new_job("compare", second, title, about)
-        job.task = asyncio.create_task(self._compare(job, *runs))
+        job = self._new_job(kind, second, title, about)
+        job.task = asyncio.create_task((self._why if why else self._compare)(job, *runs))
         return job
 
     async def cancel(self, number: int) -> None:
@@ -332,14 +334,33 @@ class Session:
             job.result, job.answers = await asked.reply
 
     async def _compare(self, job: Job, first: RunEntry, second: RunEntry) -> None:
+        async with _Outcome(self, job):
+            job.result, _ = await self._compared(first, second)
+
+    async def _compared(self, first: RunEntry, second: RunEntry) -> tuple[bytes, list[str]]:
+        baseline = await self._asked(first, "outcome")
+        compared: tuple[bytes, list[str]] = await self._asked(
+            second,
+            "compare",
+            runs=(first.id, second.id),
+            names=(first.name, second.name),
+            baseline=baseline,
+        )
+        return compared
+
+    async def _why(self, job: Job, first: RunEntry, second: RunEntry) -> None:
         worker = await self._worker_for(job)
         async with _Outcome(self, job):
+            job.phase = "making decisions again"
+            _, pods = await self._compared(first, second)
+            choices = [
+                await self._asked(run, "first_choices", pods=pods) for run in (first, second)
+            ]
             asked = worker.ask(
-                "compare",
-                runs=(first.id, second.id),
+                "why",
                 names=(first.name, second.name),
                 run_specs=(first.run_spec, second.run_spec),
-                on_progress=self._noting(job),
+                choices=(choices[0], choices[1]),
             )
             job.result = await asked.reply
         await worker.end()
