@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mooring.cli.inputs import ClusterInput, naming, read_cluster, read_config
-from mooring.cli.options import Command, cluster_input, config_option, seed_option, until_option
+from mooring.cli.options import (
+    Command,
+    cluster_input,
+    config_option,
+    priority_of,
+    seed_option,
+    until_option,
+)
 from mooring.sim.simulation import SimOptions, Simulation
-from mooring.sim.traces.reading import read_trace
+from mooring.sim.traces.openb import Sharing
+from mooring.sim.traces.reading import TraceOptions, read_trace
 
 if TYPE_CHECKING:
     from mooring.web.origin import Origin
@@ -25,8 +34,69 @@ def page_input(command: Command) -> Command:
         type=click.Path(path_type=Path),
         metavar="TRACE",
         help="Replay this trace instead of reading a cluster, as `mooring replay` does.",
-    )(seed_option(until_option(command)))
+    )(trace_options(seed_option(until_option(command))))
     return cluster_input(config_option(command))
+
+
+def trace_options(command: Command) -> Command:
+    """How `mooring replay` reads a trace; the command gets them as one TraceInput, `trace_input`."""
+
+    @wraps(command)
+    def with_trace(
+        *arguments: Any,
+        nodes_path: Path | None,
+        endless: bool,
+        gpu_sharing: str,
+        priorities: tuple[str, ...],
+        **others: Any,
+    ) -> Any:
+        options = TraceOptions(Sharing(gpu_sharing), dict(map(priority_of, priorities)))
+        return command(
+            *arguments, trace_input=TraceInput(nodes_path, options, endless=endless), **others
+        )
+
+    decorated: Command = with_trace
+    for option in reversed(
+        (
+            click.option(
+                "--nodes",
+                "nodes_path",
+                type=click.Path(path_type=Path),
+                metavar="FILE",
+                help="With --trace: the file with the nodes, if it is not in the folder of the pods.",
+            ),
+            click.option(
+                "--endless",
+                is_flag=True,
+                help="With --trace: pods never end, so the cluster fills up.",
+            ),
+            click.option(
+                "--gpu-sharing",
+                type=click.Choice([each.value for each in Sharing]),
+                default=Sharing.POOL.value,
+                show_default=True,
+                help="With --trace, OpenB: pods share the sum of a node's GPUs, or each takes whole GPUs.",
+            ),
+            click.option(
+                "--priority",
+                "priorities",
+                multiple=True,
+                metavar="QOS=N",
+                help="With --trace, OpenB: the priority of a quality of service; can be repeated.",
+            ),
+        )
+    ):
+        decorated = option(decorated)
+    return decorated
+
+
+@dataclass(frozen=True, slots=True)
+class TraceInput:
+    """How to read and replay a trace."""
+
+    nodes_path: Path | None = None
+    options: TraceOptions = field(default_factory=TraceOptions)
+    endless: bool = False
 
 
 def read_page_input(
@@ -36,15 +106,21 @@ def read_page_input(
     trace: Path | None,
     seed: int | None,
     until_s: float | None,
+    trace_input: TraceInput | None = None,
 ) -> tuple[Origin, RunSpec]:
     """Raises InputError, ConfigError, ApiError and CredentialsError."""
     if trace is not None and (cluster.paths or cluster.kubeconfig is not None):
         raise click.UsageError("--trace brings its own cluster; give no PATH, -f or --kubeconfig")
+    how = trace_input or TraceInput()
+    if trace is None and how != TraceInput():
+        raise click.UsageError(
+            "--nodes, --endless, --gpu-sharing and --priority are about a trace; give one with --trace"
+        )
     config = read_config(config_path)
     with naming(config_path):
         # Plugins check their own arguments. Report a mistake before anything that takes long.
         Simulation(SimOptions(config=config)).close()
-    origin, run_spec = _of_cluster(cluster) if trace is None else _of_trace(trace)
+    origin, run_spec = _of_cluster(cluster) if trace is None else _of_trace(trace, how)
     return origin, replace(run_spec, config=config, seed=seed, until_s=until_s)
 
 
@@ -63,9 +139,15 @@ def _of_cluster(cluster: ClusterInput) -> tuple[Origin, RunSpec]:
     return origin, RunSpec(tuple(manifests.objects))
 
 
-def _of_trace(path: Path) -> tuple[Origin, RunSpec]:
+def _of_trace(path: Path, how: TraceInput) -> tuple[Origin, RunSpec]:
     from mooring.web.origin import Origin
     from mooring.web.run_spec import RunSpec
 
-    trace = read_trace(path)
-    return Origin(str(path), "trace", trace.notes), RunSpec.of_trace(trace)
+    trace = read_trace(path, nodes_path=how.nodes_path, options=how.options)
+    run_spec = RunSpec.of_trace(trace)
+    if how.endless and run_spec.times is not None:
+        times = {
+            key: replace(each, run_s=None, leaves_s=None) for key, each in run_spec.times.items()
+        }
+        run_spec = replace(run_spec, times=times)
+    return Origin(str(path), "trace", trace.notes), run_spec

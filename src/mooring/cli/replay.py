@@ -15,6 +15,7 @@ from mooring.cli.options import (
     config_option,
     file_option,
     output_option,
+    priority_of,
     seed_option,
     until_option,
 )
@@ -104,7 +105,7 @@ def replay(
       mooring replay openb/ --endless --config most-allocated.yaml -o csv > filling.csv
       mooring replay openb/ --manifests openb.json && mooring simulate openb.json
     """
-    options = TraceOptions(Sharing(gpu_sharing), dict(_priority(text) for text in priorities))
+    options = TraceOptions(Sharing(gpu_sharing), dict(map(priority_of, priorities)))
     trace = read_trace(path, nodes_path=nodes_path, options=options)
     if not trace.nodes:
         print_warnings(["the trace has no nodes, so no pod can be placed"])
@@ -146,16 +147,6 @@ def _played(
         )
     print_warnings(report.errors)
     return report
-
-
-def _priority(text: str) -> tuple[str, int]:
-    qos, _, number = text.partition("=")
-    try:
-        return qos, int(number)
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is not QOS=N; write LS=1000", param_hint="--priority"
-        ) from None
 
 
 def _manifests(trace: Trace) -> bytes:

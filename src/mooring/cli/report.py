@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -10,7 +12,7 @@ import click
 from mooring.cli import output
 from mooring.cli.inputs import ClusterInput
 from mooring.cli.options import budget_option
-from mooring.cli.page_inputs import page_input, read_page_input
+from mooring.cli.page_inputs import TraceInput, page_input, read_page_input
 from mooring.cli.progress import Progress
 
 STDOUT = "-"
@@ -33,6 +35,7 @@ def report(
     trace: Path | None,
     seed: int | None,
     until_s: float | None,
+    trace_input: TraceInput,
     target: str,
     budget_s: float,
 ) -> None:
@@ -52,7 +55,12 @@ def report(
     from mooring.web.report import write_report
 
     origin, run_spec = read_page_input(
-        cluster, config_path=config_path, trace=trace, seed=seed, until_s=until_s
+        cluster,
+        config_path=config_path,
+        trace=trace,
+        seed=seed,
+        until_s=until_s,
+        trace_input=trace_input,
     )
     with Progress("writing the report") as progress:
         text = write_report(
@@ -60,6 +68,10 @@ def report(
             run_spec,
             budget_s=budget_s,
             on_progress=lambda _, done, total: progress.update(done, total),
+            made={
+                "at": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+                "command": shlex.join(["mooring", *sys.argv[1:]]),
+            },
         )
     _write(target, text)
     sys.exit(0)

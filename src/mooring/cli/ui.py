@@ -17,7 +17,7 @@ import click
 from mooring.cli.inputs import ClusterInput, check_installed
 from mooring.cli.main import CANNOT_ANSWER, print_problems
 from mooring.cli.options import file_option
-from mooring.cli.page_inputs import page_input, read_page_input
+from mooring.cli.page_inputs import TraceInput, page_input, read_page_input
 from mooring.cli.progress import Progress
 from mooring.errors import InputError
 
@@ -66,6 +66,7 @@ def ui(
     trace: Path | None,
     seed: int | None,
     until_s: float | None,
+    trace_input: TraceInput,
     port: int,
     listen: str,
     token_file: Path | None,
@@ -91,7 +92,14 @@ def ui(
     check_installed("web")
     access = _access(listen, token_file, names)
     origin, folder = _saved(
-        *read_page_input(cluster, config_path=config_path, trace=trace, seed=seed, until_s=until_s)
+        *read_page_input(
+            cluster,
+            config_path=config_path,
+            trace=trace,
+            seed=seed,
+            until_s=until_s,
+            trace_input=trace_input,
+        )
     )
     try:
         served = asyncio.run(

@@ -154,6 +154,8 @@ class Page:
 
     def _let_in(self, request: web.Request) -> web.StreamResponse:
         if not self._access.is_token(request.query["token"]):
+            if "text/html" in request.headers.get("Accept", ""):
+                return _closed(request, "The token in the address is wrong. ")
             raise web.HTTPUnauthorized(reason=f"wrong token; {_HOW_TO_GET_IN}")
         response = web.Response(status=303, headers={"Location": "./"})
         response.set_cookie(
@@ -322,14 +324,14 @@ def _error(status: int, message: str, problems: list[dict[str, Any]] | None = No
     return _json({"error": {"message": message, "problems": problems or []}}, status=status)
 
 
-def _closed(request: web.Request) -> web.Response:
+def _closed(request: web.Request, why: str = "") -> web.Response:
     """A page without access. A link on another site sends no cookie, so the page reloads itself once."""
     again = ""
     if request.headers.get("Sec-Fetch-Site") == "cross-site" and "again" not in request.query:
         again = '<meta http-equiv="refresh" content="0; url=./?again">'
     text = (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
-        f"{again}<title>mooring</title><h1>No access</h1><p>Please {_HOW_TO_GET_IN}.</p>"
+        f"{again}<title>mooring</title><h1>No access</h1><p>{why}Please {_HOW_TO_GET_IN}.</p>"
     )
     return web.Response(status=401, text=text, content_type="text/html")
 

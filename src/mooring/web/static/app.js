@@ -46,7 +46,7 @@ export function App() {
       main.current.focus();
     }}>Skip to the content</a>
     <${Top} session=${session} route=${route} cluster=${cluster} moments=${moments} text=${text} onText=${setText} />
-    ${!heard && html`<${Lost} />`}
+    ${heard !== true && html`<${Lost} restarted=${heard === "restarted"} />`}
     <main id="main" ref=${main} tabindex="-1" class=${`view-${route.view}`}>
       <${Shown} route=${route} session=${session} run=${run} cluster=${cluster} error=${error} moments=${moments}
         text=${text} onText=${setText} />
@@ -93,7 +93,11 @@ function Shown({ route, session, run, cluster, error, moments, text, onText }) {
   return html`<${MapView} ...${all} chosen=${route.parts[0]} />`;
 }
 
-function Lost() {
+function Lost({ restarted }) {
+  if (restarted)
+    return html`<p class="lost" role="alert">
+      <code>mooring ui</code> was started again and does not know this page. Open the address that it printed.
+    </p>`;
   return html`<p class="lost" role="alert">
     The server does not answer; what you see may be out of date. Is <code>mooring ui</code> still running?
   </p>`;
