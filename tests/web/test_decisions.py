@@ -81,7 +81,7 @@ def test_a_counterfactual_is_applied_and_the_difference_shown_in_every_tab(
     expect(runs).to_have_count(1)
     page.get_by_role("button", name="Apply and run again").first.click()
     expect(page.locator(".verdict")).to_contain_text("1 fewer pending (6 before, 5 after)")
-    moved = page.get_by_role("table", name="Pods on another node")
+    moved = page.get_by_role("table", name="Pods that changed")
     expect(moved.get_by_role("row", name="data/archive-0")).to_contain_text("pending")
     expect(page.locator(".side canvas[data-pictures]")).to_have_count(2)
 

@@ -145,7 +145,7 @@ function Values({ value }) {
   return html`<section aria-labelledby="values-title"><h2 id="values-title">In numbers</h2>
     <div class="rows short" role="region" aria-label="Numbers before and after" tabindex="0"><table>
       <thead><tr><th scope="col">Measure</th><th scope="col" class="number">Before</th><th scope="col"
-        class="number">After</th><th scope="col" class="number">Change</th><th scope="col"></th></tr></thead>
+        class="number">After</th><th scope="col" class="number">Change</th><th scope="col">Verdict</th></tr></thead>
       <tbody>${rows.map(
         ({ key, was, is }) => html`<tr class=${was === is ? "same" : ""}>
         <th scope="row">${value.labels?.[key] ?? key}</th>
@@ -233,7 +233,7 @@ function Moved({ difference, before, after }) {
       },
       {
         key: "change",
-        label: "",
+        label: "Change",
         sort: (row) => row.change,
         cell: (row) =>
           row.change === "moved" ? "moved" : html`<${Judged} how=${row.change === "other" ? "" : row.change} />`,
