@@ -33,7 +33,7 @@ FLAGS = (
 )
 WIDE, NARROW = (1440, 900), (390, 844)
 #: How long a page may take on a busy machine before it counts as stuck.
-PATIENCE_MS = 8_000
+PATIENCE_MS = 60_000
 #: Kept out of git; looked at by people.
 PICTURES = Path(__file__).parents[2] / ".screenshots"
 

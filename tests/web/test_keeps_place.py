@@ -1,4 +1,4 @@
-"""The page keeps its place: the map stays put, edits last, the address holds what is seen, errors are told."""
+"""The page keeps its place: the map stays put, edits last, the address holds what is seen."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ import { PendingView } from "mooring/views/pending";
 import { PodView } from "mooring/views/pod";
 import { TimeView } from "mooring/views/time";
 import { WhatIfView } from "mooring/views/whatif";
+import { WorkloadView } from "mooring/views/workload";
 
 const TITLES = {
   map: "Map",
@@ -21,6 +22,7 @@ const TITLES = {
   whatif: "What if",
   compare: "Before and after",
   pod: "Pod",
+  workload: "Workload",
 };
 
 export function App() {
@@ -88,6 +90,8 @@ function Shown({ route, session, run, cluster, error, moments, text, onText }) {
   if (route.view === "pending") return html`<${PendingView} ...${all} scene=${moments.scene} />`;
   if (route.view === "pod")
     return html`<${PodView} ...${all} podKey=${route.parts.join("/")} attempt=${route.query.attempt} endSeconds=${run.summary.elapsedSeconds} />`;
+  if (route.view === "workload")
+    return html`<${WorkloadView} ...${all} scene=${moments.scene} name=${route.parts.join("/")} />`;
   if (route.view === "time") return html`<${TimeView} ...${all} />`;
   if (route.view === "whatif") return html`<${WhatIfView} ...${all} parts=${route.parts} />`;
   return html`<${MapView} ...${all} chosen=${route.parts[0]} />`;

@@ -17,6 +17,7 @@ const OUTCOMES = {
   preempted: ["bad", "⤓"],
   deleted: ["calm", "–"],
   bound: ["ok", "●"],
+  pending: ["bad", "▲"],
   failed: ["bad", "▲"],
   rejected: ["bad", "▲"],
 };

@@ -277,8 +277,8 @@ function OnlyInUi({ run }) {
       <p>A report cannot run the scheduler.
       To try changes, open the cluster with <code>mooring ui</code>.</p></div>
     <div class="whatif-edit"><h2>The configuration of this run</h2>
-      <${Editor} id="config-text" label="Scheduler configuration" text=${value?.text ?? ""}
-        onText=${() => {}} disabled /><p id="config-text-check"></p>
+      <div><${Editor} id="config-text" label="Scheduler configuration" text=${value?.text ?? ""}
+        onText=${() => {}} disabled /><p id="config-text-check"></p></div>
       <p><a href=${link("map")}>Back to the map</a></p></div>
   </div>`;
 }
