@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from datetime import UTC, datetime
+import time
 from pathlib import Path
 
 import click
@@ -69,7 +69,7 @@ def report(
             budget_s=budget_s,
             on_progress=lambda _, done, total: progress.update(done, total),
             made={
-                "at": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+                "at": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
                 "command": shlex.join(["mooring", *sys.argv[1:]]),
             },
         )

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mooring.web.run_spec import RunSpec
     from mooring.web.service import Service
 
-#: Print the address when the first run ends, or this soon after its first attempt; the page shows how far it is.
+#: Print the address when the first run ends, or this soon after its first attempt: the page shows progress.
 _PATIENCE_S = 0.3
 _LOOPBACK = "127.0.0.1"
 

@@ -50,7 +50,10 @@ def write_report(
     on_progress: OnProgress,
     made: dict[str, str] | None = None,
 ) -> str:
-    """`made` says when and by which command it was written. Raises InputError, ConfigError and other errors of a simulation."""
+    """`made` says when and by which command it was written.
+
+    Raises InputError, ConfigError and other errors of a simulation.
+    """
     run = Run.of(run_spec, lambda progress: on_progress("placing pods", progress.attempts, None))
     try:
         answers = {
