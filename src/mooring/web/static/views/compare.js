@@ -183,7 +183,7 @@ const WORKLOAD_COLUMNS = [
   { key: "workload", label: "Workload", sort: (row) => row.workload, cell: (row) => row.workload },
   ...NUMBERS.map((key) => ({
     key,
-    label: { worse: "Newly pending", better: "Newly placed", moved: "Moved", other: "Other" }[key],
+    label: { worse: "Newly pending or evicted", better: "Newly placed", moved: "Moved", other: "Other" }[key],
     align: "number",
     downFirst: true,
     sort: (row) => row[key],
@@ -200,7 +200,7 @@ function Workloads({ rows }) {
 const CHANGES = [
   ["", "all"],
   ["moved", "Moved"],
-  ["worse", "Newly pending"],
+  ["worse", "Newly pending or evicted"],
   ["better", "Newly placed"],
   ["other", "Other"],
 ];
