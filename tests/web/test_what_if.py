@@ -93,7 +93,7 @@ def test_what_cannot_be_run_is_refused_with_its_reason(
     expect(page.locator("#objects-text-check")).to_contain_text("problem")
     page.get_by_role("button", name="Run and compare").click()
     expect(page.get_by_role("alert")).to_be_visible()
-    assert page.url.endswith("#/whatif")
+    assert page.url.endswith("#/whatif?tab=objects")
     assert "400" in complaints.pop()
 
 
