@@ -83,7 +83,7 @@ def test_a_pod_that_has_finished_is_explained_by_the_moment_it_was_placed():
     runs = {"mooring.dev/run-seconds": "60"}
     explanation = explain(make_node("n"), make_pod(annotations=runs))
 
-    assert explanation.state == "placed"
+    assert explanation.state == "finished"
     assert "finished at 60s" in told(explanation)["Bind"]
 
 

@@ -188,3 +188,17 @@ def test_a_frame_has_a_row_for_each_node_and_plugin(matrix_of):
     matrix = matrix_of(make_pod(cpu=2))
     cells = sum(len(view.filters) + len(view.scores) for view in matrix.views())
     assert len(matrix.to_frame()) == cells
+
+
+def test_the_plugin_that_counts_a_nominated_pod_says_so_in_its_own_cell(matrix_of):
+    """The verdict was "Insufficient cpu" while every cell of the row passed."""
+    nominated = make_pod("first", cpu=4, priority=10, nominated="a")
+    objects = [make_node("a", cpu=4), make_node("b", cpu=4), nominated]
+
+    matrix = matrix_of(make_pod("second", cpu=2), objects)
+
+    view = matrix.node("a")
+    assert view.status.plugin == "NodeResourcesFit"
+    assert dict(view.filters)["NodeResourcesFit"] == view.status
+    assert [matrix.nodes[i] for i in matrix.with_nominated] == ["a"]
+    assert dict(matrix.node("b").filters)["NodeResourcesFit"].ok

@@ -13,7 +13,11 @@ pytestmark = pytest.mark.web
 #: View → something that is there once it is complete.
 VIEWS = {
     "map/berth-88": ".panel table",
-    "pending": ".pending-view table",
+    "pending": ".cause",
+    "pending?tab=pods": ".pending-view table",
+    "pod/batch/nightly-0": ".sentences",
+    "pod/batch/gated-0": ".picture",
+    "map?colour=workload&resource=nvidia.com/gpu": "canvas[data-pictures]",
     "time": ".plot canvas",
     "whatif": ".weights",
     "pod/data/archive-0": ".would li button",

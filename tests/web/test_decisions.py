@@ -17,7 +17,7 @@ def test_pending_pods_are_listed_with_a_reason_and_filtered_by_plugin(
 ) -> None:
     from playwright.sync_api import expect
 
-    page = open_page(served.view("pending"))
+    page = open_page(served.view("pending?tab=pods"))
     table = page.get_by_role("table", name="Pending pods")
     expect(table).to_have_attribute("aria-rowcount", "7")
     expect(table.get_by_role("row", name="data/archive-0")).to_contain_text("Insufficient memory")
@@ -49,7 +49,7 @@ def test_a_pending_pod_is_lit_up_to_the_point_that_stopped_it(
     expect(page.locator(".reason")).to_contain_text("nodes are available")
     matrix = page.get_by_role("table", name="Node by plugin")
     expect(matrix).to_have_attribute("aria-rowcount", "103")
-    expect(matrix.get_by_role("row").nth(1)).to_contain_text("refuses: ")
+    expect(matrix.get_by_role("row").nth(1)).to_contain_text("rejects: ")
     expect(page.locator(".happenings")).to_contain_text("queued")
 
 
@@ -61,7 +61,7 @@ def test_a_placed_pod_shows_the_winners_margin_and_sorts_by_a_plugins_score(
     page = open_page(served.view("pod/shop/checkout-0"))
     expect(page.locator(".margin")).to_contain_text("leads")
     matrix = page.get_by_role("table", name="Node by plugin")
-    winner = matrix.locator("tr.winner th").inner_text()
+    winner = matrix.locator("tr.winner th a").inner_text()
     expect(page.locator(".title").first).to_contain_text(winner)
     head = page.get_by_role("columnheader", name=re.compile("Balanced"))
     head.get_by_role("button").click()
@@ -81,7 +81,7 @@ def test_a_counterfactual_is_applied_and_the_difference_shown_in_every_tab(
     expect(runs).to_have_count(1)
     page.get_by_role("button", name="Apply and run again").first.click()
     expect(page.locator(".verdict")).to_contain_text("1 fewer pending (6 before, 5 after)")
-    moved = page.get_by_role("table", name="Pods on another node")
+    moved = page.get_by_role("table", name="Pods that changed")
     expect(moved.get_by_role("row", name="data/archive-0")).to_contain_text("pending")
     expect(page.locator(".side canvas[data-pictures]")).to_have_count(2)
 

@@ -38,7 +38,7 @@ def test_manifests_with_markup_are_shown_as_they_are(
 
     folder = tmp_path / "<img src=x onerror=window.hostile=1>"
     with page_server(write_cluster(folder, hostile())) as server:
-        page = open_page(server.view("pending"))
+        page = open_page(server.view("pending?tab=pods"))
         expect(page.locator(".source")).to_contain_text("onerror")
         expect(page.get_by_role("table", name="Pending pods")).to_contain_text("<script>")
         assert_nothing_became_markup(page)
@@ -81,7 +81,7 @@ def test_even_answers_full_of_markup_are_shown_as_text(
         expect(page.locator("main h1")).to_be_attached()
         expect(page.locator(".loading")).to_have_count(0)
         assert_nothing_became_markup(page)
-    page.goto(f"{report.as_uri()}#/pending")
+    page.goto(f"{report.as_uri()}#/pending?tab=pods")
     page.get_by_role("table", name="Pending pods").get_by_role("link").first.click()
     expect(page.locator(".reason")).to_contain_text("<script>")
     expect(page.locator(".matrix")).to_contain_text("<script>")

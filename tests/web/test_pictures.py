@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,8 @@ pytestmark = pytest.mark.web
 VIEWS = {
     "map": "canvas[data-pictures]",
     "map/berth-88": ".panel table",
-    "pending": ".pending-view table",
+    "pending": ".cause",
+    "pending?tab=pods": ".pending-view table",
     "time": ".plot canvas",
     "whatif": ".weights",
     "pod/data/archive-0": ".would li button",
@@ -38,7 +40,7 @@ def test_pictures_of_every_view(
     for view, complete in VIEWS.items():
         go(page, view)
         page.locator(complete).first.wait_for()
-        name = f"{view.replace('/', '-')}-{shape}-{scheme}.png"
+        name = f"{re.sub('[^a-z0-9-]+', '-', view)}-{shape}-{scheme}.png"
         page.screenshot(path=pictures / name, animations="disabled")
         assert page.evaluate("() => document.documentElement.scrollWidth") <= width[0]
 

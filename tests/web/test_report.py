@@ -67,7 +67,11 @@ def test_a_report_says_why_it_cannot_try_changes(report: str, open_page: OpenPag
 
     page = open_page(f"{report}#/whatif")
     expect(page.locator("main")).to_contain_text("mooring ui")
-    expect(page.get_by_label("Scheduler configuration")).to_be_disabled()
+    editor = page.get_by_label("Scheduler configuration")
+    expect(editor).to_be_disabled()
+    box = editor.bounding_box()
+    assert box is not None
+    assert box["width"] > 1000
 
 
 def test_a_report_asks_nothing_of_any_server(report: str, open_page: OpenPage) -> None:

@@ -22,12 +22,14 @@ def test_a_changed_weight_is_run_and_compared(served: PageServer, open_page: Ope
     assert re.search(r"name: NodeResourcesBalancedAllocation\n\s+weight: 50\n", text)
     page.get_by_label("Name").fill("balance first")
     page.get_by_role("button", name="Run and compare").click()
-    expect(page.locator(".verdict")).to_contain_text("on another node")
+    expect(page.locator(".verdict")).to_contain_text("moved")
     expect(page.get_by_role("heading", name="After balance first")).to_be_visible()
     numbers = page.get_by_role("region", name="Numbers before and after")
     expect(numbers.get_by_role("row", name=re.compile("cpu imbalance"))).to_be_visible()
     expect(page.get_by_role("heading", name="The first decisions that differ")).to_be_visible()
-    moved = page.get_by_role("table", name="Pods on another node")
+    page.get_by_role("button", name="Explain").click()
+    expect(page.locator(".why-sides").first).to_contain_text("balance first")
+    moved = page.get_by_role("table", name="Pods that changed")
     assert int(moved.get_attribute("aria-rowcount") or 0) > 2
 
 
@@ -77,7 +79,7 @@ def test_a_node_is_done_without(served: PageServer, open_page: OpenPage) -> None
     page.get_by_role("link", name="Try without it").click()
     expect(page.locator(".drafted")).to_contain_text("without berth-00")
     page.get_by_role("button", name="Run and compare").click()
-    expect(page.locator(".verdict")).to_contain_text("on another node")
+    expect(page.locator(".verdict")).to_contain_text("moved")
 
 
 def test_what_cannot_be_run_is_refused_with_its_reason(
@@ -91,7 +93,7 @@ def test_what_cannot_be_run_is_refused_with_its_reason(
     expect(page.locator("#objects-text-check")).to_contain_text("problem")
     page.get_by_role("button", name="Run and compare").click()
     expect(page.get_by_role("alert")).to_be_visible()
-    assert page.url.endswith("#/whatif")
+    assert page.url.endswith("#/whatif?tab=objects")
     assert "400" in complaints.pop()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -11,10 +12,10 @@ import pytest
 from mooring.objects.meta import encode_hook
 from mooring.objects.taints import Taint
 from mooring.web.origin import Origin
-from mooring.web.report import write_report
+from mooring.web.report import representatives, write_report
 from tests.cli.running import mooring
 from tests.makers import make_node, make_pod
-from tests.web_unit.clusters import BIG, HOSTILE, run_spec
+from tests.web_unit.clusters import BIG, HOSTILE, run_of, run_spec
 from tests.web_unit.test_assets import Elements
 
 TRACE = Path(__file__).parent.parent / "data" / "trace"
@@ -99,3 +100,14 @@ def test_a_report_of_a_trace_has_its_time_line(tmp_path):
     assert set(time["start"]) == {-2}
     assert time["endSeconds"] > 0
     assert len(time["samples"]["step"]) > 2
+
+
+def test_pods_that_wait_for_the_same_reason_share_a_page():
+    """A report had 200 pages of pods that were alike, and none of the others."""
+    many = [make_pod(f"late-{i}", cpu=50) for i in range(30)]
+    with closing(run_of(run_spec(*many, make_pod("odd", cpu=1, node_selector={"a": "b"})))) as run:
+        keys = representatives(run)
+
+    assert keys[0] == "default/late-0"
+    assert [key for key in keys if "late" in key] == ["default/late-0"]
+    assert "default/odd" in keys

@@ -150,9 +150,9 @@ async def test_a_run_that_was_let_go_is_run_again_when_it_is_asked_about():
         assert let_go.worker is not None
 
 
-def placed_by(key: str) -> PastDecision:
+def past_decision(key: str) -> PastDecision:
     with closing(run_of(run_spec())) as run:
-        past = run.placed_by(key)
+        past = run.past_decision(key)
     assert past is not None
     return past
 
@@ -163,11 +163,12 @@ async def test_a_moment_that_takes_long_to_reach_is_decided_again_in_another_pro
         before = await asker.get(f"/api/runs/1/pod?key={WEB}")
         run = asker.session._runs[1]
         # Runs repeat exactly, so another process knows the decision as well.
-        past = await asyncio.to_thread(placed_by, WEB)
+        past = await asyncio.to_thread(past_decision, WEB)
 
-        seen = await asker.session._decided_again(run, WEB, past)
+        seen = await asker.session._decided_again(run, past)
+        page = await asker.session._asked(run, "pod", key=WEB, number=None, seen=seen)
 
-        assert seen == run.pages[WEB]
+        assert page == run.pages[f"{WEB} "]
         assert before["state"] == "placed"
 
 

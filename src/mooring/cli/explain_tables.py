@@ -16,7 +16,13 @@ from mooring.framework.status import Code, Status
 _BAR = 20
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _MOST_CHANGES = 10
-_STYLES = {"passed": "green", "refused": "yellow", "helped": "cyan", "reached": "dim"}
+_STYLES = {
+    "passed": "green",
+    "refused": "yellow",
+    "helped": "cyan",
+    "reached": "dim",
+    "waiting": "yellow",
+}
 
 
 def write_explanation(
@@ -92,6 +98,8 @@ def summary(explanation: Explanation) -> str:
             return f"{pod} would go to {node} ({explanation.as_of})"
         case "waiting":
             return f"{pod} waits to be bound to {node} ({explanation.as_of})"
+        case "finished" | "preempted" | "deleted":
+            return f"{pod} was on {node} and is {explanation.state} ({explanation.as_of})"
         case state:
             return f"{pod} is {state}: {explanation.message}"
 

@@ -39,6 +39,17 @@ def duration(text: str) -> float:
     return seconds
 
 
+def priority_of(text: str) -> tuple[str, int]:
+    """The quality of service and the priority in `LS=1000`."""
+    qos, _, number = text.partition("=")
+    try:
+        return qos, int(number)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is not QOS=N; write LS=1000", param_hint="--priority"
+        ) from None
+
+
 # Kinds of options
 
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mooring.cli.config_inputs import ConfigInput, naming
 from mooring.cli.inputs import ClusterInput, read_cluster
-from mooring.cli.options import Command, cluster_input, config_input, seed_option, until_option
+from mooring.cli.options import (
+    Command,
+    cluster_input,
+    config_input,
+    priority_of,
+    seed_option,
+    until_option,
+)
 from mooring.sim.simulation import SimOptions, Simulation
-from mooring.sim.traces.reading import read_trace
+from mooring.sim.traces.openb import Sharing
+from mooring.sim.traces.reading import TraceOptions, read_trace
 
 if TYPE_CHECKING:
     from mooring.web.origin import Origin
@@ -26,8 +35,69 @@ def page_input(command: Command) -> Command:
         type=click.Path(path_type=Path),
         metavar="TRACE",
         help="Replay this trace instead of reading a cluster, as `mooring replay` does.",
-    )(seed_option(until_option(command)))
+    )(trace_options(seed_option(until_option(command))))
     return cluster_input(config_input(command))
+
+
+def trace_options(command: Command) -> Command:
+    """How `mooring replay` reads a trace; the command gets them as one TraceInput, `trace_input`."""
+
+    @wraps(command)
+    def with_trace(
+        *arguments: Any,
+        nodes_path: Path | None,
+        endless: bool,
+        gpu_sharing: str,
+        priorities: tuple[str, ...],
+        **others: Any,
+    ) -> Any:
+        options = TraceOptions(Sharing(gpu_sharing), dict(map(priority_of, priorities)))
+        return command(
+            *arguments, trace_input=TraceInput(nodes_path, options, endless=endless), **others
+        )
+
+    decorated: Command = with_trace
+    for option in reversed(
+        (
+            click.option(
+                "--trace-nodes",
+                "nodes_path",
+                type=click.Path(path_type=Path),
+                metavar="FILE",
+                help="With --trace: the file with the nodes, if it is not in the folder of the pods.",
+            ),
+            click.option(
+                "--endless",
+                is_flag=True,
+                help="With --trace: pods never end, so the cluster fills up.",
+            ),
+            click.option(
+                "--gpu-sharing",
+                type=click.Choice([each.value for each in Sharing]),
+                default=Sharing.POOL.value,
+                show_default=True,
+                help="With --trace, OpenB: pods share the sum of a node's GPUs, or each takes whole GPUs.",
+            ),
+            click.option(
+                "--priority",
+                "priorities",
+                multiple=True,
+                metavar="QOS=N",
+                help="With --trace, OpenB: the priority of a quality of service; can be repeated.",
+            ),
+        )
+    ):
+        decorated = option(decorated)
+    return decorated
+
+
+@dataclass(frozen=True, slots=True)
+class TraceInput:
+    """How to read and replay a trace."""
+
+    nodes_path: Path | None = None
+    options: TraceOptions = field(default_factory=TraceOptions)
+    endless: bool = False
 
 
 def read_page_input(
@@ -37,6 +107,7 @@ def read_page_input(
     trace: Path | None,
     seed: int | None,
     until_s: float | None,
+    trace_input: TraceInput | None = None,
 ) -> tuple[Origin, RunSpec]:
     """Raises InputError, ConfigError, ApiError and CredentialsError."""
     if trace is not None and (
@@ -47,11 +118,17 @@ def read_page_input(
         )
     if trace is not None and config.scheduler_name is not None:
         raise click.UsageError("--scheduler-name cannot be used with --trace")
+    how = trace_input or TraceInput()
+    if trace is None and how != TraceInput():
+        raise click.UsageError(
+            "--trace-nodes, --endless, --gpu-sharing and --priority are about a trace; give one with"
+            " --trace"
+        )
     loaded = config.read()
     with naming(loaded.path):
         # Plugins check their own arguments. Report a mistake before anything that takes long.
         Simulation(SimOptions(config=loaded.config)).close()
-    origin, run_spec = _of_cluster(cluster) if trace is None else _of_trace(trace)
+    origin, run_spec = _of_cluster(cluster) if trace is None else _of_trace(trace, how)
     objects = run_spec.objects
     if trace is None:
         objects = tuple(config.choose_pods(objects, loaded))
@@ -78,9 +155,15 @@ def _of_cluster(cluster: ClusterInput) -> tuple[Origin, RunSpec]:
     return origin, RunSpec(tuple(manifests.objects))
 
 
-def _of_trace(path: Path) -> tuple[Origin, RunSpec]:
+def _of_trace(path: Path, how: TraceInput) -> tuple[Origin, RunSpec]:
     from mooring.web.origin import Origin
     from mooring.web.run_spec import RunSpec
 
-    trace = read_trace(path)
-    return Origin(str(path), "trace", trace.notes), RunSpec.of_trace(trace)
+    trace = read_trace(path, nodes_path=how.nodes_path, options=how.options)
+    run_spec = RunSpec.of_trace(trace)
+    if how.endless and run_spec.times is not None:
+        times = {
+            key: replace(each, run_s=None, leaves_s=None) for key, each in run_spec.times.items()
+        }
+        run_spec = replace(run_spec, times=times)
+    return Origin(str(path), "trace", trace.notes), run_spec

@@ -16,6 +16,7 @@ from mooring.cli.options import (
     config_option,
     file_option,
     output_option,
+    priority_of,
     seed_option,
     until_option,
 )
@@ -109,7 +110,7 @@ def replay(
       mooring replay openb/ --endless --config most-allocated.yaml -o csv > filling.csv
       mooring replay openb/ --manifests openb.json && mooring simulate openb.json
     """
-    options = TraceOptions(Sharing(gpu_sharing), dict(_priority(text) for text in priorities))
+    options = TraceOptions(Sharing(gpu_sharing), dict(map(priority_of, priorities)))
     trace = _read(path, nodes_text, options)
     if not trace.nodes:
         print_warnings(["the trace has no nodes, so no pod can be placed; give --nodes"])
@@ -167,16 +168,6 @@ def _read(path: Path, nodes_text: str | None, options: TraceOptions) -> Trace:
         ) from error
     described = read_manifests([], documents=node_documents([group])).nodes
     return replace(read_trace(path, options=options), nodes=described)
-
-
-def _priority(text: str) -> tuple[str, int]:
-    qos, _, number = text.partition("=")
-    try:
-        return qos, int(number)
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is not QOS=N; write LS=1000", param_hint="--priority"
-        ) from None
 
 
 def _manifests(trace: Trace) -> bytes:

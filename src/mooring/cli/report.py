@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+import time
 from pathlib import Path
 
 import click
@@ -11,7 +13,7 @@ from mooring.cli import output
 from mooring.cli.config_inputs import ConfigInput
 from mooring.cli.inputs import ClusterInput
 from mooring.cli.options import budget_option
-from mooring.cli.page_inputs import page_input, read_page_input
+from mooring.cli.page_inputs import TraceInput, page_input, read_page_input
 from mooring.cli.progress import Progress
 
 STDOUT = "-"
@@ -34,6 +36,7 @@ def report(
     trace: Path | None,
     seed: int | None,
     until_s: float | None,
+    trace_input: TraceInput,
     target: str,
     budget_s: float,
 ) -> None:
@@ -53,7 +56,12 @@ def report(
     from mooring.web.report import write_report
 
     origin, run_spec = read_page_input(
-        cluster, config=config, trace=trace, seed=seed, until_s=until_s
+        cluster,
+        config=config,
+        trace=trace,
+        seed=seed,
+        until_s=until_s,
+        trace_input=trace_input,
     )
     with Progress("writing the report") as progress:
         text = write_report(
@@ -61,6 +69,10 @@ def report(
             run_spec,
             budget_s=budget_s,
             on_progress=lambda _, done, total: progress.update(done, total),
+            made={
+                "at": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+                "command": shlex.join(["mooring", *sys.argv[1:]]),
+            },
         )
     _write(target, text)
     sys.exit(0)

@@ -18,7 +18,7 @@ from mooring.cli.config_inputs import ConfigInput
 from mooring.cli.inputs import ClusterInput, check_installed
 from mooring.cli.main import CANNOT_ANSWER, print_problems
 from mooring.cli.options import file_option
-from mooring.cli.page_inputs import page_input, read_page_input
+from mooring.cli.page_inputs import TraceInput, page_input, read_page_input
 from mooring.cli.progress import Progress
 from mooring.errors import InputError
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from mooring.web.run_spec import RunSpec
     from mooring.web.service import Service
 
-#: Print the address when the first run ends, or after this time if it still runs.
-_PATIENCE_S = 10.0
+#: Print the address when the first run ends, or this soon after its first attempt: the page shows progress.
+_PATIENCE_S = 0.3
 _LOOPBACK = "127.0.0.1"
 
 
@@ -67,6 +67,7 @@ def ui(
     trace: Path | None,
     seed: int | None,
     until_s: float | None,
+    trace_input: TraceInput,
     port: int,
     listen: str,
     token_file: Path | None,
@@ -92,7 +93,14 @@ def ui(
     check_installed("web")
     access = _access(listen, token_file, names)
     origin, folder = _saved(
-        *read_page_input(cluster, config=config, trace=trace, seed=seed, until_s=until_s)
+        *read_page_input(
+            cluster,
+            config=config,
+            trace=trace,
+            seed=seed,
+            until_s=until_s,
+            trace_input=trace_input,
+        )
     )
     try:
         served = asyncio.run(

@@ -16,6 +16,8 @@ from mooring.errors import ConfigError
 from mooring.explain.matrix import Matrix
 from mooring.explain.measures import Measures, measure, shapes_of
 from mooring.explain.past_decision import RunInput, run_again
+from mooring.explain.what_if import DecisionView
+from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.scheduler.decision import Decision
 from mooring.scheduler.journal import Decided
@@ -144,7 +146,7 @@ class Comparison:
                     ],
                     "onlyPendingInBaseline": list(each.only_pending_before),
                     "onlyPendingInVariant": list(each.only_pending_here),
-                    "why": [_divergence_data(divergence) for divergence in each.why],
+                    "why": [divergence_data(divergence) for divergence in each.why],
                 }
                 for each in self.differences
             ],
@@ -173,13 +175,22 @@ def compare(
 
 def values_of(run: Run) -> list[tuple[str, str, float | None]]:
     """Everything that is one number: a key, words for it, the value. None: does not apply."""
-    report, measures = run.report, run.measures
+    return [
+        *values_of_report(run.report, run.measures, len(run.decisions)),
+        ("decisionsPerSecond", "decisions per second", round(run.decisions_per_s, 1)),
+    ]
+
+
+def values_of_report(
+    report: SimulationReport, measures: Measures, attempts: int
+) -> list[tuple[str, str, float | None]]:
+    """The numbers that a run always repeats."""
     spread = measures.spread
     values: list[tuple[str, str, float | None]] = [
         ("placed", "placed", len(report.placements)),
         ("pending", "pending", len(report.pending)),
         ("otherSchedulers", "for other schedulers", len(report.other_schedulers)),
-        ("preempted", "preempted", run.preempted),
+        ("preempted", "preempted", sum(len(each.victims) for each in report.preemptions)),
         ("nodesInUse", "nodes in use", measures.nodes_in_use),
     ]
     for each in measures.resources:
@@ -194,9 +205,8 @@ def values_of(run: Run) -> list[tuple[str, str, float | None]]:
         ("zoneSkew.mean", "mean zone skew of workloads", spread.mean_zone_skew),
         ("zoneSkew.max", "largest zone skew of a workload", spread.max_zone_skew),
         ("nodeShare.mean", "mean share of a workload on one node", spread.mean_node_share),
-        ("attempts", "attempts", len(run.decisions)),
+        ("attempts", "attempts", attempts),
         ("elapsedSeconds", "virtual seconds", report.elapsed_s),
-        ("decisionsPerSecond", "decisions per second", round(run.decisions_per_s, 1)),
     ]
 
 
@@ -222,7 +232,7 @@ def _run(variant: Variant, on_progress: OnProgress | None, stopwatch: Stopwatch)
         measures=measures,
         decisions=decisions,
         decisions_per_s=len(decisions) / took_s if took_s > 0 else 0.0,
-        where=_where(variant, report),
+        where=where_pods_are(variant.source.objects, report),
     )
 
 
@@ -235,11 +245,11 @@ def _naming(variant: Variant) -> Iterator[None]:
         raise ConfigError([f"{variant.name}: {line}" for line in error.problems]) from error
 
 
-def _where(variant: Variant, report: SimulationReport) -> dict[str, str]:
+def where_pods_are(objects: Iterable[KubeObject], report: SimulationReport) -> dict[str, str]:
     """Pod → the node where it is or ended, `pending`, or how it went."""
     where = {
         obj.key: obj.node_name
-        for obj in variant.source.objects
+        for obj in objects
         if isinstance(obj, Pod) and obj.node_name and not obj.finished
     }
     for placed in report.placements:
@@ -307,15 +317,20 @@ def _explained(
 ) -> dict[str, Side]:
     """These decisions, made again; `taken` are the nodes to show of each pod in any case."""
     return {
-        decided.pod: Side(
-            variant=run.name,
-            node=look.chosen,
-            feasible=decided.feasible,
-            scores=_top(look.matrix, taken[decided.pod]),
-            message=look.fit_error,
-        )
+        decided.pod: side_of(run.name, look, taken[decided.pod])
         for decided, look in run_again(run.variant.source, decisions).items()
     }
+
+
+def side_of(variant: str, look: DecisionView, taken: set[str]) -> Side:
+    """How a variant decided; `taken` are the nodes to show in any case."""
+    return Side(
+        variant=variant,
+        node=look.chosen,
+        feasible=len(look.matrix.feasible),
+        scores=_top(look.matrix, taken),
+        message=look.fit_error,
+    )
 
 
 def _top(matrix: Matrix, taken: set[str]) -> tuple[NodeScores, ...]:
@@ -334,7 +349,7 @@ def _top(matrix: Matrix, taken: set[str]) -> tuple[NodeScores, ...]:
     )
 
 
-def _divergence_data(divergence: Divergence) -> dict[str, Any]:
+def divergence_data(divergence: Divergence) -> dict[str, Any]:
     return {
         "pod": divergence.pod,
         "sameState": divergence.same_state,

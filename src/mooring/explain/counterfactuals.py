@@ -56,7 +56,7 @@ from mooring.objects.selectors import (
     compile_requirement,
 )
 from mooring.objects.taints import tolerated
-from mooring.objects.well_known import HOSTNAME
+from mooring.objects.well_known import HOSTNAME, REGION, ZONE
 from mooring.plugins.default_preemption.budgets import Budgets
 from mooring.plugins.default_preemption.candidates import Candidate, DryRun
 from mooring.plugins.default_preemption.choice import best
@@ -76,6 +76,14 @@ _MOST_ANSWERS = 3
 _MOST_NODES = 3
 #: The most pairs in an answer.
 _MOST_PAIRS = 10
+
+
+#: Labels that say what a machine is and where it stands. Nobody changes them to make a pod fit.
+_OF_THE_MACHINE = frozenset(
+    (HOSTNAME, ZONE, REGION, "kubernetes.io/arch", "kubernetes.io/os")
+    + ("node.kubernetes.io/instance-type", "beta.kubernetes.io/arch", "beta.kubernetes.io/os")
+    + ("failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -496,7 +504,8 @@ def labels_needed(pod: Pod, node: Node) -> LabelNode | None:
             return None
         more, removed = min(ways, key=lambda way: len(way[0]) + len(way[1]))
         wanted |= more
-    if HOSTNAME in wanted or HOSTNAME in removed or not (wanted or removed):
+    changed = wanted.keys() | removed
+    if not changed or any(key in _OF_THE_MACHINE for key in changed):
         return None
     return LabelNode(node.name, tuple(sorted(wanted.items())), tuple(sorted(removed)))
 

@@ -58,7 +58,8 @@ class Explanation:
 
     #: `namespace/name`.
     pod: str
-    #: placed, unschedulable, gated, ignored, waiting (for its binding), schedulable (it would fit).
+    #: placed, unschedulable, gated, ignored, waiting (for its binding), schedulable (it would fit); finished,
+    #: preempted or deleted if it is no longer on the node that it got.
     state: str
     #: The node where it is or would go; "" if none.
     node: str
@@ -76,7 +77,7 @@ class Explanation:
 
     @property
     def fits(self) -> bool:
-        return self.state in ("placed", "waiting", "schedulable")
+        return bool(self.node)
 
     def node_view(self, name: str) -> NodeView:
         """One node in full. Raises CannotAnswer if there is no such node."""
@@ -280,13 +281,14 @@ def _placed(view: DecisionView, placed: PlacedPod) -> Explanation:
     if placed.ended_s is not None:
         end += f"; {placed.ended} {_at(placed.ended_s)}"
     story = (gate_step(None, ""), *steps_of(view), *_binding(view, end))
-    return _explanation(view, "placed", "as the cluster was at the decision", story, node)
+    state = "placed" if placed.ended is None else placed.ended.value
+    return _explanation(view, state, "as the cluster was at the decision", story, node)
 
 
 def _assumed(view: DecisionView, what_if: WhatIf, pod: Pod) -> Explanation:
     assert view.chosen is not None
     held = f"waiting {waits_for(what_if.scheduler, pod)} to be bound to {view.chosen}"
-    story = (gate_step(None, ""), *steps_of(view), Step("Permit", "refused", held))
+    story = (gate_step(None, ""), *steps_of(view), Step("Permit", "waiting", held))
     return _explanation(view, "waiting", "as the cluster was at the decision", story, view.chosen)
 
 

@@ -131,6 +131,8 @@ class Matrix:
     scores: tuple[ScoreColumn, ...]
     #: int64[scored node]: the weighted sum.
     totals: Ints
+    #: The indices of the nodes that were judged with the pods nominated to them, as if these were there.
+    with_nominated: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -211,8 +213,10 @@ def matrix_of(decision: Decision) -> Matrix:
     if diagnosis.filtered is not None:
         filters = tuple(_filter_columns(diagnosis.filtered.matrix(complete=True), rows))
     verdicts, statuses = _verdicts(decision, nodes, rows, filters)
+    with_nominated = tuple(_judged_with_nominated(diagnosis, rows))
+    filters = _as_judged(filters, verdicts, statuses, with_nominated)
     scored, scores, totals = _scores(decision.scores, nodes, rows, decision.node_name)
-    return Matrix(nodes, filters, verdicts, statuses, scored, scores, totals)
+    return Matrix(nodes, filters, verdicts, statuses, scored, scores, totals, with_nominated)
 
 
 def status_data(status: Status | None) -> dict[str, Any]:
@@ -308,6 +312,38 @@ def _judged_one_by_one(
     for i, (name, row) in enumerate(zip(nodes, rows.tolist(), strict=True)):
         if row in matrix.with_nominated or name in named:
             yield i
+
+
+def _judged_with_nominated(diagnosis: Diagnosis, rows: NDArray[np.intp]) -> Iterator[int]:
+    if not diagnosis.has_verdicts or not diagnosis.matrix.with_nominated:
+        return
+    for i, row in enumerate(rows.tolist()):
+        if row in diagnosis.matrix.with_nominated:
+            yield i
+
+
+def _as_judged(
+    filters: tuple[FilterColumn, ...],
+    verdicts: Codes,
+    statuses: Sequence[Status],
+    with_nominated: Sequence[int],
+) -> tuple[FilterColumn, ...]:
+    """The columns, where the plugin that refuses a node because of nominated pods says so itself."""
+    for i in with_nominated:
+        status = statuses[verdicts[i]]
+        if not status.ok:
+            filters = tuple(
+                _with_cell(column, i, status) if column.plugin == status.plugin else column
+                for column in filters
+            )
+    return filters
+
+
+def _with_cell(column: FilterColumn, node: int, status: Status) -> FilterColumn:
+    statuses = column.statuses if status in column.statuses else (*column.statuses, status)
+    codes = column.codes.copy()
+    codes[node] = statuses.index(status)
+    return FilterColumn(column.plugin, codes, statuses)
 
 
 def _scores(

@@ -21,7 +21,7 @@ class Step:
     """What happened at one extension point."""
 
     point: str
-    #: passed, refused, helped or reached.
+    #: passed, refused, helped, reached or waiting.
     outcome: str
     text: str
 

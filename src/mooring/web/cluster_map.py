@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mooring.explain.changes import taint_text
-from mooring.explain.measures import workload_of
+from mooring.explain.reasons import cause_data
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.requests import CPU, MEMORY, PODS
@@ -20,6 +20,8 @@ from mooring.sim.report import unit_of
 from mooring.web.codes import Codes
 from mooring.web.places import WAITING
 from mooring.web.run import Run
+from mooring.web.timeline import opening_step
+from mooring.web.workloads import workload_name
 
 STATES = (
     "running",
@@ -52,6 +54,7 @@ def map_data(run: Run) -> dict[str, Any]:
         "pods": _pods(run, _Labels(strings, label_sets), resources, shapes),
         "states": STATES,
         "pending": _pending(run, strings),
+        "opensAt": opening_step(run),
         "measures": run.measures.to_data(),
     }
     return {
@@ -126,7 +129,7 @@ def _pods(
         "priority": [pod.priority for pod in pods],
         "labels": [labels.code(pod.labels) for pod in pods],
         "state": [states.get(i, 0) for i in range(len(pods))],
-        "workload": [strings.code(workload_of(pod)) for pod in pods],
+        "workload": [strings.code(workload_name(pod)) for pod in pods],
     }
 
 
@@ -150,10 +153,14 @@ def _states(run: Run) -> dict[int, int]:
 
 def _pending(run: Run, strings: Codes[str]) -> dict[str, Any]:
     pending, places = run.report.unplaced, run.places
+    plugins = run.plugins_by_reason()
+    causes: Codes[str] = Codes()
     return {
         "pod": [places.pod_index[each.pod] for each in pending],
         "state": [STATES.index(each.state) for each in pending],
         "message": [strings.code(each.message) for each in pending],
+        "cause": [causes.code(each.message) for each in pending],
+        "causes": [cause_data(message, plugins) for message in causes.values],
         "plugins": [[strings.code(name) for name in each.plugins] for each in pending],
         "sinceSeconds": [each.since_s for each in pending],
         "attempts": [each.attempts for each in pending],

@@ -6,6 +6,7 @@ answers that need another run, such as another configuration or a comparison.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,6 +17,7 @@ import msgspec
 import mooring
 from mooring.errors import MooringError
 from mooring.explain.past_decision import decide_again
+from mooring.explain.reasons import reasons_in
 from mooring.web.assets import Assets, report_document
 from mooring.web.cluster_map import map_data
 from mooring.web.origin import Origin
@@ -24,25 +26,38 @@ from mooring.web.run import Run
 from mooring.web.run_spec import RunSpec
 from mooring.web.timeline import timeline_data
 from mooring.web.what_if import config_text
+from mooring.web.workloads import workload_name
 
-#: The most pages of pending pods, and of placed pods.
-_MOST_PENDING, _SOME_PLACED = 200, 20
+#: The most pages of pending pods, one for each cause, and of placed pods.
+_MOST_CAUSES, _SOME_PLACED = 100, 20
+#: Pages have a row for each node; no more are written once they have this many characters together.
+_MOST_CHARACTERS = 3_000_000
 #: If the run took longer than this, placed pods have no pages: each would repeat the run.
 _QUICK_S = 1.0
 _NAME = "as it is"
+#: Pods without a controller are often numbered.
+_NUMBERED = re.compile(r"-\d+$")
 
 #: Called with the phase, the number done and the total.
 OnProgress = Callable[[str, int, int | None], None]
 
 
 def write_report(
-    origin: Origin, run_spec: RunSpec, *, budget_s: float, on_progress: OnProgress
+    origin: Origin,
+    run_spec: RunSpec,
+    *,
+    budget_s: float,
+    on_progress: OnProgress,
+    made: dict[str, str] | None = None,
 ) -> str:
-    """Raises InputError, ConfigError and other errors of a simulation."""
-    run = Run.of(run_spec, lambda attempts: on_progress("placing pods", attempts, None))
+    """`made` says when and by which command it was written.
+
+    Raises InputError, ConfigError and other errors of a simulation.
+    """
+    run = Run.of(run_spec, lambda progress: on_progress("placing pods", progress.attempts, None))
     try:
         answers = {
-            "api/session": _session(origin, run),
+            "api/session": {**_session(origin, run), "made": made},
             "api/runs/1/map": {"run": 1, **map_data(run)},
             "api/runs/1/time": timeline_data(run),
             "api/runs/1/config": {"text": config_text(run_spec)},
@@ -76,18 +91,22 @@ def _session(origin: Origin, run: Run) -> dict[str, Any]:
 
 
 def _pods(run: Run, budget_s: float, on_progress: OnProgress) -> Iterator[tuple[str, Any]]:
-    pending = [each.pod for each in run.report.unplaced[:_MOST_PENDING]]
+    pending = representatives(run)[:_MOST_CAUSES]
     placed = [each.pod for each in run.report.placements[:_SOME_PLACED]]
     keys = [*pending, *(placed if run.took_s <= _QUICK_S else ())]
     # All pods share the budget.
     each_s = budget_s / max(len(pending), 1)
+    written = 0
     for number, key in enumerate(keys):
+        if written > _MOST_CHARACTERS:
+            return
         on_progress("explaining pods", number, len(keys))
         address = quote(key, safe="!'()*")
         try:
-            past = run.placed_by(key)
+            past = run.past_decision(key)
             seen = None if past is None else decide_again(run.run_spec, past)
             page = pod_data(run, key, seen)
+            written += len(msgspec.json.encode(page))
             yield f"api/runs/1/pod?key={address}", page
             if page["counterfactuals"] and budget_s > 0:
                 found = run.counterfactuals(key, budget_s=each_s, timer=time.perf_counter)
@@ -96,3 +115,14 @@ def _pods(run: Run, budget_s: float, on_progress: OnProgress) -> Iterator[tuple[
         except MooringError:
             # A pod has no page if mooring cannot explain it, for example because a plugin fails.
             continue
+
+
+def representatives(run: Run) -> list[str]:
+    """One pending pod for each workload and cause; those with the most pods first."""
+    groups: dict[tuple[object, ...], list[str]] = {}
+    for each in run.report.pending:
+        pod = run.pod(each.pod)
+        of = workload_name(pod) or _NUMBERED.sub("", each.pod)
+        reasons = tuple(sorted(reason.text for reason in reasons_in(each.message)))
+        groups.setdefault((of, each.state, reasons), []).append(each.pod)
+    return [pods[0] for pods in sorted(groups.values(), key=lambda pods: -len(pods))]

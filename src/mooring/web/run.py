@@ -4,23 +4,48 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
+from mooring.errors import MooringError
+from mooring.explain.attempts import Attempt, attempts_of, explain_attempt
 from mooring.explain.counterfactuals import Counterfactuals, find_counterfactuals
 from mooring.explain.explanation import CannotAnswer, Explainer, Explanation
 from mooring.explain.measures import Measures, Shapes, measure, shapes_of
-from mooring.explain.past_decision import PastDecision, placed_by
+from mooring.explain.past_decision import PastDecision, past_decision, placed_by
+from mooring.explain.story import Step
 from mooring.explain.what_if import DecisionView, WhatIf
 from mooring.garbage import seldom_collecting
 from mooring.objects.pod import Pod
 from mooring.scheduler.decision import Decision
+from mooring.scheduler.journal import Fact, FactKind, Preempted
 from mooring.sim.report import SimulationReport, build_report
 from mooring.sim.simulation import Simulation
 from mooring.web.places import Places
 from mooring.web.run_spec import RunSpec
 
-#: Called with the number of attempts so far.
-OnProgress = Callable[[int], None]
+_ENDS = (FactKind.PREEMPTED, FactKind.FINISHED, FactKind.DELETED)
+
+#: Reasons repeat, so a few pods teach which plugins give them.
+_MOST_LEARNT_FROM = 30
+
+
+@dataclass(frozen=True, slots=True)
+class RunProgress:
+    """How far a run is."""
+
+    #: The pods that need a node at the start, and how many of them were tried.
+    waiting: int
+    tried: int
+    attempts: int
+    virtual_s: float
+
+    @property
+    def text(self) -> str:
+        """Once every pod was tried, nobody knows how much is left."""
+        return f"retrying, at {self.virtual_s:.0f}s of virtual time, attempt"
+
+
+OnProgress = Callable[[RunProgress], None]
 
 
 @dataclass(slots=True)
@@ -37,6 +62,9 @@ class Run:
     measures: Measures
     #: Wall-clock time.
     took_s: float
+    #: UID → the facts about the pod and the evictions for it; filled at the first question.
+    _facts: dict[str, list[Fact]] = field(default_factory=dict)
+    _plugins: dict[str, str] | None = None
 
     @classmethod
     def of(
@@ -48,8 +76,16 @@ class Run:
         """Raises InputError, ConfigError and other errors of a simulation."""
         started = stopwatch()
 
+        waiting = sum(1 for pod in run_spec.pods if not pod.node_name and not pod.finished)
+        tried = 0
+
         def count(decision: Decision) -> None:
-            on_progress(simulation.summary.decisions)
+            nonlocal tried
+            summary = simulation.summary
+            if summary.last_decision is not None and summary.last_decision.number == 1:
+                tried += 1
+            at_s = simulation.clock.elapsed_s
+            on_progress(RunProgress(waiting, tried, summary.decisions, at_s))
 
         with seldom_collecting():
             simulation = run_spec.simulation(count)
@@ -84,20 +120,95 @@ class Run:
             "tookSeconds": round(self.took_s, 3),
         }
 
-    def placed_by(self, key: str) -> PastDecision | None:
-        """The decision that placed the pod; None if none did. Raises CannotAnswer if there is no such pod."""
+    def pod(self, key: str) -> Pod:
+        """Raises CannotAnswer if there is no such pod."""
         if key not in self.places.pod_index:
             raise CannotAnswer(f"there is no pod {key!r} in this run")
+        return self.pods[self.places.pod_index[key]]
+
+    def facts_of(self, uid: str) -> list[Fact]:
+        """What happened to the pod, and the evictions that made room for it."""
+        if not self._facts:
+            for fact in self.simulation.journal.facts:
+                self._facts.setdefault(fact.uid, []).append(fact)
+                if isinstance(fact, Preempted) and fact.preemptor is not None:
+                    self._facts.setdefault(fact.preemptor.uid, []).append(fact)
+        return self._facts.get(uid, [])
+
+    def attempts(self, key: str) -> list[Attempt]:
+        """Raises CannotAnswer."""
+        uid = self.pod(key).uid
+        return attempts_of(self.facts_of(uid), uid)
+
+    def past_decision(self, key: str, number: int | None = None) -> PastDecision | None:
+        """The decision that the pod's page shows: attempt `number`, else the one that placed the pod.
+
+        If none placed it, the last attempt at a pod that is gone; None for other pods, which are judged on
+        the cluster at the end. Raises CannotAnswer.
+        """
+        pod, attempts = self.pod(key), self.attempts(key)
         if not self.places.node_index:
             raise CannotAnswer("the cluster has no nodes, so there is nothing to explain")
-        return placed_by(self.simulation, self.pods[self.places.pod_index[key]].uid)
+        if number is not None:
+            wanted = [each for each in attempts if each.decided.number == number]
+            if not wanted:
+                raise CannotAnswer(f"there was no attempt {number} at pod {key}")
+            return past_decision(self.simulation, wanted[0].decided)
+        past = placed_by(self.simulation, pod.uid)
+        if past is None and attempts and self.simulation.scheduler.pod(key) is None:
+            return past_decision(self.simulation, attempts[-1].decided)
+        return past
 
-    def explain(self, key: str, seen: DecisionView | None) -> Explanation:
-        """`seen` is the decision that `placed_by` returned, in full. Raises CannotAnswer."""
-        pod = self.pods[self.places.pod_index[key]]
-        if pod.finished and seen is None:
-            raise CannotAnswer(f"pod {key} has finished, so it needs no node")
+    def explain(
+        self, key: str, seen: DecisionView | None, number: int | None = None
+    ) -> Explanation:
+        """`seen` is the decision that `past_decision` returned, in full. Raises CannotAnswer."""
+        pod = self.pod(key)
+        if number is not None and seen is not None:
+            attempt = next(each for each in self.attempts(key) if each.decided.number == number)
+            return explain_attempt(seen, attempt)
+        if pod.uid in self.simulation.summary.placements and seen is not None:
+            return Explainer(self._what_if, seen=seen).explain(key)
+        if self.simulation.scheduler.pod(key) is None or pod.finished:
+            return self._of_gone(pod, seen)
         return Explainer(self._what_if, seen=seen).explain(key)
+
+    def _of_gone(self, pod: Pod, seen: DecisionView | None) -> Explanation:
+        """A pod that no decision placed, and that is no longer there."""
+        state, at_end = self._end_of(pod)
+        if seen is not None:
+            explanation = explain_attempt(seen, self.attempts(pod.key)[-1])
+            return replace(explanation, state=state, node="", story=(*explanation.story, at_end))
+        node = pod.node_name
+        came = f"it had node {node} from the start; no decision" if node else "it was never tried"
+        story = (Step("queue", "reached", came), at_end)
+        return Explanation(pod.key, state, node, "nothing was evaluated", "", story, None)
+
+    def _end_of(self, pod: Pod) -> tuple[str, Step]:
+        ends = [fact for fact in self.facts_of(pod.uid) if fact.what in _ENDS]
+        evictions = [fact for fact in ends if isinstance(fact, Preempted) and fact.uid == pod.uid]
+        ended = evictions[0] if evictions else next((e for e in ends if e.uid == pod.uid), None)
+        if ended is None:
+            return "finished", Step("end", "reached", "it had finished before the simulation began")
+        text = f"{ended.what.value} at {ended.at_s:g}s of virtual time {ended.message}".rstrip()
+        return ended.what.value, Step("end", "reached", text)
+
+    def plugins_by_reason(self) -> dict[str, str]:
+        """The plugin that gives each reason, learnt from the pending pods at the end."""
+        if self._plugins is not None:
+            return self._plugins
+        plugins = self._plugins = {}
+        by_message = {each.message: each for each in self.report.pending}
+        tried = [each for each in by_message.values() if each.state == "unschedulable"]
+        for each in tried[:_MOST_LEARNT_FROM]:
+            try:
+                refusals = self._what_if.look(self.pod(each.pod)).matrix.refusals()
+            except MooringError:
+                continue
+            plugins.update(
+                {text: refusal.plugin for refusal in refusals for text in refusal.reasons}
+            )
+        return plugins
 
     def counterfactuals(
         self, key: str, *, budget_s: float, timer: Callable[[], float]

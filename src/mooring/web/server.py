@@ -75,6 +75,7 @@ class WhatIfBody(_Body):
 
 class CompareBody(_Body):
     runs: tuple[int, int]
+    why: bool = False
 
 
 class CheckBody(_Body):
@@ -153,6 +154,8 @@ class Page:
 
     def _let_in(self, request: web.Request) -> web.StreamResponse:
         if not self._access.is_token(request.query["token"]):
+            if "text/html" in request.headers.get("Accept", ""):
+                return _closed(request, "The token in the address is wrong. ")
             raise web.HTTPUnauthorized(reason=f"wrong token; {_HOW_TO_GET_IN}")
         response = web.Response(status=303, headers={"Location": "./"})
         response.set_cookie(
@@ -225,8 +228,11 @@ class Page:
         return _packed(request, await self._session.time(_number(request, "run")))
 
     async def _pod(self, request: web.Request) -> web.Response:
-        key = _query(request, "key")
-        return _packed(request, await self._session.pod(_number(request, "run"), key))
+        key, attempt = _query(request, "key"), request.query.get("attempt", "")
+        if attempt and not (attempt.isascii() and attempt.isdigit() and len(attempt) < 10):
+            raise web.HTTPBadRequest(reason="attempt: must be a number")
+        number = int(attempt) if attempt else None
+        return _packed(request, await self._session.pod(_number(request, "run"), key, number))
 
     async def _config(self, request: web.Request) -> web.Response:
         return _packed(request, await self._session.config(_number(request, "run")))
@@ -263,10 +269,11 @@ class Page:
         return _json({"run": run.id, "job": run.job}, status=202)
 
     async def _compare(self, request: web.Request) -> web.Response:
-        first, second = (await _body(request, CompareBody)).runs
+        body = await _body(request, CompareBody)
+        first, second = body.runs
         if first == second:
             raise web.HTTPBadRequest(reason="compare two different runs")
-        return _json({"job": self._session.compare(first, second).id}, status=202)
+        return _json({"job": self._session.compare(first, second, why=body.why).id}, status=202)
 
     async def _check(self, request: web.Request) -> web.Response:
         body = await _body(request, CheckBody)
@@ -317,14 +324,14 @@ def _error(status: int, message: str, problems: list[dict[str, Any]] | None = No
     return _json({"error": {"message": message, "problems": problems or []}}, status=status)
 
 
-def _closed(request: web.Request) -> web.Response:
+def _closed(request: web.Request, why: str = "") -> web.Response:
     """A page without access. A link on another site sends no cookie, so the page reloads itself once."""
     again = ""
     if request.headers.get("Sec-Fetch-Site") == "cross-site" and "again" not in request.query:
         again = '<meta http-equiv="refresh" content="0; url=./?again">'
     text = (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
-        f"{again}<title>mooring</title><h1>No access</h1><p>Please {_HOW_TO_GET_IN}.</p>"
+        f"{again}<title>mooring</title><h1>No access</h1><p>{why}Please {_HOW_TO_GET_IN}.</p>"
     )
     return web.Response(status=401, text=text, content_type="text/html")
 

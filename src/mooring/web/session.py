@@ -180,16 +180,17 @@ class Session:
             run.kept["time"] = await self._asked(run, "time")
         return run.kept["time"]
 
-    async def pod(self, number: int, key: str) -> bytes:
-        run = self._ready(number)
-        if key not in run.pages:
-            answer = await self._asked(run, "pod", key=key, seen=None)
+    async def pod(self, number: int, key: str, attempt: int | None = None) -> bytes:
+        run, page = self._ready(number), f"{key} {attempt or ''}"
+        if page not in run.pages:
+            answer = await self._asked(run, "pod", key=key, number=attempt, seen=None)
             if isinstance(answer, PastDecision):
-                answer = await self._decided_again(run, key, answer)
+                seen = await self._decided_again(run, answer)
+                answer = await self._asked(run, "pod", key=key, number=attempt, seen=seen)
             while len(run.pages) >= _MOST_PAGES:
                 del run.pages[next(iter(run.pages))]
-            run.pages[key] = answer
-        return run.pages[key]
+            run.pages[page] = answer
+        return run.pages[page]
 
     async def config(self, number: int) -> bytes:
         run = self._run(number)
@@ -255,15 +256,17 @@ class Session:
         job.task = asyncio.create_task(self._counterfactuals(job, run, pod, budget_s))
         return job
 
-    def compare(self, first: int, second: int) -> Job:
+    def compare(self, first: int, second: int, *, why: bool = False) -> Job:
+        """Compare two runs; with `why`, explain the first decisions that differ."""
         runs = self._ready(first), self._ready(second)
-        about = ("compare", first, second)
+        kind = "why" if why else "compare"
+        about = (kind, first, second)
         known = self._about(about)
         if known is not None:
             return known
         title = f"{runs[0].name} and {runs[1].name}"
-        job = self._new_job("compare", second, title, about)
-        job.task = asyncio.create_task(self._compare(job, *runs))
+        job = self._new_job(kind, second, title, about)
+        job.task = asyncio.create_task((self._why if why else self._compare)(job, *runs))
         return job
 
     async def cancel(self, number: int) -> None:
@@ -331,14 +334,33 @@ class Session:
             job.result, job.answers = await asked.reply
 
     async def _compare(self, job: Job, first: RunEntry, second: RunEntry) -> None:
+        async with _Outcome(self, job):
+            job.result, _ = await self._compared(first, second)
+
+    async def _compared(self, first: RunEntry, second: RunEntry) -> tuple[bytes, list[str]]:
+        baseline = await self._asked(first, "outcome")
+        compared: tuple[bytes, list[str]] = await self._asked(
+            second,
+            "compare",
+            runs=(first.id, second.id),
+            names=(first.name, second.name),
+            baseline=baseline,
+        )
+        return compared
+
+    async def _why(self, job: Job, first: RunEntry, second: RunEntry) -> None:
         worker = await self._worker_for(job)
         async with _Outcome(self, job):
+            job.phase = "making decisions again"
+            _, pods = await self._compared(first, second)
+            choices = [
+                await self._asked(run, "first_choices", pods=pods) for run in (first, second)
+            ]
             asked = worker.ask(
-                "compare",
-                runs=(first.id, second.id),
+                "why",
                 names=(first.name, second.name),
                 run_specs=(first.run_spec, second.run_spec),
-                on_progress=self._noting(job),
+                choices=(choices[0], choices[1]),
             )
             job.result = await asked.reply
         await worker.end()
@@ -393,16 +415,14 @@ class Session:
             assert worker is not None
             await worker.end()
 
-    async def _decided_again(self, run: RunEntry, key: str, past: PastDecision) -> bytes:
+    async def _decided_again(self, run: RunEntry, past: PastDecision) -> Any:
         """Make the decision again in another process, so that the run's worker can still answer."""
         async with run.looking:
             looker = await WorkerProcess.start()
             try:
-                seen = await looker.ask("past_decision", run_spec=run.run_spec, past=past).reply
+                return await looker.ask("past_decision", run_spec=run.run_spec, past=past).reply
             finally:
                 await looker.end()
-        answer: bytes = await self._asked(run, "pod", key=key, seen=seen)
-        return answer
 
     # Runs and jobs
 

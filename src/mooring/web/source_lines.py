@@ -17,6 +17,9 @@ _DOCUMENT = re.compile(
     r"standard input(?:: document (\d+))?(?: \(\S+(?: \S+)?\))?: (.*)", re.DOTALL
 )
 _LINE = re.compile(r"\bline (\d+)")
+#: A plugin in a list that also has the default plugins: its index is not that in the text.
+_NAMED = re.compile(r"(.*)\[\d+\]\.name")
+_NAME = re.compile(r'Not found: "([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,24 @@ def _located(problem: str, documents: list[yaml.Node]) -> Problem:
         return Problem(text, path, int(said[1]))
     if number >= len(documents):
         return Problem(text, path)
+    path = _as_written(documents[number], path, text)
     return Problem(text, path, _line(documents[number], path))
+
+
+def _as_written(node: yaml.Node, path: str, text: str) -> str:
+    """The path with the index that a misspelt plugin has in the text."""
+    listed, named = _NAMED.fullmatch(path), _NAME.match(text)
+    if listed is None or named is None:
+        return path
+    found: yaml.Node | None = node
+    for index, name in _PART.findall(listed[1]):
+        step = _step(found, index, name) if found is not None else None
+        found = step[1] if step is not None else None
+    for i, item in enumerate(found.value if isinstance(found, yaml.SequenceNode) else ()):
+        step = _step(item, "", "name")
+        if step is not None and step[1].value == named[1]:
+            return f"{listed[1]}[{i}].name"
+    return path
 
 
 def _line(node: yaml.Node, path: str) -> int:

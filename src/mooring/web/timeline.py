@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.explain.measures import ResourceMeasures, measure_amounts
+from mooring.explain.reasons import cause_data
 from mooring.objects.pod import Pod
 from mooring.objects.requests import PODS
 from mooring.scheduler.journal import FactKind
@@ -22,6 +23,8 @@ _MOST_EVENTS = 200_000
 #: The most and the fewest moments to measure; larger clusters get fewer.
 _MOST_SAMPLES, _FEWEST_SAMPLES = 400, 40
 _MOST_CELLS = 40_000_000
+#: If fewer than this part of the pods are left at the end, the page opens at a fuller moment.
+_MUCH_EMPTIER = 0.5
 
 
 def timeline_data(run: Run) -> dict[str, Any]:
@@ -52,6 +55,7 @@ def _events(run: Run) -> dict[str, Any]:
     kinds: Codes[str] = Codes()
     strings: Codes[str] = Codes()
     strings.code("")
+    plugins = run.plugins_by_reason()
     columns = {
         "step": places.steps[:_MOST_EVENTS],
         "atSeconds": _rounded([each.at_s for each in shown]),
@@ -64,8 +68,25 @@ def _events(run: Run) -> dict[str, Any]:
         **columns,
         "kinds": kinds.values,
         "strings": strings.values,
+        "causes": [cause_data(message, plugins) for message in strings.values],
         "leftOut": len(places.timeline) - len(shown),
     }
+
+
+# The moment to open at
+
+
+def opening_step(run: Run) -> int | None:
+    """The step with the most pods on nodes if the cluster is much emptier at the end; None for the end."""
+    places = np.array(run.places.start, np.int64)
+    running = np.count_nonzero(places >= 0)
+    best, best_step = running, 0
+    for step, (pod, place) in enumerate(zip(run.places.pods, run.places.moved_to, strict=True), 1):
+        running += int(place >= 0) - int(places[pod] >= 0)
+        places[pod] = place
+        if running >= best:
+            best, best_step = running, step
+    return best_step if running < best * _MUCH_EMPTIER else None
 
 
 # Measures

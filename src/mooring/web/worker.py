@@ -9,6 +9,7 @@ once. Ending the process cancels its work.
 from __future__ import annotations
 
 import os
+import pickle
 import queue
 import signal
 import sys
@@ -25,7 +26,14 @@ from mooring.explain.past_decision import PastDecision, decide_again
 from mooring.explain.what_if import DecisionView
 from mooring.garbage import collect_seldom, spare_what_stays
 from mooring.web.cluster_map import map_data
-from mooring.web.comparison import comparison_data
+from mooring.web.comparison import (
+    Outcome,
+    comparison_data,
+    differing_pods,
+    first_choices,
+    seen_choices,
+    why_data,
+)
 from mooring.web.messages import (
     Answer,
     Cancel,
@@ -37,7 +45,7 @@ from mooring.web.messages import (
     read_message,
 )
 from mooring.web.pod_page import pod_data
-from mooring.web.run import Run
+from mooring.web.run import Run, RunProgress
 from mooring.web.run_spec import RunSpec, read_run_spec, write_run_spec
 from mooring.web.source_lines import Problem, located
 from mooring.web.timeline import timeline_data
@@ -145,27 +153,11 @@ class Worker:
 
     def run(self, *, run_spec: Path) -> dict[str, object]:
         started_from = self._run_spec(run_spec)
-        waiting = sum(1 for pod in started_from.pods if not pod.node_name and not pod.finished)
         spare_what_stays()
         _step_back()
-        self._run = Run.of(
-            started_from,
-            lambda attempts: self._progress(min(attempts, waiting), waiting, "placing pods"),
-        )
+        self._run = Run.of(started_from, self._run_progress)
         spare_what_stays()
         return self._run.summary()
-
-    def compare(
-        self, *, runs: tuple[int, int], names: tuple[str, str], run_specs: tuple[Path, Path]
-    ) -> bytes:
-        _step_back()
-        first, second = (self._run_spec(path) for path in run_specs)
-        data = comparison_data(
-            names,
-            (first, second),
-            lambda attempts: self._progress(attempts, None, "deciding"),
-        )
-        return packed({"runs": runs, **data})
 
     def past_decision(self, *, run_spec: Path, past: PastDecision) -> DecisionView:
         _step_back()
@@ -179,14 +171,46 @@ class Worker:
     def time(self) -> bytes:
         return packed(timeline_data(self._ready))
 
-    def pod(self, *, key: str, seen: DecisionView | None) -> bytes | PastDecision:
+    def pod(
+        self, *, key: str, number: int | None, seen: DecisionView | None
+    ) -> bytes | PastDecision:
         """The decision that has to be made again first, if that would take long."""
-        run, past = self._ready, self._ready.placed_by(key)
+        run, past = self._ready, self._ready.past_decision(key, number)
         if past is not None and seen is None:
             if run.took_s > _QUICK_S:
                 return past
             seen = decide_again(run.run_spec, past)
-        return packed(pod_data(run, key, seen))
+        return packed(pod_data(run, key, seen, number))
+
+    def outcome(self) -> bytes:
+        """What came of the run, for another worker to compare with."""
+        return pickle.dumps(Outcome.of(self._ready), pickle.HIGHEST_PROTOCOL)
+
+    def compare(
+        self, *, runs: tuple[int, int], names: tuple[str, str], baseline: bytes
+    ) -> tuple[bytes, list[str]]:
+        """This run against another one, and the pods whose first decision differs."""
+        outcomes = pickle.loads(baseline), Outcome.of(self._ready)
+        data = comparison_data(names, outcomes)
+        return packed({"runs": runs, **data}), differing_pods(*outcomes)
+
+    def first_choices(self, *, pods: list[str]) -> list[PastDecision]:
+        return first_choices(self._ready, pods)
+
+    def why(
+        self,
+        *,
+        names: tuple[str, str],
+        run_specs: tuple[Path, Path],
+        choices: tuple[list[PastDecision], list[PastDecision]],
+    ) -> bytes:
+        """How both runs came to decisions that differ."""
+        _step_back()
+        views = [
+            seen_choices(self._run_spec(path), pasts)
+            for path, pasts in zip(run_specs, choices, strict=True)
+        ]
+        return packed({"why": why_data(names, (views[0], views[1]))})
 
     def counterfactuals(
         self, *, run: int, key: str, budget_s: float
@@ -214,6 +238,12 @@ class Worker:
             self._run_specs[path] = read_run_spec(path)
         return self._run_specs[path]
 
+    def _run_progress(self, progress: RunProgress) -> None:
+        if progress.tried < progress.waiting:
+            self._progress(progress.tried, progress.waiting, "placing pods")
+        else:
+            self._progress(progress.attempts, None, progress.text)
+
     def _progress(self, done: int, total: int | None, phase: str) -> None:
         now = time.perf_counter()
         if now >= self._next_progress_s:
@@ -233,7 +263,10 @@ ANSWERS: dict[str, Callable[..., Any]] = {
         Worker.check,
         Worker.derive,
         Worker.run,
+        Worker.outcome,
         Worker.compare,
+        Worker.first_choices,
+        Worker.why,
         Worker.past_decision,
         Worker.map,
         Worker.time,

@@ -34,7 +34,7 @@ async function fetched(address) {
   if (!embedded) return request("GET", address);
   if (address in embedded) return embedded[address];
   throw new Refusal(404, {
-    message: "The report does not contain this: it has pages for the pending pods and some of the others.",
+    message: "The report does not contain this: it has a page for one pod of each cause, and for some of the placed pods.",
   });
 }
 
@@ -83,7 +83,13 @@ export function follow(onSession, onHeard) {
     onHeard(true);
     onSession(JSON.parse(event.data));
   });
-  events.addEventListener("error", () => onHeard(false));
+  // A server that was started again does not know this page: its cookie is another one.
+  events.addEventListener("error", () => {
+    fetch("api/session").then(
+      ({ status }) => onHeard(status === 401 ? "restarted" : status < 400),
+      () => onHeard(false),
+    );
+  });
   return () => events.close();
 }
 

@@ -1,10 +1,10 @@
 // The page as a whole: what stays in sight, which view is shown, and what is said while there is nothing yet.
-import { useEffect, useMemo, useRef, useState } from "preact-hooks";
+import { useEffect, useMemo, useRef } from "preact-hooks";
 import { html } from "mooring/html";
 import { JobProgress, JobTray } from "mooring/jobs";
 import { useCluster, useMoments } from "mooring/moment";
 import { Problems } from "mooring/parts";
-import { linkTo, stayIn, useRoute } from "mooring/route";
+import { link, linkTo, setQuery, useRoute, VIEWS } from "mooring/route";
 import { jobOf, runOf, SessionContext, useFollowedSession } from "mooring/session";
 import { lastPart, Top } from "mooring/top";
 import { CompareView } from "mooring/views/compare";
@@ -13,6 +13,7 @@ import { PendingView } from "mooring/views/pending";
 import { PodView } from "mooring/views/pod";
 import { TimeView } from "mooring/views/time";
 import { WhatIfView } from "mooring/views/whatif";
+import { WorkloadView } from "mooring/views/workload";
 
 const TITLES = {
   map: "Map",
@@ -21,16 +22,17 @@ const TITLES = {
   whatif: "What if",
   compare: "Before and after",
   pod: "Pod",
+  workload: "Workload",
 };
 
 export function App() {
   const route = useRoute();
-  stayIn(route.run);
   const { session, heard } = useFollowedSession();
   const run = runOf(session, route.run);
   const { cluster, error } = useCluster(run);
-  const moments = useMoments(run, cluster);
-  const [text, setText] = useState("");
+  const moments = useMoments(run, cluster, route.query);
+  const text = route.query.q ?? "";
+  const setText = (q) => setQuery({ q });
   const main = useRef(null);
   const place = `${route.view}/${route.view === "map" ? "" : route.parts.join("/")}`;
   useMovedFocus(main, place);
@@ -46,7 +48,7 @@ export function App() {
       main.current.focus();
     }}>Skip to the content</a>
     <${Top} session=${session} route=${route} cluster=${cluster} moments=${moments} text=${text} onText=${setText} />
-    ${!heard && html`<${Lost} />`}
+    ${heard !== true && html`<${Lost} restarted=${heard === "restarted"} />`}
     <main id="main" ref=${main} tabindex="-1" class=${`view-${route.view}`}>
       <${Shown} route=${route} session=${session} run=${run} cluster=${cluster} error=${error} moments=${moments}
         text=${text} onText=${setText} />
@@ -68,6 +70,11 @@ function useMovedFocus(main, place) {
 }
 
 function Shown({ route, session, run, cluster, error, moments, text, onText }) {
+  if (!VIEWS.includes(route.view))
+    return html`<div class="empty">
+      <h1>No such view</h1>
+      <p>There is no view “${route.view}”. <a href=${link("map")}>Go to the map</a></p>
+    </div>`;
   if (route.view === "compare")
     return html`<${CompareView} beforeId=${Number(route.parts[0])} afterId=${Number(route.parts[1])} />`;
   if (!run)
@@ -77,17 +84,24 @@ function Shown({ route, session, run, cluster, error, moments, text, onText }) {
     </div>`;
   if (run.state !== "ready") return html`<${NotReady} run=${run} job=${jobOf(session, run.job)} />`;
   if (error) return html`<${Problems} error=${error} />`;
+  if (moments.error) return html`<${Problems} error=${moments.error} />`;
   if (!cluster || !moments.scene) return html`<p class="loading" role="status">Reading the cluster …</p>`;
   const all = { cluster, run, moments, text, onText };
   if (route.view === "pending") return html`<${PendingView} ...${all} scene=${moments.scene} />`;
   if (route.view === "pod")
-    return html`<${PodView} ...${all} podKey=${route.parts.join("/")} endSeconds=${run.summary.elapsedSeconds} />`;
+    return html`<${PodView} ...${all} podKey=${route.parts.join("/")} attempt=${route.query.attempt} endSeconds=${run.summary.elapsedSeconds} />`;
+  if (route.view === "workload")
+    return html`<${WorkloadView} ...${all} scene=${moments.scene} name=${route.parts.join("/")} />`;
   if (route.view === "time") return html`<${TimeView} ...${all} />`;
   if (route.view === "whatif") return html`<${WhatIfView} ...${all} parts=${route.parts} />`;
   return html`<${MapView} ...${all} chosen=${route.parts[0]} />`;
 }
 
-function Lost() {
+function Lost({ restarted }) {
+  if (restarted)
+    return html`<p class="lost" role="alert">
+      <code>mooring ui</code> was started again and does not know this page. Open the address that it printed.
+    </p>`;
   return html`<p class="lost" role="alert">
     The server does not answer; what you see may be out of date. Is <code>mooring ui</code> still running?
   </p>`;

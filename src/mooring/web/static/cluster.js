@@ -84,7 +84,8 @@ export class Cluster {
       key: this.podKey(pod),
       state: states[pending.state[i]],
       message: strings[pending.message[i]],
-      plugins: pending.plugins[i].map((each) => strings[each]),
+      cause: pending.causes[pending.cause[i]],
+      plugins: mostFirst(pending.causes[pending.cause[i]], pending.plugins[i].map((each) => strings[each])),
       sinceSeconds: pending.sinceSeconds[i],
       attempts: pending.attempts[i],
       nominated: pending.nominatedNode[i] < 0 ? "" : this.nodeNames[pending.nominatedNode[i]],
@@ -124,6 +125,12 @@ export class Cluster {
     }
     return this.labelCache.get(set);
   }
+}
+
+// Plugins in the order of the nodes that they reject, then those of which the message does not say.
+function mostFirst(cause, plugins) {
+  const counted = cause.reasons.map(([, , plugin]) => plugin).filter((plugin) => plugins.includes(plugin));
+  return [...new Set([...counted, ...plugins])];
 }
 
 const GONE = -2;

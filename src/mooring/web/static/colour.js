@@ -13,6 +13,7 @@ const INK = {
     water: "#eef3f2",
     pontoon: "#dce6e5",
     line: "#b6c4c4",
+    strongLine: "#6f8184",
     ink: "#14232b",
     quiet: "#44565e",
     mark: "#9a4d00",
@@ -22,13 +23,12 @@ const INK = {
     empty: "#f8faf9",
     gap: "#f8faf9",
     onFull: "#ffffff",
-    // From this step of the ramp on, what is written on it is `onFull`; below it, `ink`.
-    fullFrom: 21,
   },
   dark: {
     water: "#0b151a",
     pontoon: "#18272f",
     line: "#2f444f",
+    strongLine: "#7d939d",
     ink: "#e4edef",
     quiet: "#a3b5bc",
     mark: "#f5b95f",
@@ -38,7 +38,6 @@ const INK = {
     empty: "#0a1318",
     gap: "#0a1318",
     onFull: "#0b1a20",
-    fullFrom: 14,
   },
 };
 
@@ -47,8 +46,32 @@ const SERIES = {
   dark: ["#6fd0df", "#f5b95f", "#b7a6f2", "#a7d27f", "#f39ac0", "#a3b5bc"],
 };
 
+// Told apart without red against green; the last is for all that have no colour of their own.
+const KINDS = {
+  light: ["#0b6477", "#d08a2e", "#6a58b0", "#6f9a2f", "#b8447a", "#3f8fc4", "#8c6239", "#37a08b", "#b9c4c6"],
+  dark: ["#4fb6c8", "#f0b35c", "#a897ec", "#a4cc72", "#e588b4", "#7cb8e8", "#c79a6c", "#69cdb6", "#4b5f69"],
+};
+
 export function paletteOf(theme) {
-  return { ...INK[theme], ramp: rampOf(theme), series: SERIES[theme] };
+  return { ...INK[theme], ramp: rampOf(theme), series: SERIES[theme], kinds: KINDS[theme] };
+}
+
+// What can be read on a colour: the ink of the page, or what stands on full nodes, whichever differs more.
+export function inkOn(colour, palette) {
+  const [on, ink, full] = [colour, palette.ink, palette.onFull].map(luminance);
+  const contrast = (a, b) => (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  return contrast(on, ink) >= contrast(on, full) ? palette.ink : palette.onFull;
+}
+
+const luminances = new Map();
+
+function luminance(colour) {
+  if (!luminances.has(colour)) {
+    const rgb = colour.startsWith("#") ? channels(colour) : colour.match(/\d+/g).map(Number);
+    const [r, g, b] = rgb.map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
+    luminances.set(colour, 0.2126 * r + 0.7152 * g + 0.0722 * b);
+  }
+  return luminances.get(colour);
 }
 
 function rampOf(theme) {

@@ -2,8 +2,8 @@
 //
 // While the view moves, the last full picture is moved along with it; it is drawn anew once the view rests,
 // or at once if that is little work. So 50,000 pods stay out of the way of a finger.
-import { headOf, layOut, nodeAt, podRects } from "mooring/layout";
-import { stepOf } from "mooring/colour";
+import { layOut, nodeAt, podRects } from "mooring/layout";
+import { inkOn, stepOf } from "mooring/colour";
 
 const NAMES_FROM = 54;
 const PODS_FROM = 15;
@@ -45,13 +45,15 @@ export class Drawing {
     this.#layOut();
   }
 
-  // Everything that the picture is of.
-  show({ scene, resource, groupKey, sizeBy, palette, found }) {
+  // Everything that the picture is of. `paint` colours pods by what they are, null colours nodes by how full they are;
+  // `beside` is another cluster that is drawn next to this one, so that both lay out the same.
+  show({ scene, resource, groupKey, sizeBy, palette, found, paint = null, beside = null }) {
     const before = this.shown;
-    this.shown = { scene, resource, groupKey, sizeBy, palette, found };
+    this.shown = { scene, resource, groupKey, sizeBy, palette, found, paint, beside };
     const moved =
       !before ||
       before.scene.cluster !== scene.cluster ||
+      before.beside !== beside ||
       before.groupKey !== groupKey ||
       before.sizeBy !== sizeBy ||
       (sizeBy === "capacity" && before.resource !== resource);
@@ -62,12 +64,13 @@ export class Drawing {
 
   #layOut() {
     if (!this.shown || !this.width) return;
-    const { scene, resource, groupKey, sizeBy } = this.shown;
+    const { scene, resource, groupKey, sizeBy, beside } = this.shown;
     const { cluster } = scene;
-    const sides = sidesOf(cluster, resource, sizeBy);
-    const groups = cluster.groups(groupKey);
-    for (const group of groups) group.nodes.sort((a, b) => sides[b] - sides[a] || a - b);
-    this.layout = layOut(groups, sides, this.width, this.height);
+    const roster = rosterOf(cluster, beside, resource, sizeBy, groupKey);
+    const { sides } = roster;
+    for (const group of roster.groups) group.nodes.sort((a, b) => sides[b] - sides[a] || a - b);
+    this.layout = layOut(roster.groups, sides, this.width, this.height);
+    if (beside) this.layout = ofCluster(this.layout, cluster, roster);
     this.redraw();
   }
 
@@ -120,7 +123,8 @@ export class Drawing {
 
   #drawQuays(context, k, x, y) {
     const { palette } = this.shown;
-    context.font = `600 12px ${fontOf(this.canvas)}`;
+    const { head } = this.layout;
+    context.font = `600 ${head < 20 ? 10 : 12}px ${fontOf(this.canvas)}`;
     context.textBaseline = "middle";
     for (const block of this.layout.blocks) {
       const [left, top] = [block.x * k + x + 2, block.y * k + y + 2];
@@ -130,34 +134,39 @@ export class Drawing {
       context.beginPath();
       context.roundRect(left, top, wide, high, 5);
       context.fill();
-      if (headOf(block) < 20) continue;
       const text = `${block.name}`;
       const more = `${block.nodes.length.toLocaleString("en")}`;
-      const lineY = top + Math.min(14 * Math.min(k, 1.6), 14);
+      const lineY = top + (head < 20 ? 6 : 12);
       const stuck = Math.max(left + 8, 8);
       context.fillStyle = palette.ink;
       const room = left + wide - stuck - 8;
       const name = shortened(context, text, Math.max(room - 40, 20));
       if (room > 30) {
-        context.fillText(name, stuck, Math.max(lineY, 12));
+        context.fillText(name, stuck, Math.max(lineY, 6));
         const used = context.measureText(name).width;
         context.fillStyle = palette.quiet;
-        if (room > used + 44) context.fillText(more, stuck + used + 8, Math.max(lineY, 12));
+        if (room > used + 44) context.fillText(more, stuck + used + 8, Math.max(lineY, 6));
       }
     }
   }
 
   #drawNodes(context, k, x, y) {
-    const { scene, resource, palette, found } = this.shown;
+    const { scene, resource, palette, found, paint } = this.shown;
     const { xs, ys, ss } = this.layout;
     const parts = scene.utilisations(resource);
+    const capacities = scene.cluster.map.nodes.allocatable[resource];
     const buckets = new Map();
     const dim = [];
+    const none = [];
     for (let node = 0; node < xs.length; node += 1) {
       const [left, top, side] = [xs[node] * k + x, ys[node] * k + y, ss[node] * k];
-      if (left > this.width || top > this.height || left + side < 0 || top + side < 0) continue;
+      if (!side || left > this.width || top > this.height || left + side < 0 || top + side < 0) continue;
       if (found && !found.nodes[node]) {
         dim.push(node);
+        continue;
+      }
+      if (!capacities[node]) {
+        none.push(node);
         continue;
       }
       const step = stepOf(parts[node]);
@@ -172,6 +181,7 @@ export class Drawing {
       context.fillRect(left, top, side, side);
     }
     context.globalAlpha = 1;
+    for (const node of none) this.#drawNone(context, ...box(node));
     const all = [...buckets.values()].flat();
     context.fillStyle = palette.empty;
     for (const node of all) {
@@ -182,6 +192,7 @@ export class Drawing {
       context.fillStyle = palette.ramp[step];
       for (const node of nodes) {
         const [left, top, side] = box(node);
+        if (paint) context.fillStyle = paint.colourOfNode(scene, node, resource);
         const fill = Math.min(1, parts[node]) * side;
         // A berth that is too small to show how full it is shows it by its colour alone.
         const high = side < MARKS_FROM ? side : fill;
@@ -191,15 +202,35 @@ export class Drawing {
     for (const node of all) {
       const [left, top, side] = box(node);
       if (side >= PODS_FROM) this.#drawPods(context, node, left, top, side);
+    }
+    for (const node of [...all, ...none]) {
+      const [left, top, side] = box(node);
       this.#drawMarks(context, node, left, top, side);
       if (side >= NAMES_FROM) this.#drawName(context, node, left, top, side);
     }
   }
 
+  // A node that has none of the resource is not one that is empty.
+  #drawNone(context, left, top, side) {
+    const { palette } = this.shown;
+    context.strokeStyle = palette.strongLine;
+    context.lineWidth = 1;
+    context.setLineDash(side > 16 ? [3, 3] : [1, 1]);
+    context.strokeRect(left + 0.5, top + 0.5, Math.max(side - 1, 1), Math.max(side - 1, 1));
+    context.setLineDash([]);
+  }
+
   #drawPods(context, node, left, top, side) {
-    const { scene, palette, found } = this.shown;
+    const { scene, palette, found, paint } = this.shown;
     const rects = this.podsIn(node);
     const pods = scene.podsOn(node);
+    if (paint) {
+      for (let i = 0; i < rects.length; i += 4) {
+        context.fillStyle = paint.colourOf(pods[i / 4]);
+        context.fillRect(left + rects[i] * side, top + rects[i + 1] * side, rects[i + 2] * side, rects[i + 3] * side);
+      }
+    }
+    if (found) this.#dimOthers(context, rects, pods, found.pods, left, top, side);
     context.fillStyle = palette.gap;
     const line = side > 60 ? 1.5 : side > 28 ? 1 : 0.6;
     for (let i = 0; i < rects.length; i += 4) {
@@ -217,16 +248,28 @@ export class Drawing {
     if (side >= POD_NAMES_FROM) this.#drawPodNames(context, node, left, top, side);
   }
 
+  // Where some pods of a node are found, the others step back.
+  #dimOthers(context, rects, pods, lit, left, top, side) {
+    if (!pods.some((pod) => lit[pod])) return;
+    context.globalAlpha = 0.66;
+    context.fillStyle = this.shown.palette.empty;
+    for (let i = 0; i < rects.length; i += 4) {
+      if (lit[pods[i / 4]]) continue;
+      context.fillRect(left + rects[i] * side, top + rects[i + 1] * side, rects[i + 2] * side, rects[i + 3] * side);
+    }
+    context.globalAlpha = 1;
+  }
+
   // At the foot of each pod that has room for it, so that it does not meet the node's own name.
   #drawPodNames(context, node, left, top, side) {
-    const { scene, resource, palette } = this.shown;
+    const { scene, resource, palette, paint, found } = this.shown;
     const rects = this.podsIn(node);
-    const full = stepOf(scene.utilisations(resource)[node]) >= palette.fullFrom;
+    const behind = palette.ramp[stepOf(scene.utilisations(resource)[node])];
     context.font = `10px ${fontOf(this.canvas)}`;
-    context.fillStyle = full ? palette.onFull : palette.ink;
     scene.podsOn(node).forEach((pod, k) => {
       const [x, y, w, h] = rects.subarray(k * 4, k * 4 + 4);
-      if (w * side < 58 || h * side < 34) return;
+      if (w * side < 58 || h * side < 34 || (found && !found.pods[pod])) return;
+      context.fillStyle = inkOn(paint ? paint.colourOf(pod) : behind, palette);
       const name = shortened(context, scene.cluster.map.pods.name[pod], w * side - 10);
       context.fillText(name, left + x * side + 5, top + (y + h) * side - 9);
     });
@@ -281,18 +324,14 @@ export class Drawing {
   }
 
   #drawName(context, node, left, top, side) {
-    const { scene, resource, palette } = this.shown;
+    const { scene, palette } = this.shown;
     context.font = `500 10.5px ${fontOf(this.canvas)}`;
     const room = side - (scene.cluster.taintsOf(node).length ? 22 : 8);
     const name = ending(context, scene.cluster.nodeNames[node], room);
-    const free = side * (1 - Math.min(1, scene.utilisation(node, resource)));
-    if (free < 17 && free > 3) {
-      context.fillStyle = palette.empty;
-      context.globalAlpha = 0.9;
-      context.fillRect(left + 2, top + 2, context.measureText(name).width + 8, 16);
-      context.globalAlpha = 1;
-    }
-    context.fillStyle = free > 3 ? palette.ink : palette.onFull;
+    // On a plate of its own, so that it can be read whatever is behind it.
+    context.fillStyle = palette.empty;
+    context.fillRect(left + 2, top + 2, context.measureText(name).width + 6, 16);
+    context.fillStyle = palette.ink;
     context.fillText(name, left + 5, top + 10.5);
   }
 
@@ -393,17 +432,19 @@ export class Drawing {
     this.#viewMoved();
   }
 
-  // Brings a node into sight.
-  reveal(node) {
+  // Brings a node into sight; what lies under a panel at the right is not.
+  reveal(node, covered = 0) {
     const { left, top, side } = this.boxOf(node);
     const margin = 20;
-    const dx = Math.max(0, margin - left) + Math.min(0, this.width - margin - left - side);
+    const dx = Math.max(0, margin - left) + Math.min(0, this.width - covered - margin - left - side);
     const dy = Math.max(0, margin - top) + Math.min(0, this.height - margin - top - side);
     if (dx || dy) this.pan(dx, dy);
   }
 
   #viewMoved() {
     const { k } = this.view;
+    // While all is shown, a finger scrolls the page; once it is zoomed, it moves the map.
+    this.canvas.style.touchAction = k > 1 ? "none" : "pan-x pan-y";
     this.view.x = Math.min(0, Math.max(this.width * (1 - k), this.view.x));
     this.view.y = Math.min(0, Math.max(this.height * (1 - k), this.view.y));
     this.moved = true;
@@ -423,6 +464,53 @@ export class Drawing {
     this.selected = node;
     this.#schedule();
   }
+}
+
+// The nodes to lay out, those of the other cluster too: {groups, sides, names}.
+function rosterOf(cluster, beside, resource, sizeBy, groupKey) {
+  const groups = cluster.groups(groupKey);
+  const sides = sidesOf(cluster, resource, sizeBy);
+  if (!beside || !groups.length) return { groups, sides, names: cluster.nodeNames };
+  // The same order for both: by name.
+  const [first, second] = [cluster, beside].sort((a, b) => a.nodeCount - b.nodeCount);
+  const places = new Map();
+  for (const each of [second, first]) {
+    const itsSides = sidesOf(each, Math.max(0, each.resources.indexOf(cluster.resources[resource])), sizeBy);
+    for (const { name, nodes } of each.groups(groupKey))
+      for (const node of nodes) {
+        const known = places.get(each.nodeNames[node]);
+        const side = Math.max(itsSides[node], known?.side ?? 0);
+        places.set(each.nodeNames[node], { group: known?.group ?? name, side });
+      }
+  }
+  const names = [...places.keys()].sort();
+  const byGroup = new Map();
+  names.forEach((name, i) => {
+    const { group } = places.get(name);
+    if (!byGroup.has(group)) byGroup.set(group, []);
+    byGroup.get(group).push(i);
+  });
+  return {
+    groups: [...byGroup].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, nodes]) => ({ name, nodes })),
+    sides: Float32Array.from(names, (name) => places.get(name).side),
+    names,
+  };
+}
+
+// A layout of both clusters as one of this cluster: its own nodes, where the shared layout has them.
+function ofCluster(layout, cluster, { names }) {
+  const [xs, ys, ss] = [0, 0, 0].map(() => new Float32Array(cluster.nodeCount));
+  const own = names.map((name) => cluster.indexOfNode(name));
+  own.forEach((node, i) => {
+    if (node >= 0) [xs[node], ys[node], ss[node]] = [layout.xs[i], layout.ys[i], layout.ss[i]];
+  });
+  const mine = (nodes) => nodes.map((i) => own[i]).filter((node) => node >= 0);
+  const blocks = layout.blocks.map((block) => ({
+    ...block,
+    nodes: mine(block.nodes),
+    rows: block.rows.map((row) => ({ ...row, nodes: mine(row.nodes) })),
+  }));
+  return { ...layout, blocks, xs, ys, ss };
 }
 
 // A node's area is as its capacity, but the smallest can still be seen beside the largest.

@@ -1,92 +1,154 @@
 // Where everything lies on the map: groups as quays, nodes as berths along them, pods inside. Pure arithmetic.
 //
-//   groups  a squarified treemap of the whole, by the room their nodes need
+//   groups  shelves over the whole width, the largest group first; groups on a shelf are as high as each other
 //   nodes   shelves within a group, the largest first; one scale for all groups, so that sizes compare
 //   pods    a squarified treemap of the filled part of a node, which is as high as the node is utilised
+//
+// The scale is the largest at which everything fits, so a small group does not make the others smaller.
 
-const HEAD = 26;
-const PAD = 10;
-const LARGEST = 340;
-const SMALLEST = 3;
-const ROUNDS = 4;
+// How much of a quay is its name and its edge; where there are many quays, names are small.
+const EDGES = [
+  { head: 26, pad: 8 },
+  { head: 14, pad: 3 },
+];
+// Below this part of the whole, it is worth having smaller names.
+const ENOUGH = 0.4;
+const LARGEST = 240;
+const SMALLEST = 1;
+const SHARES = [1, 1 / 2, 1 / 3, 1 / 4, 1 / 6, 1 / 9, 1 / 14, 1 / 20, 1 / 28];
 
 // `sides`: each node's side, 0..1 of the largest. `groups`: [{name, nodes}], nodes in drawing order.
 export function layOut(groups, sides, width, height) {
-  let [blocks, unit] = [[], LARGEST];
-  for (let round = 0; round < ROUNDS; round += 1) {
-    blocks = blocksOf(groups, sides, unit, width, height);
-    unit = largestUnit(blocks, sides);
+  const ordered = groups.filter((group) => group.nodes.length).sort((a, b) => room(b, sides) - room(a, sides));
+  const all = ordered.reduce((sum, group) => sum + room(group, sides), 0);
+  let [unit, edge] = [0, EDGES[0]];
+  for (const each of EDGES) {
+    const found = largestUnit(ordered, sides, width, height, each);
+    if (found > unit * 1.15) [unit, edge] = [found, each];
+    if (unit >= LARGEST || (all * unit * unit) / (width * height) > ENOUGH) break;
   }
-  const xs = new Float32Array(sides.length);
-  const ys = new Float32Array(sides.length);
-  const ss = new Float32Array(sides.length);
-  for (const block of blocks) place(block, sides, unit, xs, ys, ss);
-  return { blocks, xs, ys, ss, unit, width, height };
+  const blocks = stretched(shelvesAt(ordered, sides, unit, width, edge), width, height);
+  const [xs, ys, ss] = [0, 0, 0].map(() => new Float32Array(sides.length));
+  for (const block of blocks) place(block, sides, unit, edge, xs, ys, ss);
+  return { blocks, xs, ys, ss, unit, head: edge.head, width, height };
 }
 
-// How much room a group needs depends on the scale, since gaps do not shrink with the nodes.
-function blocksOf(groups, sides, unit, width, height) {
-  const gap = gapOf(unit);
-  const weights = groups.map((group) =>
-    group.nodes.reduce((sum, i) => sum + (sides[i] * unit + gap) ** 2, unit * unit),
-  );
-  return squarify(weights, 0, 0, width, height).map(([x, y, w, h], k) => ({
-    name: groups[k].name,
-    nodes: groups[k].nodes,
-    x,
-    y,
-    w,
-    h,
-    rows: [],
-  }));
-}
-
-function largestUnit(blocks, sides) {
+function largestUnit(groups, sides, width, height, edge) {
+  const fits = (unit) => heightOf(shelvesAt(groups, sides, unit, width, edge)) <= height;
   let [low, high] = [SMALLEST, LARGEST];
-  if (blocks.every((block) => fits(block, sides, high))) return high;
-  while (high - low > 0.25) {
+  if (fits(high)) return high;
+  while (high - low > 0.2) {
     const middle = (low + high) / 2;
-    if (blocks.every((block) => fits(block, sides, middle))) low = middle;
+    if (fits(middle)) low = middle;
     else high = middle;
   }
   return low;
 }
 
-export function gapOf(unit) {
-  return Math.max(1, Math.min(7, unit * 0.13));
+function room(group, sides) {
+  return group.nodes.reduce((sum, i) => sum + sides[i] * sides[i], 0);
 }
 
-export function headOf(block) {
-  return block.h > 70 && block.w > 46 ? HEAD : 4;
+// [{h, blocks: [{group, w}]}], each shelf as full as can be.
+function shelvesAt(groups, sides, unit, width, edge) {
+  const shelves = [];
+  for (let start = 0; start < groups.length; ) {
+    let best = null;
+    for (const share of SHARES) {
+      const shelf = shelfAt(groups, start, { sides, unit, width, edge }, share);
+      if (shelf && (!best || shelf.fill > best.fill + 0.01)) best = shelf;
+    }
+    // Too small to be wide enough for a node: as wide as there is.
+    best ??= { h: Infinity, blocks: [{ group: groups[start], w: width }], fill: 0 };
+    shelves.push(best);
+    start += best.blocks.length;
+  }
+  return shelves;
 }
 
-function padOf(block) {
-  return block.h > 70 && block.w > 46 ? PAD : 3;
-}
-
-function fits(block, sides, unit) {
+// A shelf whose first group takes this share of its width; the next ones follow as long as they fit.
+function shelfAt(groups, start, { sides, unit, width, edge }, share) {
+  const first = groups[start];
+  const wide = Math.max(width * share, unit + 2 * edge.pad + 1);
+  if (wide > width) return null;
+  const h = edge.head + edge.pad + flow(first.nodes, sides, unit, wide - 2 * edge.pad);
+  const blocks = [{ group: first, w: wide }];
+  let used = wide;
+  for (let k = start + 1; k < groups.length; k += 1) {
+    const w = widthFor(groups[k].nodes, sides, unit, edge, h, width - used);
+    if (w === null) break;
+    blocks.push({ group: groups[k], w });
+    used += w;
+  }
   const gap = gapOf(unit);
-  const inner = block.w - 2 * padOf(block);
+  const filled = blocks.reduce(
+    (sum, { group }) => sum + group.nodes.reduce((area, i) => area + (sides[i] * unit + gap) ** 2, 0),
+    0,
+  );
+  return { h, blocks, fill: filled / (width * h) };
+}
+
+// The least width at which the nodes are no higher than the shelf; null if there is none.
+function widthFor(nodes, sides, unit, { head, pad }, h, most) {
+  const inner = h - head - pad + 0.01;
+  if (most < unit + 2 * pad + 1 || flow(nodes, sides, unit, most - 2 * pad) > inner) return null;
+  let [low, high] = [unit + 2 * pad + 1, most];
+  while (high - low > Math.max(1, unit / 4)) {
+    const middle = (low + high) / 2;
+    if (flow(nodes, sides, unit, middle - 2 * pad) <= inner) high = middle;
+    else low = middle;
+  }
+  return high;
+}
+
+function heightOf(shelves) {
+  return shelves.reduce((sum, shelf) => sum + shelf.h, 0);
+}
+
+// What is left over is shared out, so that the quays fill the map.
+function stretched(shelves, width, height) {
+  const blocks = [];
+  const more = Math.max(0, height - heightOf(shelves)) / (shelves.length || 1);
+  let y = 0;
+  for (const shelf of shelves) {
+    const used = shelf.blocks.reduce((sum, { w }) => sum + w, 0);
+    const h = Number.isFinite(shelf.h) ? shelf.h + more : height - y;
+    let x = 0;
+    for (const { group, w } of shelf.blocks) {
+      const wide = (w / used) * width;
+      blocks.push({ name: group.name, nodes: group.nodes, x, y, w: wide, h, rows: [] });
+      x += wide;
+    }
+    y += h;
+  }
+  return blocks;
+}
+
+export function gapOf(unit) {
+  return Math.max(0.5, Math.min(7, unit * 0.13));
+}
+
+// How high the nodes are together in a group of this inner width.
+function flow(nodes, sides, unit, inner) {
+  const gap = gapOf(unit);
   let [x, y, row] = [0, 0, 0];
-  for (const i of block.nodes) {
+  for (const i of nodes) {
     const side = sides[i] * unit;
     if (x && x + side > inner) {
       y += row + gap;
       x = row = 0;
     }
-    if (side > inner) return false;
     row = Math.max(row, side);
     x += side + gap;
   }
-  return y + row <= block.h - headOf(block) - padOf(block);
+  return y + row;
 }
 
-function place(block, sides, unit, xs, ys, ss) {
+function place(block, sides, unit, { head, pad }, xs, ys, ss) {
   const gap = gapOf(unit);
-  const pad = padOf(block);
   const right = block.x + block.w - pad;
   let x = block.x + pad;
-  let y = block.y + headOf(block);
+  let y = block.y + head;
   let row = { y, h: 0, nodes: [] };
   for (const i of block.nodes) {
     const side = sides[i] * unit;

@@ -4,6 +4,7 @@ import { html } from "mooring/html";
 import { Drawing } from "mooring/drawing";
 import { neighbour } from "mooring/layout";
 import { paletteOf } from "mooring/colour";
+import { paintOf } from "mooring/paint";
 import { useTheme } from "mooring/theme";
 import { amount, count, share } from "mooring/words";
 
@@ -16,6 +17,9 @@ export function ClusterMap({
   groupKey,
   sizeBy,
   found,
+  colour,
+  beside,
+  covered,
   selected,
   onSelect,
   onOpen,
@@ -28,7 +32,7 @@ export function ClusterMap({
   const id = useId();
   const theme = useTheme();
   const palette = useMemo(() => paletteOf(theme), [theme]);
-  const { cluster } = scene;
+  const paint = useMemo(() => paintOf(scene.cluster, colour, palette), [scene.cluster, colour, palette]);
 
   useLayoutEffect(() => {
     const made = new Drawing(canvas.current);
@@ -47,8 +51,8 @@ export function ClusterMap({
     };
   }, []);
   useLayoutEffect(() => {
-    drawing.current.show({ scene, resource, groupKey, sizeBy, palette, found });
-  }, [scene, resource, groupKey, sizeBy, palette, found]);
+    drawing.current.show({ scene, resource, groupKey, sizeBy, palette, found, paint, beside });
+  }, [scene, resource, groupKey, sizeBy, palette, found, paint, beside]);
   useLayoutEffect(() => {
     drawing.current.select(selected);
   }, [selected]);
@@ -56,7 +60,7 @@ export function ClusterMap({
 
   const choose = (node) => {
     onSelect(node);
-    drawing.current.reveal(node);
+    drawing.current.reveal(node, covered ?? 0);
   };
   const onKeyDown = (event) => {
     const made = drawing.current;
@@ -118,7 +122,7 @@ function usePointers(canvas, drawing, handlers) {
       return [event.clientX - box.left, event.clientY - box.top];
     };
     const onDown = (event) => {
-      element.setPointerCapture(event.pointerId);
+      if (event.pointerType === "mouse") element.setPointerCapture(event.pointerId);
       element.nextElementSibling.focus({ preventScroll: true });
       down.set(event.pointerId, place(event));
       dragged = false;
@@ -127,7 +131,7 @@ function usePointers(canvas, drawing, handlers) {
       const made = drawing.current;
       const [x, y] = place(event);
       if (!down.has(event.pointerId)) {
-        point(made, x, y);
+        if (event.pointerType === "mouse") point(made, x, y);
         return;
       }
       const [px, py] = down.get(event.pointerId);
@@ -153,10 +157,13 @@ function usePointers(canvas, drawing, handlers) {
     const onUp = (event) => {
       const made = drawing.current;
       if (down.has(event.pointerId) && !dragged && down.size === 1) {
-        latest.current.onSelect(made.nodeAt(...place(event)));
+        const [x, y] = place(event);
+        latest.current.onSelect(made.nodeAt(x, y), x > made.width / 2 ? "left" : "right");
       }
       down.delete(event.pointerId);
     };
+    // The browser took the finger, to scroll the page.
+    const onCancel = (event) => down.delete(event.pointerId);
     const onLeave = () => {
       drawing.current.hover(-1);
       latest.current.setHover(null);
@@ -176,7 +183,7 @@ function usePointers(canvas, drawing, handlers) {
       pointerdown: onDown,
       pointermove: onMove,
       pointerup: onUp,
-      pointercancel: onUp,
+      pointercancel: onCancel,
       pointerleave: onLeave,
       dblclick: onDouble,
     };
@@ -215,8 +222,8 @@ function Bubble({ scene, resource, hover }) {
   };
   return html`<div class="bubble" style=${style} aria-hidden="true">
     <strong>${cluster.nodeNames[node]}</strong>
-    <span>${name} ${amount(name, scene.requested(resource)[node])} of ${amount(name, cluster.capacityOf(node, resource))}
-      ${" · "}${share(scene.utilisation(node, resource))} · ${count(scene.podsOn(node).length, "pod")}</span>
+    <span>${!cluster.capacityOf(node, resource) ? `has no ${name} · ${count(scene.podsOn(node).length, "pod")}` : html`${name} ${amount(name, scene.requested(resource)[node])} of ${amount(name, cluster.capacityOf(node, resource))}
+      ${" · "}${share(scene.utilisation(node, resource))} · ${count(scene.podsOn(node).length, "pod")}`}</span>
     ${cluster.isCordoned(node) && html`<span class="flag">cordoned</span>`}
     ${taints.length > 0 && html`<span class="flag">taint ${taints.join(", ")}</span>`}
     ${

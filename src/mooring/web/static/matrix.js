@@ -9,7 +9,7 @@ export function MatrixTable({ cluster, page }) {
   const { matrix } = page;
   const [word, setWord] = useState("");
   const rows = useMemo(() => rowsOf(cluster, matrix), [cluster, matrix]);
-  const columns = useMemo(() => columnsOf(matrix), [matrix]);
+  const columns = useMemo(() => columnsOf(page, matrix), [page, matrix]);
   const shown = useMemo(() => {
     const wanted = word.trim().toLowerCase();
     return wanted
@@ -29,13 +29,14 @@ export function MatrixTable({ cluster, page }) {
     ${scored && html`<${Margin} cluster=${cluster} page=${page} />`}
     <${Table} label="Node by plugin" columns=${columns} rows=${shown} rowKey=${(row) => row.i}
       sortedBy=${scored ? "total" : "verdict"} descending=${scored}
-      rowClass=${(row) => (row.rank === 0 && row.fits ? "winner" : row.fits ? "" : "refused")}
+      sortIn="sort" rowClass=${(row) => (row.name === page.chosen ? "winner" : row.name === page.node ? "here" : row.fits ? "" : "refused")}
         empty="No such node." />
   </section>`;
 }
 
 function rowsOf(cluster, matrix) {
   const rank = new Map(matrix.scored.map((i, k) => [i, k]));
+  const nominated = new Set(matrix.withNominated);
   return matrix.nodes.map((node, i) => {
     const verdict = matrix.statuses[matrix.verdicts[i]];
     return {
@@ -45,18 +46,24 @@ function rowsOf(cluster, matrix) {
       fits: verdict.code === "Success",
       rank: rank.get(i) ?? null,
       reason: (verdict.reasons ?? []).join(", "),
+      nominated: nominated.has(i),
     };
   });
 }
 
-function columnsOf(matrix) {
+function columnsOf(page, matrix) {
+  const would = page.chosen && page.chosen !== page.node;
   const total = (row) => (row.rank === null ? null : matrix.totals[row.rank]);
   return [
     {
       key: "node",
       label: "Node",
       sort: (row) => row.name,
-      cell: (row) => html`<a href=${link("map", row.name)}>${row.name}</a>`,
+      cell: (row) => html`<a href=${link("map", row.name)}>${row.name}</a>${
+        row.name === page.chosen
+          ? html` <span class="chip">${would ? "would be chosen" : "chosen"}</span>`
+          : row.name === page.node && html` <span class="chip">it is here</span>`
+      }`,
     },
     {
       key: "total",
@@ -74,7 +81,7 @@ function columnsOf(matrix) {
         row.fits
           ? html`<span class="state ok"><span aria-hidden="true">✓</span> fits</span>`
           : html`<span class="why"
-            title=${`${row.verdict.plugin ?? ""}: ${row.reason} (${row.verdict.code})`}>${row.reason || row.verdict.code}</span>`,
+            title=${`${row.verdict.plugin ?? ""}: ${row.reason} (${row.verdict.code})`}>${row.reason || row.verdict.code}${row.nominated && " (with the pods nominated to it)"}</span>`,
     },
     ...matrix.filters.map((filter) => ({
       key: `f:${filter.plugin}`,
@@ -113,7 +120,7 @@ function Verdict({ status, plugin }) {
     return html`<span class="v ok"><span aria-hidden="true">✓</span><span class="unseen">passes</span></span>`;
   const text = (status.reasons ?? []).join(", ") || status.code;
   return html`<span class="v bad" title=${`${plugin}: ${text}`}><span aria-hidden="true">✕</span><span
-    class="unseen">refuses: ${text}</span></span>`;
+    class="unseen">rejects: ${text}</span></span>`;
 }
 
 function Points({ score, rank }) {
@@ -128,6 +135,9 @@ function Points({ score, rank }) {
 // By what the winner leads the next one that is not as good.
 function Margin({ cluster, page }) {
   const { matrix, margin, tied, tiedCount } = page;
+  const first = matrix.nodes.findIndex((node) => cluster.nodeNames[node] === page.chosen);
+  // A node that was nominated for the pod is taken whatever others would score.
+  if (page.chosen && first >= 0 && matrix.scored[0] !== first && matrix.scored.includes(first)) return null;
   const next = matrix.totals.findIndex((total) => total < matrix.totals[0]);
   const name = (k) => cluster.nodeNames[matrix.nodes[matrix.scored[k]]];
   if (margin === null || next < 0) {

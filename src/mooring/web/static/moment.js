@@ -1,7 +1,9 @@
-// Which moment of a run is looked at, and the clock that plays it. Views share it, so the map and the plots agree.
+// Which moment of a run is looked at, and the clock that plays it. It stands in the address, so views and links agree:
+// `at=90s` is a time, `at=12` so many changes, `at=end` the end.
 import { useEffect, useMemo, useRef, useState } from "preact-hooks";
 import { useAnswer } from "mooring/api";
 import { Cluster, Reel, Scene } from "mooring/cluster";
+import { setQuery } from "mooring/route";
 
 const PLAYS_MS = 14000;
 
@@ -25,23 +27,43 @@ export function useEndScene(cluster) {
   return useMemo(() => cluster && Scene.atEnd(cluster), [cluster]);
 }
 
+// {step, seconds} of the address; the step is null at the end, undefined while it is not known.
+function momentOf(at, cluster, reel) {
+  const opens = cluster?.map.opensAt ?? null;
+  if (at === "end" || (!at && opens === null)) return END;
+  if (!reel) return { step: undefined, seconds: null };
+  if (!at) return clamped(reel, opens, null);
+  const number = Number.parseFloat(at);
+  if (Number.isNaN(number) || number < 0) return END;
+  if (!at.endsWith("s")) return clamped(reel, Math.round(number), null);
+  return number >= reel.time.endSeconds ? END : clamped(reel, reel.stepBy(number), number);
+}
+
+function clamped(reel, step, seconds) {
+  return step >= reel.steps && seconds === null ? END : { step: Math.min(step, reel.steps), seconds };
+}
+
+function atOf({ step, seconds }, opens) {
+  if (step === null) return opens === null ? null : "end";
+  return seconds === null ? String(step) : `${Number(seconds.toFixed(3))}s`;
+}
+
 // Steps are what is slid over: changes one by one, or the seconds at which they happened.
-export function useMoments(run, cluster) {
+export function useMoments(run, cluster, query) {
   const { value: time, error } = useAnswer(run?.state === "ready" ? `api/runs/${run.id}/time` : null);
   const reel = useMemo(() => (cluster && time ? new Reel(cluster, time) : null), [cluster, time]);
   const end = useEndScene(cluster);
-  // The step is how many changes were made, null at the end; seconds are where the reader put the slider.
-  const [{ step, seconds }, setMoment] = useState(END);
+  const { step, seconds } = useMemo(() => momentOf(query.at, cluster, reel), [query.at, cluster, reel]);
   const [playing, setPlaying] = useState(false);
-  const [bySeconds, setBySeconds] = useState(false);
   const hasTime = Boolean(time && time.endSeconds > 0 && time.changes.atSeconds.some((at) => at > 0));
-  useEffect(() => {
-    setMoment(END);
-    setPlaying(false);
-  }, [run?.id]);
-  useEffect(() => setBySeconds(hasTime), [hasTime, run?.id]);
+  const bySeconds = hasTime && query.by !== "change";
+  useEffect(() => setPlaying(false), [run?.id]);
 
-  const scene = useMemo(() => (reel && step !== null ? reel.at(step) : end), [reel, step, end]);
+  const scene = useMemo(() => {
+    if (step === undefined) return null;
+    return reel && step !== null ? reel.at(step) : end;
+  }, [reel, step, end]);
+  const setMoment = (moment) => setQuery({ at: atOf(moment, cluster?.map.opensAt ?? null) });
   const moments = {
     time,
     reel,
@@ -50,8 +72,8 @@ export function useMoments(run, cluster) {
     scene,
     playing,
     hasTime,
-    bySeconds: bySeconds && hasTime,
-    setBySeconds,
+    bySeconds,
+    setBySeconds: (by) => setQuery({ by: by ? null : "change" }),
     steps: reel?.steps ?? 0,
     seconds: reel ? (seconds ?? reel.secondsAt(step ?? reel.steps)) : 0,
     go: (moment) => {
@@ -60,7 +82,7 @@ export function useMoments(run, cluster) {
     },
     play: () => {
       if (!reel) return;
-      if (step === null || step >= reel.steps) setMoment({ step: 0, seconds: 0 });
+      if (step === null || step >= reel.steps) setMoment({ step: 0, seconds: bySeconds ? 0 : null });
       setPlaying(true);
     },
     stop: () => setPlaying(false),
@@ -76,6 +98,7 @@ function usePlay(moments, setMoment, setPlaying) {
     if (!moments.playing) return undefined;
     let before = performance.now();
     let part = positionOf(latest.current);
+    if (part >= 1) part = 0;
     let frame = requestAnimationFrame(function next(now) {
       part += (now - before) / PLAYS_MS;
       before = now;

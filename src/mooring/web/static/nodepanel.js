@@ -1,5 +1,5 @@
 // One node: how full it is, what it is like, what runs on it, and what could be tried with it.
-import { useMemo } from "preact-hooks";
+import { useEffect, useMemo, useRef } from "preact-hooks";
 import { isReport } from "mooring/api";
 import { html } from "mooring/html";
 import { Few, Usage } from "mooring/parts";
@@ -7,14 +7,20 @@ import { go, link, podLink } from "mooring/route";
 import { Table } from "mooring/table";
 import { amount, count } from "mooring/words";
 
-export function NodePanel({ scene, node, found }) {
+export function NodePanel({ scene, node, found, side = "right" }) {
   const { cluster } = scene;
   const name = cluster.nodeNames[node];
   const pods = useMemo(() => Array.from(scene.podsOn(node)), [scene, node]);
   const labels = cluster.nodeLabels(node).map(([key, value]) => `${key}=${value}`);
   const taints = cluster.taintsOf(node);
   const columns = useMemo(() => columnsOf(cluster), [cluster]);
-  return html`<aside class="panel" id="node-panel" tabindex="-1" aria-label=${`Node ${name}`}>
+  const panel = useRef(null);
+  // Where the panel lies below the map, it comes into sight.
+  useEffect(() => {
+    const { top, bottom } = panel.current.getBoundingClientRect();
+    if (top > innerHeight - 80 || bottom < 80) panel.current.scrollIntoView({ block: "nearest" });
+  }, [node]);
+  return html`<aside class=${`panel ${side}`} id="node-panel" ref=${panel} tabindex="-1" aria-label=${`Node ${name}`}>
     <header><h2>${name}</h2>
       <button type="button" class="plain" aria-label="Close" onClick=${() => go(link("map"))}>✕</button></header>
     ${cluster.isCordoned(node) && html`<p class="flag">Cordoned: the scheduler places no new pods here.</p>`}

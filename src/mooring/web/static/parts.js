@@ -16,6 +16,10 @@ const OUTCOMES = {
   error: ["bad", "✕"],
   preempted: ["bad", "⤓"],
   deleted: ["calm", "–"],
+  bound: ["ok", "●"],
+  pending: ["bad", "▲"],
+  failed: ["bad", "▲"],
+  rejected: ["bad", "▲"],
 };
 
 export function State({ state }) {

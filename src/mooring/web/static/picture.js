@@ -8,16 +8,27 @@ const LANES = [
   ["Binding cycle", ["PreBind", "Bind", "PostBind"]],
 ];
 
-const SIGNS = { passed: "✓", refused: "✕", helped: "↺", reached: "·" };
+const SIGNS = { passed: "✓", refused: "✕", helped: "↺", reached: "·", waiting: "◐", skipped: "»" };
+const WORDS = {
+  passed: "passed",
+  refused: "rejected",
+  helped: "made room",
+  reached: "reached",
+  waiting: "waiting",
+  skipped: "skipped",
+};
 
 export function Picture({ points }) {
   const byName = new Map(points.map((each) => [each.point, each]));
   const lit = points.filter((each) => each.outcome && each.text);
-  const last = points.find((each) => each.outcome === "refused") ?? lit[lit.length - 1] ?? points[0];
+  const stops = (each) => each.outcome === "refused" || each.outcome === "waiting";
+  const happened = lit.filter((each) => each.outcome !== "skipped");
+  const last = points.find(stops) ?? happened[happened.length - 1] ?? points[0];
   const [chosen, setChosen] = useState(null);
   const shown = byName.get(chosen) ?? last;
   return html`<section class="picture" aria-labelledby="picture-title">
     <h2 id="picture-title">Extension points</h2>
+    ${points.some((each) => each.hypothetical) && html`<p class="quiet">Dashed: what would happen. The pod was not taken through these points.</p>`}
     <div class="lanes">
       ${LANES.map(
         ([lane, names]) => html`<div class="lane">
@@ -35,7 +46,8 @@ export function Picture({ points }) {
     ${
       shown &&
       html`<div class="point-detail">
-      <strong>${shown.point}</strong> ${shown.text || (shown.outcome ? "" : "The pod did not reach this point.")}
+      <p><strong>${shown.point}</strong> ${shown.hypothetical && html`<em>would be: </em>`}${shown.outcome === "skipped" && "skipped: "}
+        ${shown.text || (shown.outcome ? "" : "The pod did not reach this point.")}</p>
       ${
         shown.plugins.length > 0 &&
         html`<p class="chips">${shown.plugins.map(
@@ -49,12 +61,13 @@ export function Picture({ points }) {
 }
 
 function Point({ point, chosen, onChoose }) {
-  const { outcome } = point;
-  return html`<li class="point ${outcome ?? "dark"}">
+  const { outcome, hypothetical } = point;
+  const would = hypothetical ? "would be " : "";
+  return html`<li class="point ${outcome ?? "dark"} ${hypothetical ? "would-be" : ""}" title=${outcome ? `${would}${WORDS[outcome]}` : "not reached"}>
     <button type="button" aria-pressed=${chosen ? "true" : "false"} onClick=${onChoose}>
       <span class="sign" aria-hidden="true">${SIGNS[outcome] ?? ""}</span>
       <span class="name">${point.point}</span>
-      <span class="unseen">${outcome ?? "not reached"}</span>
+      <span class="unseen">${outcome ? `${would}${WORDS[outcome]}` : "not reached"}</span>
       <span class="numbers">${point.plugins.length}<span class="unseen"> plugins</span></span>
     </button></li>`;
 }

@@ -1,25 +1,35 @@
-// One small plot over virtual time, with a line at the moment that is looked at; a click goes to a moment.
-import { useEffect, useLayoutEffect, useRef } from "preact-hooks";
+// One small plot over virtual time: a line at the moment that is looked at, a crosshair over all plots at once with
+// their values, a click goes to a moment, a drag zooms in on all plots and a double click shows all again.
+import { useEffect, useLayoutEffect, useRef, useState } from "preact-hooks";
 import uPlot from "uplot";
 import { html } from "mooring/html";
 import { clock } from "mooring/words";
 
 const HEIGHT = 132;
+const TOGETHER = "mooring";
+// Steps of time that people count in.
+const SECONDS = [
+  0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600,
+  43200, 86400, 172800, 604800, 1209600, 2592000, 7776000,
+];
+const WHOLE = Array.from({ length: 9 }, (_, power) => [1, 2, 5].map((n) => n * 10 ** power)).flat();
 
-// series: [{label, values, colour}]; xs ascending; `at` where the line stands; `onGo(x)`.
-export function Plot({ title, summary, xs, series, at, bySeconds, format, palette, onGo, most }) {
+// series: [{label, values, colour}]; xs ascending; `at` where the line stands; `onGo(x)`; `say(values)` in words.
+export function Plot({ title, say, now, xs, series, at, bySeconds, format, palette, onGo, most }) {
   const box = useRef(null);
   const plot = useRef(null);
   const latest = useRef({});
-  latest.current = { at, onGo };
+  const [under, setUnder] = useState(null);
+  latest.current = { at, onGo, setUnder };
   useLayoutEffect(() => {
     const element = box.current;
     const made = new uPlot(
-      optionsOf({ element, series, format, palette, bySeconds, most, latest }),
+      optionsOf({ element, xs, series, format, palette, bySeconds, most, latest }),
       [xs, ...series.map((each) => each.values)],
       element,
     );
     plot.current = made;
+    element.plot = made;
     const watch = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height: HEIGHT }));
     watch.observe(element);
     return () => {
@@ -30,8 +40,10 @@ export function Plot({ title, summary, xs, series, at, bySeconds, format, palett
   useEffect(() => {
     plot.current?.redraw(false, false);
   }, [at]);
+  const shown = under ?? now;
+  const when = under === null ? "" : `at ${bySeconds ? clock(xs[under]) : `change ${xs[under].toLocaleString("en")}`}: `;
   return html`<figure class="plot">
-    <figcaption><strong>${title}</strong> <span class="quiet">${summary}</span>
+    <figcaption><strong>${title}</strong> <span class="quiet">${when}${say(shown)}</span>
       <span class="keys">${
         series.length > 1 &&
         series.map(
@@ -44,27 +56,36 @@ export function Plot({ title, summary, xs, series, at, bySeconds, format, palett
   </figure>`;
 }
 
-function optionsOf({ element, series, format, palette, bySeconds, most, latest }) {
+function optionsOf({ element, xs, series, format, palette, bySeconds, most, latest }) {
   const axis = {
     stroke: palette.quiet,
     grid: { stroke: palette.line, width: 0.5 },
     ticks: { show: false },
     font: "11px system-ui",
   };
+  let down = null;
   return {
     width: element.clientWidth || 300,
     height: HEIGHT,
     legend: { show: false },
     padding: [8, 10, 0, 0],
-    cursor: { points: { show: false }, drag: { x: false, y: false }, y: false },
+    cursor: {
+      points: { size: 7, fill: (u, i) => u.series[i].stroke(u, i) },
+      drag: { x: true, y: false, dist: 5 },
+      y: false,
+      sync: { key: TOGETHER, setSeries: false, scales: ["x", null] },
+    },
     scales: {
-      x: { time: false },
+      // A little room after the last value, so that nothing hides it.
+      x: { time: false, range: (u, low, high) => [low, high + (high >= xs[xs.length - 1] ? (high - low) * 0.015 : 0)] },
       y: { range: (u, low, high) => [0, most ?? Math.max(1, high * 1.08 || 1)] },
     },
     axes: [
       {
         ...axis,
         size: 24,
+        space: 64,
+        incrs: bySeconds ? SECONDS : WHOLE,
         values: (u, splits) => splits.map((x) => (bySeconds ? clock(x) : x.toLocaleString("en"))),
       },
       { ...axis, size: 46, values: (u, splits) => splits.map(format), space: 26 },
@@ -76,16 +97,25 @@ function optionsOf({ element, series, format, palette, bySeconds, most, latest }
         stroke: each.colour,
         width: 1.75,
         dash: i ? [[], [6, 3], [2, 2], [8, 3, 2, 3]][i % 4] : undefined,
-        points: { show: false },
-        spanGaps: true,
+        // A value between two gaps is a point; the last value ends the line.
+        points: { show: (u, s, from, to, gaps) => Boolean(gaps?.length), size: 4 },
+        spanGaps: false,
         paths: uPlot.paths.stepped({ align: 1 }),
       })),
     ],
     hooks: {
-      draw: [(u) => drawLine(u, latest.current.at, palette)],
+      // Beneath the lines.
+      drawAxes: [(u) => drawLine(u, latest.current.at, palette)],
+      setCursor: [(u) => latest.current.setUnder(u.cursor.idx ?? null)],
       ready: [
-        (u) =>
-          u.over.addEventListener("click", (event) => latest.current.onGo(u.posToVal(event.offsetX, "x"))),
+        (u) => {
+          u.over.addEventListener("pointerdown", (event) => {
+            down = event.offsetX;
+          });
+          u.over.addEventListener("click", (event) => {
+            if (Math.abs(event.offsetX - down) < 5) latest.current.onGo(u.posToVal(event.offsetX, "x"));
+          });
+        },
       ],
     },
   };
@@ -93,10 +123,11 @@ function optionsOf({ element, series, format, palette, bySeconds, most, latest }
 
 function drawLine(u, at, palette) {
   const x = u.valToPos(at, "x", true);
+  if (x < u.bbox.left - 1 || x > u.bbox.left + u.bbox.width + 1) return;
   u.ctx.save();
   u.ctx.setLineDash([]);
   u.ctx.strokeStyle = palette.select;
-  u.ctx.lineWidth = 2 * devicePixelRatio;
+  u.ctx.lineWidth = 1.5 * devicePixelRatio;
   u.ctx.beginPath();
   u.ctx.moveTo(x, u.bbox.top);
   u.ctx.lineTo(x, u.bbox.top + u.bbox.height);

@@ -1,24 +1,49 @@
-// What the reader looks for: words, and `ns: label: node: plugin: state: taint: is:` with what they must be.
+// What the reader looks for: words that names contain, and fields such as `ns:shop` with what they must be.
 
-const FIELDS = ["ns", "label", "node", "plugin", "state", "taint", "is"];
+export const FIELDS = [
+  ["ns:shop", "pods of a namespace"],
+  ["label:app=web", "pods or nodes with a label; label:app for any value"],
+  ["workload:web", "pods of a workload"],
+  ["node:n1", "a node and its pods"],
+  ["priority:>=1000", "pods by priority: 0, >0, <=100"],
+  ["state:gated", "pods by state"],
+  ["plugin:NodeAffinity", "pending pods that a plugin rejects"],
+  ["taint:spot", "nodes with a taint"],
+  ["is:pending", "also is:cordoned, is:tainted"],
+];
+const NAMES = FIELDS.map(([example]) => example.split(":")[0]);
+const IS = ["pending", "cordoned", "tainted"];
+const PRIORITY = /^(>=|<=|>|<|=)?(-?\d+)$/;
 
-export const HINT = "web ns:shop label:app=web node:n1 plugin:NodeAffinity is:cordoned";
-
-// [{field, value}]; a bare word has the field "".
+// {terms: [{field, value, not, matches}], problems}; a bare word has the field "".
 export function parseQuery(text) {
-  return text
-    .toLowerCase()
-    .split(/\s+/)
-    .filter(Boolean)
-    .map((word) => {
-      const [, field, value] = /^([a-z]+):(.*)$/.exec(word) ?? [];
-      return FIELDS.includes(field) ? { field, value } : { field: "", value: word };
-    })
-    .filter((term) => term.value);
+  const problems = [];
+  const terms = [];
+  for (const word of text.toLowerCase().split(/\s+/).filter(Boolean)) {
+    const not = word.startsWith("-") && word.length > 1;
+    const [, field, value] = /^([a-z]+):(.*)$/.exec(not ? word.slice(1) : word) ?? [null, "", not ? word.slice(1) : word];
+    if (!NAMES.includes(field) && field) {
+      problems.push(`There is no field “${field}:”. Fields are ${NAMES.map((name) => `${name}:`).join(" ")}`);
+    } else if (field === "is" && value && !IS.includes(value)) {
+      problems.push(`“is:${value}” is not known; write ${IS.map((each) => `is:${each}`).join(", ")}.`);
+    } else if (field === "priority" && value && !PRIORITY.test(value)) {
+      problems.push(`“${value}” is not a priority; write a number, or one after > >= < <=.`);
+    } else if (value) terms.push({ field, value, not, matches: matcher(field, value) });
+  }
+  return { terms, problems };
 }
 
-// {nodes, pods}: a byte each, 1 where every term holds; null if nothing is looked for. A pod that is
-// found lights its node, and a node that is found by itself lights no pod in particular.
+// A field is matched whole, `*` stands for anything; a bare word is looked for anywhere in a name.
+function matcher(field, value) {
+  if (field === "" && !value.includes("*")) return (text) => text.includes(value);
+  if (!value.includes("*")) return (text) => text === value;
+  const parts = value.split("*").map((part) => part.replace(/[.+?^${}()|[\]\\]/g, "\\$&"));
+  const pattern = new RegExp(`^${parts.join(".*")}$`);
+  return (text) => pattern.test(text);
+}
+
+// {nodes, pods}: a byte each, 1 where every term holds; null if nothing is looked for, or it makes no sense. A pod
+// that is found lights its node, and a node that is found by itself lights no pod in particular.
 export function find(cluster, places, text) {
   if (last.cluster !== cluster || last.places !== places || last.text !== text) {
     last = { cluster, places, text, found: look(cluster, places, text) };
@@ -30,81 +55,132 @@ export function find(cluster, places, text) {
 let last = { cluster: null, places: null, text: null, found: null };
 
 function look(cluster, places, text) {
-  const terms = parseQuery(text);
-  if (!terms.length) return null;
-  const ofNodes = nodeTests(cluster, terms);
-  const ofPods = podTests(cluster, places, terms);
+  const { terms, problems } = parseQuery(text);
+  if (!terms.length || problems.length) return null;
+  const ofNodes = testsOf(terms, (term) => nodeTest(cluster, term));
+  const ofPods = testsOf(terms, (term) => podTest(cluster, places, term));
   const nodes = new Uint8Array(cluster.nodeCount);
   const pods = new Uint8Array(cluster.podCount);
-  for (let i = 0; i < nodes.length; i += 1) nodes[i] = ofNodes.every((test) => test(i)) ? 1 : 0;
-  for (let i = 0; i < pods.length; i += 1) {
-    if (!ofPods.every((test) => test(i))) continue;
-    pods[i] = 1;
-    if (places[i] >= 0) nodes[places[i]] = 1;
-  }
+  if (ofNodes) for (let i = 0; i < nodes.length; i += 1) nodes[i] = ofNodes.every((test) => test(i)) ? 1 : 0;
+  if (ofPods)
+    for (let i = 0; i < pods.length; i += 1) {
+      if (!ofPods.every((test) => test(i))) continue;
+      pods[i] = 1;
+      if (places[i] >= 0) nodes[places[i]] = 1;
+    }
   return { nodes, pods };
 }
 
-const never = () => false;
-
-function nodeTests(cluster, terms) {
-  const names = lowered(cluster, "nodes", cluster.nodeNames);
-  return terms.map(({ field, value }) => {
-    if (field === "" || field === "node") return (i) => names[i].includes(value);
-    if (field === "label") return labelTest(value, (i) => cluster.nodeLabels(i), cluster.map.nodes.labels);
-    if (field === "taint")
-      return (i) => cluster.taintsOf(i).some((taint) => taint.toLowerCase().includes(value));
-    if (field === "is" && "cordoned".startsWith(value)) return (i) => cluster.isCordoned(i);
-    if (field === "is" && "tainted".startsWith(value)) return (i) => cluster.taintsOf(i).length > 0;
-    return never;
+// null if a term cannot be asked of such an object, or if all only say what it must not be.
+function testsOf(terms, testOf) {
+  const tests = terms.map((term) => {
+    const test = testOf(term);
+    return test && term.not ? (i) => !test(i) : test;
   });
+  if (tests.includes(null)) return null;
+  const about = (term) => ["ns", "workload", "priority", "state", "node", "taint", "is"].includes(term.field);
+  return terms.some((term) => !term.not || about(term)) ? tests : null;
 }
 
-function podTests(cluster, places, terms) {
+function nodeTest(cluster, { field, value, matches }) {
+  const names = lowered(cluster, "nodes", cluster.nodeNames);
+  if (field === "" && value.includes("/")) return null;
+  if (field === "" || field === "node") return (i) => matches(names[i]);
+  if (field === "label") return labelTest(value, (i) => cluster.nodeLabels(i), cluster.map.nodes.labels);
+  if (field === "taint") return taintTest(cluster, matches);
+  if (field === "is" && value === "cordoned") return (i) => cluster.isCordoned(i);
+  if (field === "is" && value === "tainted") return (i) => cluster.taintsOf(i).length > 0;
+  return null;
+}
+
+// A taint is named by its key, or in full.
+function taintTest(cluster, matches) {
+  return (i) =>
+    cluster.taintsOf(i).some((taint) => {
+      const text = taint.toLowerCase();
+      return matches(text) || matches(text.split(/[=:]/)[0]);
+    });
+}
+
+function podTest(cluster, places, { field, value, matches }) {
   const { pods, strings } = cluster.map;
   const names = lowered(cluster, "pods", pods.name);
   const small = lowered(cluster, "strings", strings);
   const nodes = lowered(cluster, "nodes", cluster.nodeNames);
-  return terms.map(({ field, value }) => {
-    if (field === "") {
-      const [space, name] = value.includes("/") ? value.split("/") : [null, value];
-      if (space !== null) return (i) => small[pods.namespace[i]].endsWith(space) && names[i].startsWith(name);
-      return (i) => names[i].includes(name);
-    }
-    if (field === "ns") return (i) => small[pods.namespace[i]].includes(value);
-    if (field === "node") return (i) => places[i] >= 0 && nodes[places[i]].includes(value);
-    if (field === "label") return labelTest(value, (i) => cluster.podLabels(i), pods.labels);
-    if (field === "state") return (i) => cluster.podState(i).startsWith(value);
-    if (field === "is" && "pending".startsWith(value)) return (i) => places[i] === -1;
-    if (field === "plugin") {
-      const held = new Set(
-        cluster
-          .pending()
-          .filter((row) => row.plugins.some((each) => each.toLowerCase().includes(value)))
-          .map((row) => row.pod),
-      );
-      return (i) => held.has(i);
-    }
-    return never;
-  });
+  if (field === "") {
+    if (!value.includes("/")) return (i) => matches(names[i]);
+    const [space, name] = value.split("/");
+    const [inSpace, named] = [matcher("ns", space), matcher("", name)];
+    return (i) => inSpace(small[pods.namespace[i]]) && named(names[i]);
+  }
+  if (field === "ns") return oncePer(pods.namespace, (code) => matches(small[code]));
+  if (field === "workload") return oncePer(pods.workload, (code) => workloadNames(small[code]).some(matches));
+  if (field === "priority") return priorityTest(pods.priority, value);
+  if (field === "node") return (i) => places[i] >= 0 && matches(nodes[places[i]]);
+  if (field === "label") return labelTest(value, (i) => cluster.podLabels(i), pods.labels);
+  if (field === "state") return oncePer(pods.state, (code) => matches(cluster.map.states[code]));
+  if (field === "is" && value === "pending") return (i) => places[i] === -1;
+  if (field === "plugin") {
+    const rejected = cluster.pending().filter((row) => row.plugins.some((each) => matches(each.toLowerCase())));
+    const held = new Set(rejected.map((row) => row.pod));
+    return (i) => held.has(i);
+  }
+  return null;
 }
 
-// Labels repeat, so each set of them is looked at once.
+// `deployment shop/web` is called web, shop/web, or that.
+function workloadNames(workload) {
+  const key = workload.split(" ").pop();
+  return [workload, key, key.split("/").pop()];
+}
+
+function priorityTest(priorities, value) {
+  const [, sign = "=", number] = PRIORITY.exec(value);
+  const limit = Number(number);
+  const tests = {
+    "=": (x) => x === limit,
+    ">": (x) => x > limit,
+    ">=": (x) => x >= limit,
+    "<": (x) => x < limit,
+    "<=": (x) => x <= limit,
+  };
+  return (i) => tests[sign](priorities[i]);
+}
+
+// Values repeat, so each is looked at once.
+function oncePer(codes, test) {
+  const known = new Map();
+  return (i) => {
+    if (!known.has(codes[i])) known.set(codes[i], test(codes[i]));
+    return known.get(codes[i]);
+  };
+}
+
 function labelTest(value, labelsOf, sets) {
-  const [key, wanted] = value.split("=");
+  const [key, ...wanted] = value.split("=");
+  const isKey = matcher("label", key);
+  const isValue = wanted.length ? matcher("label", wanted.join("=")) : () => true;
   const known = new Map();
   return (i) => {
     if (!known.has(sets[i])) {
-      known.set(
-        sets[i],
-        labelsOf(i).some(([k, v]) => {
-          if (wanted === undefined) return k.toLowerCase().includes(key) || v.toLowerCase().includes(key);
-          return k.toLowerCase().includes(key) && v.toLowerCase().startsWith(wanted);
-        }),
-      );
+      const some = labelsOf(i).some(([k, v]) => isKey(k.toLowerCase()) && isValue(v.toLowerCase()));
+      known.set(sets[i], some);
     }
     return known.get(sets[i]);
   };
+}
+
+// The text with one field set to a value, or without it if the value is "".
+export function withField(text, field, value) {
+  const rest = text
+    .split(/\s+/)
+    .filter((word) => word && !word.toLowerCase().startsWith(`${field}:`))
+    .join(" ");
+  return value ? `${rest} ${field}:${value}`.trim() : rest;
+}
+
+export function fieldIn(text, field) {
+  return parseQuery(text).terms.find((term) => term.field === field && !term.not)?.value ?? "";
 }
 
 // What the first search would otherwise have to wait for.

@@ -1,14 +1,24 @@
 // A table of any length: only the rows in sight are elements. Sorted by a click on a column's head.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact-hooks";
 import { html } from "mooring/html";
+import { setQuery, useRoute } from "mooring/route";
 import { byName } from "mooring/words";
 
 const ROW = 30;
 const BEYOND = 8;
 
-// columns: [{key, label, cell(row), sort?(row), title?, align?}]; `sort` makes the column sortable.
-export function Table({ label, columns, rows, rowKey, sortedBy, descending, rowClass, empty }) {
-  const [order, setOrder] = useState({ key: sortedBy ?? null, down: Boolean(descending) });
+// columns: [{key, label, cell(row), sort?(row), title?, align?}]; `sort` makes the column sortable. `sortIn` names the
+// word of the address that keeps the order: `sort=-cpu`.
+export function Table({ label, columns, rows, rowKey, sortedBy, descending, rowClass, empty, sortIn }) {
+  const [own, setOwn] = useState(null);
+  const { query } = useRoute();
+  const asked = sortIn ? orderOf(query[sortIn]) : own;
+  const order = useMemo(
+    () => asked ?? { key: sortedBy ?? null, down: Boolean(descending) },
+    [asked?.key, asked?.down, sortedBy, descending],
+  );
+  const setOrder = (next) =>
+    sortIn ? setQuery({ [sortIn]: `${next.down ? "-" : ""}${next.key}` }) : setOwn(next);
   const sorted = useMemo(() => sortRows(rows, columns, order), [rows, columns, order]);
   const box = useRef(null);
   const [seen, setSeen] = useState({ top: 0, height: 600 });
@@ -60,6 +70,11 @@ export function Table({ label, columns, rows, rowKey, sortedBy, descending, rowC
     </table>
     ${!sorted.length && html`<p class="nothing">${empty ?? "Nothing to show."}</p>`}
   </div>`;
+}
+
+function orderOf(word) {
+  if (!word) return null;
+  return word.startsWith("-") ? { key: word.slice(1), down: true } : { key: word, down: false };
 }
 
 function Head({ column, order, onSort }) {

@@ -1,4 +1,5 @@
 // The slider over virtual time, with what it stands at.
+import { useMemo } from "preact-hooks";
 import { html } from "mooring/html";
 import { END, momentAt, positionOf } from "mooring/moment";
 import { clock, count } from "mooring/words";
@@ -22,8 +23,11 @@ export function TimeStrip({ moments }) {
       ${playing ? "❚❚" : "▶"}</button>
     <button type="button" class="plain" aria-label="One change back" disabled=${step === 0}
       onClick=${() => goTo((step ?? steps) - 1)}>‹</button>
-    <input type="range" min="0" max=${TICKS} value=${value} aria-label="Moment" aria-valuetext=${text}
-      onInput=${slide} />
+    <div class="slide">
+      <${Marks} moments=${moments} />
+      <input type="range" min="0" max=${TICKS} value=${value} aria-label="Moment" aria-valuetext=${text}
+        onInput=${slide} />
+    </div>
     <button type="button" class="plain" aria-label="One change forward" disabled=${step === null}
       onClick=${() => goTo(step + 1)}>›</button>
     <output class="moment" aria-live="off"><strong>${clock(moments.seconds)}</strong> <span>${where}</span></output>
@@ -36,4 +40,36 @@ export function TimeStrip({ moments }) {
       </select></label>`
     }
   </div>`;
+}
+
+const KINDS = ["preempted", "failed"];
+const BINS = 250;
+
+// Where on the slider pods were preempted, and where attempts failed.
+function Marks({ moments }) {
+  const { time, reel, bySeconds } = moments;
+  const marks = useMemo(() => marksOf(time.events, reel, bySeconds), [time, reel, bySeconds]);
+  return html`<svg class="marks" viewBox=${`0 0 ${BINS} 8`} preserveAspectRatio="none" aria-hidden="true">
+    ${marks.map(
+      ([kind, bin]) => html`<rect class=${kind} x=${bin} y=${kind === "preempted" ? 0 : 4} width="1" height="4">
+      <title>${kind}</title></rect>`,
+    )}
+  </svg>`;
+}
+
+function marksOf(events, reel, bySeconds) {
+  const marks = [];
+  for (const kind of KINDS) {
+    const code = events.kinds.indexOf(kind);
+    const bins = new Set();
+    for (let i = 0; code >= 0 && i < events.kind.length; i += 1) {
+      if (events.kind[i] !== code) continue;
+      const part = bySeconds
+        ? events.atSeconds[i] / (reel.time.endSeconds || 1)
+        : events.step[i] / (reel.steps || 1);
+      bins.add(Math.min(BINS - 1, Math.floor(part * BINS)));
+    }
+    for (const bin of bins) marks.push([kind, bin]);
+  }
+  return marks;
 }

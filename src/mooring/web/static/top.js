@@ -32,6 +32,7 @@ export function Top({ session, route, cluster, moments, text, onText }) {
     <div class="where">
       <span class="source" title=${session.title}>${lastPart(session.title)}</span>
       ${isReport && html`<span class="tag">report</span>`}
+      ${isReport && session.made && html`<span class="source" title=${`mooring ${session.mooring}: ${session.made.command}`}>${session.made.at}</span>`}
       ${session.runs.length > 1 && html`<${RunChoice} runs=${session.runs} route=${route} />`}
       ${session.warnings.length > 0 && html`<${Warnings} session=${session} />`}
       <${ThemeSwitch} />

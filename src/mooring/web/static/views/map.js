@@ -1,27 +1,38 @@
 // The cluster as a whole: the map or its table, what waits outside, and the node that was chosen.
-import { useMemo, useState } from "preact-hooks";
+import { useEffect, useMemo, useRef, useState } from "preact-hooks";
+import { paletteOf } from "mooring/colour";
 import { html } from "mooring/html";
 import { ClusterMap } from "mooring/map";
 import { NodePanel } from "mooring/nodepanel";
 import { NodeTable } from "mooring/nodetable";
 import { Choice, Switch } from "mooring/parts";
-import { go, link, podLink } from "mooring/route";
-import { find } from "mooring/search";
+import { go, link, podLink, useQuery } from "mooring/route";
+import { foundSentence } from "mooring/finder";
+import { fieldIn, find, withField } from "mooring/search";
+import { paintOf, PAINTS } from "mooring/paint";
+import { pendingAt, rejectionsOf } from "mooring/pending";
+import { useTheme } from "mooring/theme";
 import { TimeStrip } from "mooring/timestrip";
 import { count, share } from "mooring/words";
 
+const NOTHING = "-";
+
 export function useMapOptions(cluster) {
-  const [resource, setResource] = useState("cpu");
-  const [groupKey, setGroupKey] = useState(null);
-  const [sizeBy, setSizeBy] = useState("capacity");
+  const [resource, setResource] = useQuery("resource", "cpu");
+  const [groupKey, setGroupKey] = useQuery("group", cluster?.map.groupKeys[0] ?? "");
+  const [sizeBy, setSizeBy] = useQuery("size", "capacity");
+  const [colour, setColour] = useQuery("colour", "utilisation");
   const index = Math.max(0, cluster ? cluster.resources.indexOf(resource) : 0);
   return {
     resource: index,
     setResource,
     sizeBy,
     setSizeBy,
-    setGroupKey,
-    groupKey: groupKey ?? cluster?.map.groupKeys[0] ?? "",
+    // An empty word would be left out of the address, so grouping by nothing has a name.
+    setGroupKey: (key) => setGroupKey(key || NOTHING),
+    groupKey: groupKey === NOTHING ? "" : groupKey,
+    colour,
+    setColour,
   };
 }
 
@@ -37,6 +48,7 @@ export function MapOptions({ cluster, options }) {
         ["capacity", "by capacity"],
         ["equal", "all equal"],
       ]} />
+    <${Choice} label="Colour" value=${options.colour} onChange=${options.setColour} options=${PAINTS} />
   </div>`;
 }
 
@@ -44,24 +56,44 @@ function shortKey(key) {
   return key.includes("/") ? key.split("/").pop() : key;
 }
 
-export function Legend({ name }) {
+export function Legend({ cluster, options }) {
+  const theme = useTheme();
+  const paint = useMemo(() => paintOf(cluster, options.colour, paletteOf(theme)), [cluster, options.colour, theme]);
+  const name = cluster.resources[options.resource];
+  const lacking = cluster.map.nodes.allocatable[options.resource].some((amount) => !amount);
   return html`<div class="legend">
-    <span class="ramp" aria-hidden="true"></span><span>${name} requested, 0 to 100%</span>
+    ${
+      paint
+        ? paint.legend.map(
+            ([text, colour]) => html`<span><span class="swatch" style=${{ background: colour }}
+        aria-hidden="true"></span> ${text}</span>`,
+          )
+        : html`<span class="ramp" aria-hidden="true"></span><span>${name} requested, 0 to 100%</span>`
+    }
+    ${lacking && html`<span><span class="swatch none" aria-hidden="true"></span> has no ${name}</span>`}
     <span><span class="swatch cordoned" aria-hidden="true"></span> cordoned</span>
     <span><span class="swatch tainted" aria-hidden="true"></span> tainted</span>
   </div>`;
 }
 
+// How much of the map the panel of a node covers.
+const PANEL = 420;
+
 export function MapView({ moments, cluster, text, onText, chosen }) {
   const options = useMapOptions(cluster);
-  const [shape, setShape] = useState("map");
+  const [shape, setShape] = useQuery("show", "map");
+  const [side, setSide] = useState("right");
   const { scene } = moments;
   const found = useMemo(() => find(cluster, scene.places, text), [cluster, scene, text]);
   const selected = chosen ? cluster.indexOfNode(chosen) : -1;
-  const select = (node) => go(node >= 0 ? link("map", cluster.nodeNames[node]) : link("map"));
-  const name = cluster.resources[options.resource];
+  // The panel opens where it does not cover the node, and the map stays as it is.
+  const select = (node, at = "right") => {
+    setSide(at);
+    go(node >= 0 ? link("map", cluster.nodeNames[node]) : link("map"));
+  };
+  useEscape(selected >= 0, () => go(link("map")));
   if (!cluster.nodeCount) return html`<${EmptyCluster} cluster=${cluster} />`;
-  return html`<div class="map-view ${selected >= 0 ? "with-panel" : ""}">
+  return html`<div class="map-view">
     <h1 class="unseen">Cluster map</h1>
     <div class="toolbar">
       <${MapOptions} cluster=${cluster} options=${options} />
@@ -72,41 +104,55 @@ export function MapView({ moments, cluster, text, onText, chosen }) {
       ]} />
       ${
         found &&
-        html`<p class="found-count" role="status">${foundSentence(found)}
+        html`<p class="found-count" role="status">${foundSentence(scene, text)}
         <button type="button" class="text" onClick=${() => onText("")}>clear</button></p>`
       }
     </div>
     <${Whole} scene=${scene} moments=${moments} />
+    ${chosen && selected < 0 && html`<${NoSuchNode} name=${chosen} />`}
     <div class="map-frame">
       ${
         shape === "map"
           ? html`<${ClusterMap}
             label="Nodes on the map; arrow keys move, Enter opens, plus and minus zoom" scene=${scene}
             resource=${options.resource} groupKey=${options.groupKey} sizeBy=${options.sizeBy} found=${found}
-            selected=${selected} onSelect=${select} onOpen=${() => document.getElementById("node-panel")?.focus()}
+            colour=${options.colour} covered=${PANEL} selected=${selected} onSelect=${select}
+            onOpen=${() => document.getElementById("node-panel")?.focus()}
             onOpenPod=${(pod) => go(podLink(cluster.podKey(pod)))} />`
           : html`<${NodeTable} scene=${scene} found=${found} groupKey=${options.groupKey} />`
       }
-      ${shape === "map" && html`<${Legend} name=${name} />`}
+      ${shape === "map" && html`<${Legend} cluster=${cluster} options=${options} />`}
+      ${selected >= 0 && html`<${NodePanel} scene=${scene} node=${selected} found=${found} side=${side} />`}
     </div>
-    ${selected >= 0 && html`<${NodePanel} scene=${scene} node=${selected} found=${found} />`}
     <${TimeStrip} moments=${moments} />
   </div>`;
 }
 
-function foundSentence(found) {
-  const sum = (bytes) => bytes.reduce((a, b) => a + b, 0);
-  return `${count(sum(found.nodes), "node")}, ${count(sum(found.pods), "pod")} found`;
+function NoSuchNode({ name }) {
+  return html`<p class="problems" role="alert">There is no node “${name}” in this run.
+    <a href=${link("map")}>Show the map</a></p>`;
+}
+
+function useEscape(active, onEscape) {
+  const latest = useRef(onEscape);
+  latest.current = onEscape;
+  useEffect(() => {
+    if (!active) return undefined;
+    const onKey = (event) => {
+      if (event.key !== "Escape" || event.defaultPrevented) return;
+      if (event.target.closest?.("input, textarea, select")) return;
+      latest.current();
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, [active]);
 }
 
 function NamespaceChoice({ cluster, text, onText }) {
-  const now = /(?:^|\s)ns:(\S+)/.exec(text)?.[1] ?? "";
+  const now = fieldIn(text, "ns");
   const names = cluster.namespaces();
-  const choose = (name) => {
-    const rest = text.replace(/(^|\s)ns:\S*/g, "").trim();
-    onText(name ? `${rest} ns:${name}`.trim() : rest);
-  };
-  return html`<${Choice} label="Namespace" value=${names.includes(now) ? now : ""} onChange=${choose}
+  return html`<${Choice} label="Namespace" value=${names.includes(now) ? now : ""}
+    onChange=${(name) => onText(withField(text, "ns", name))}
     options=${[["", "all"], ...names.map((name) => [name, name])]} />`;
 }
 
@@ -114,10 +160,10 @@ function NamespaceChoice({ cluster, text, onText }) {
 function Whole({ scene, moments }) {
   const { cluster } = scene;
   const waiting = scene.waiting();
-  const reasons = moments.step === null ? topReasons(cluster) : [];
+  const reasons = useMemo(() => rejectionsOf(pendingAt(moments, cluster)).slice(0, 2), [moments.step, moments.time, cluster]);
   return html`<div class="whole">
-    <span class="fact"><strong>${cluster.nodeCount.toLocaleString("en")}</strong> nodes</span>
-    <span class="fact"><strong>${scene.pods.length.toLocaleString("en")}</strong> pods placed</span>
+    <span class="fact"><strong>${cluster.nodeCount.toLocaleString("en")}</strong> ${cluster.nodeCount === 1 ? "node" : "nodes"}</span>
+    <span class="fact"><strong>${scene.pods.length.toLocaleString("en")}</strong> ${scene.pods.length === 1 ? "pod" : "pods"} on nodes</span>
     ${cluster.resources.slice(0, 4).map((name, r) => {
       const { share: part } = scene.whole(r);
       return part === null || name === "pods"
@@ -126,19 +172,9 @@ function Whole({ scene, moments }) {
     })}
     <a class="anchor ${waiting ? "some" : ""}" href=${link("pending")}>
       <strong>${waiting.toLocaleString("en")}</strong> ${waiting === 1 ? "pod" : "pods"} pending
-      ${reasons.length > 0 && html`<span class="why">${reasons.join(" · ")}</span>`}
+      ${reasons.length > 0 && html`<span class="why">${reasons.map(({ name }) => name).join(" · ")}</span>`}
     </a>
   </div>`;
-}
-
-function topReasons(cluster) {
-  const counts = new Map();
-  for (const row of cluster.pending())
-    for (const plugin of row.plugins) counts.set(plugin, (counts.get(plugin) ?? 0) + 1);
-  return [...counts]
-    .sort((a, b) => b[1] - a[1])
-    .slice(0, 3)
-    .map(([plugin, n]) => `${plugin} ${n}`);
 }
 
 function EmptyCluster({ cluster }) {

@@ -1,55 +1,144 @@
-// The pods that have no node, each with its reason in one line, and which plugins stand in the way of how many.
-import { useMemo } from "preact-hooks";
+// The pods that have no node at this moment, folded by workload and reason, and what rejects them on how many nodes.
+import { useMemo, useState } from "preact-hooks";
+import { isReport, useAnswer } from "mooring/api";
 import { html } from "mooring/html";
-import { State } from "mooring/parts";
-import { podLink } from "mooring/route";
-import { find, parseQuery } from "mooring/search";
+import { Problems, State, Switch } from "mooring/parts";
+import { groupsOf, pendingAt, rejectionsOf } from "mooring/pending";
+import { link, linkWith, podLink, useQuery } from "mooring/route";
+import { fieldIn, find, withField } from "mooring/search";
+import { useWork } from "mooring/session";
 import { Table } from "mooring/table";
+import { TimeStrip } from "mooring/timestrip";
 import { clock, count } from "mooring/words";
 
-export function PendingView({ cluster, scene, text, onText }) {
+export function PendingView({ cluster, run, moments, scene, text, onText }) {
   const found = useMemo(() => find(cluster, scene.places, text), [cluster, scene, text]);
-  const all = cluster.pending();
+  const all = useMemo(() => pendingAt(moments, cluster), [moments.step, moments.time, cluster]);
   const rows = useMemo(() => (found ? all.filter((row) => found.pods[row.pod]) : all), [all, found]);
-  const holders = useMemo(() => holdersOf(all), [all]);
-  const chosen = parseQuery(text).find((term) => term.field === "plugin")?.value ?? "";
-  const choose = (plugin) => {
-    const rest = text.replace(/(^|\s)plugin:\S*/gi, "").trim();
-    onText(plugin.toLowerCase() === chosen ? rest : `${rest} plugin:${plugin}`.trim());
-  };
+  const rejections = useMemo(() => rejectionsOf(all), [all]);
+  const groups = useMemo(() => groupsOf(rows, cluster), [rows, cluster]);
+  const [tab, setTab] = useQuery("tab", "causes");
   return html`<div class="pending-view">
     <div class="title"><h1>Pending pods</h1>
-      <p>${sentence(rows.length, all.length)}</p></div>
+      <p>${sentence(rows.length, all.length, moments)}</p>
+      <${Switch} label="Show" value=${tab} onChange=${setTab} options=${[
+        ["causes", "By cause"],
+        ["pods", "Every pod"],
+      ]} /></div>
     ${
-      holders.length > 0 &&
-      html`<section class="holders" aria-label="Plugins that refuse pods">
-      ${holders.map(
-        ([plugin, n]) => html`<button type="button" class="holder"
-          aria-pressed=${plugin.toLowerCase() === chosen ? "true" : "false"}
-        onClick=${() => choose(plugin)}><span class="name">${plugin}</span>
-        <span class="bar" aria-hidden="true"><span style=${{ width: `${(n / all.length) * 100}%` }}></span></span>
-        <span class="numbers">${n.toLocaleString("en")}</span></button>`,
-      )}
-    </section>`
+      rejections.length > 0 &&
+      html`<${Rejections} rejections=${rejections} text=${text} onText=${onText}
+      atEnd=${moments.step === null} />`
     }
     ${
       all.length > 0 &&
-      html`<${Table} label="Pending pods" columns=${COLUMNS} rows=${rows} rowKey=${(row) => row.pod}
+      (tab === "pods"
+        ? html`<${Table} label="Pending pods" columns=${COLUMNS} rows=${rows} rowKey=${(row) => row.pod} sortIn="sort"
       empty="No pending pod matches." />`
+        : html`<${Groups} groups=${groups} run=${run} cluster=${cluster} atEnd=${moments.step === null} />`)
     }
+    <${TimeStrip} moments=${moments} />
   </div>`;
 }
 
-function sentence(shown, all) {
-  if (!all) return "Every pod has a node.";
+function sentence(shown, all, moments) {
+  const when = moments.step === null ? "at the end" : `at ${clock(moments.seconds)}`;
+  if (!all) return `Every pod has a node ${when}.`;
   const of = shown === all ? "" : ` of ${all.toLocaleString("en")}`;
-  return `${count(shown, "pod")}${of} without a node at the end.`;
+  return `${count(shown, "pod")}${of} without a node ${when}.`;
 }
 
-function holdersOf(rows) {
-  const counts = new Map();
-  for (const row of rows) for (const plugin of row.plugins) counts.set(plugin, (counts.get(plugin) ?? 0) + 1);
-  return [...counts].sort((a, b) => b[1] - a[1]);
+function Rejections({ rejections, text, onText, atEnd }) {
+  const chosen = fieldIn(text, "plugin");
+  const most = Math.max(...rejections.map((each) => each.nodes), 1);
+  const choose = (plugin) =>
+    onText(withField(text, "plugin", plugin.toLowerCase() === chosen ? "" : plugin));
+  return html`<section class="holders" aria-label="Rejected by">
+    ${rejections.slice(0, 8).map(
+      ({ name, nodes, pods }) => html`<button type="button" class="holder" disabled=${!atEnd}
+        title=${`${name} rejects ${count(nodes, "node")}, summed over ${count(pods, "pod")}`}
+        aria-pressed=${name.toLowerCase() === chosen ? "true" : "false"} onClick=${() => choose(name)}>
+      <span class="name">${name}</span>
+      <span class="bar" aria-hidden="true"><span style=${{ width: `${(nodes / most) * 100}%` }}></span></span>
+      <span class="numbers">${nodes ? count(nodes, "node") : count(pods, "pod")}</span></button>`,
+    )}
+  </section>`;
+}
+
+function Groups({ groups, run, cluster, atEnd }) {
+  if (!groups.length) return html`<p class="nothing">No pending pod matches.</p>`;
+  return html`<ol class="causes" aria-label="Pending pods by cause">
+    ${groups.slice(0, 200).map((group) => html`<${Group} key=${group.id} group=${group} run=${run} cluster=${cluster} atEnd=${atEnd} />`)}
+    ${groups.length > 200 && html`<li class="quiet">and ${count(groups.length - 200, "more group")}: see “Every pod”, or filter.</li>`}
+  </ol>`;
+}
+
+function Group({ group, run, cluster, atEnd }) {
+  const [asked, setAsked] = useState(false);
+  const { rows, cause, state, title } = group;
+  const [first] = rows;
+  const since = rows.reduce((least, row) => Math.min(least, row.sinceSeconds), Infinity);
+  const helpable = atEnd && (state === "unschedulable" || state === "gated");
+  return html`<li class="cause box">
+    <div class="cause-head">
+      <h2>${rows.length === 1 ? html`<a href=${podLink(first.key)}>${first.key}</a>` : title}
+        ${rows.length > 1 && html` <span class="times">× ${rows.length.toLocaleString("en")}</span>`}</h2>
+      <${State} state=${state} />
+      <span class="quiet">since ${clock(since)}, ${count(rows.reduce((sum, row) => sum + row.attempts, 0), "attempt")}</span>
+    </div>
+    <${Reasons} cause=${cause} message=${first.message} nominated=${first.nominated} />
+    ${
+      rows.length > 1 &&
+      html`<p class="cause-pods">${rows.slice(0, 6).map((row) => html`<a href=${podLink(row.key)}>${row.key}</a> `)}
+      ${rows.length > 6 && html`<a href=${linkWith({ q: filterOf(group), tab: "pods" }, "pending")}>all ${rows.length.toLocaleString("en")}</a>`}
+      ${group.workload && html` · <a href=${link("workload", ...title.split("/"))}>the workload</a>`}</p>`
+    }
+    ${helpable && !asked && html`<p><button type="button" class="small" onClick=${() => setAsked(true)}>What would help?</button></p>`}
+    ${asked && html`<${Suggestion} run=${run} podKey=${first.key} />`}
+  </li>`;
+}
+
+function filterOf({ workload, title }) {
+  return workload ? `workload:${title}` : title;
+}
+
+function Reasons({ cause, message, nominated }) {
+  if (!cause.reasons.length || !cause.of)
+    return html`<p class="cause-why">${nominated && `Holds a place on ${nominated}. `}${message}</p>`;
+  return html`<ul class="cause-reasons" title=${message}>
+    ${nominated && html`<li><span>Holds a place on ${nominated}</span></li>`}
+    ${cause.reasons.map(
+      ([text, nodes, plugin]) => html`<li>
+      <span class="bar" aria-hidden="true"><span style=${{ width: `${(nodes / cause.of) * 100}%` }}></span></span>
+      <span class="numbers">${nodes.toLocaleString("en")} of ${cause.of.toLocaleString("en")}</span>
+      <span>${text}${plugin && html` <span class="quiet">${plugin}</span>`}</span></li>`,
+    )}
+  </ul>`;
+}
+
+// The smallest change for one pod; its page has the others.
+function Suggestion(props) {
+  return isReport ? html`<${Written} ...${props} />` : html`<${Searched} ...${props} />`;
+}
+
+function Written({ run, podKey }) {
+  const { value, error } = useAnswer(`api/runs/${run.id}/counterfactuals?pod=${encodeURIComponent(podKey)}`);
+  if (error) return html`<p class="quiet">The report has no suggestion for this pod.</p>`;
+  return value && html`<${Suggested} value=${value} podKey=${podKey} />`;
+}
+
+function Searched({ run, podKey }) {
+  const { value, error } = useWork(`api/runs/${run.id}/counterfactuals`, { pod: podKey });
+  if (error) return html`<${Problems} error=${error} />`;
+  if (!value) return html`<p class="quiet" role="status">Trying changes …</p>`;
+  return html`<${Suggested} value=${value} podKey=${podKey} />`;
+}
+
+function Suggested({ value, podKey }) {
+  const [best] = value.answers;
+  if (!best) return html`<p class="suggestion">${value.note || "No single change or pair of changes was found."}</p>`;
+  return html`<p class="suggestion">It would fit if you <strong>${best.text}</strong>.
+    ${" "}<a href=${podLink(podKey)}>${value.answers.length > 1 ? `${count(value.answers.length - 1, "other way", "other ways")}, and try it` : "Try it"}</a></p>`;
 }
 
 const COLUMNS = [
@@ -67,14 +156,14 @@ const COLUMNS = [
   },
   {
     key: "plugins",
-    label: "Refused by",
+    label: "Rejected by",
     sort: (row) => row.plugins.join(", "),
     cell: (row) => row.plugins.join(", "),
   },
   {
     key: "message",
     label: "Reason",
-    cell: (row) => html`<span title=${row.message}>${firstLine(row)}</span>`,
+    cell: (row) => html`<span title=${row.message}>${reasonOf(row)}</span>`,
   },
   {
     key: "attempts",
@@ -93,15 +182,7 @@ const COLUMNS = [
   },
 ];
 
-// What every message begins with says nothing of this one, and what most nodes say comes first; the message
-// as it is stands in the title, and on the pod's page.
-function firstLine(row) {
-  const [text] = row.message
-    .replace(/^0\/\d+ nodes are available: /, "")
-    .split(/\. (?:no new claims|preemption:)/);
-  const reason = text
-    .split(/, (?=\d+ )/)
-    .sort((a, b) => parseInt(b, 10) - parseInt(a, 10) || 0)
-    .join(", ");
-  return row.nominated ? `holds a place on ${row.nominated}. ${reason}` : reason;
+function reasonOf(row) {
+  const text = row.cause.of ? row.cause.text : row.message;
+  return row.nominated ? `holds a place on ${row.nominated}. ${text}` : text;
 }

@@ -7,35 +7,97 @@ import { Lifeline } from "mooring/lifeline";
 import { MatrixTable } from "mooring/matrix";
 import { Few, Problems, State } from "mooring/parts";
 import { Picture } from "mooring/picture";
-import { go, link, linkTo } from "mooring/route";
+import { go, link, linkTo, linkWith, podLink } from "mooring/route";
 import { useWork } from "mooring/session";
-import { amount, count } from "mooring/words";
+import { amount, clock, count } from "mooring/words";
 
-export function PodView({ cluster, run, podKey, endSeconds }) {
-  const { value: page, error } = useAnswer(`api/runs/${run.id}/pod?key=${encodeURIComponent(podKey)}`);
+export function PodView({ cluster, run, podKey, attempt, endSeconds }) {
+  const asked = attempt ? `&attempt=${encodeURIComponent(attempt)}` : "";
+  const { value: page, error } = useAnswer(`api/runs/${run.id}/pod?key=${encodeURIComponent(podKey)}${asked}`);
   const index = cluster.indexOfPod(podKey);
+  // What became of the pod in the end, whichever attempt is looked at.
+  const state = index >= 0 && attempt ? cluster.podState(index) : page?.state;
   return html`<article class="pod-view">
     <header class="title">
       <p class="crumbs"><a href=${link("map")}>Map</a> / <a href=${link("pending")}>Pending</a> /</p>
       <h1>${podKey}</h1>
-      ${page && html`<${State} state=${page.state} />`}
-      ${page?.node && html`<p>on <a href=${link("map", page.node)}>${page.node}</a></p>`}
+      ${page && html`<${State} state=${state} />`}
+      ${page?.node && !attempt && html`<p>${WAS.includes(page.state) ? "was on" : page.state === "schedulable" ? "would go to" : "on"} <a href=${link("map", page.node)}>${page.node}</a></p>`}
+      ${page?.sentences.length > 0 && html`<ul class="sentences">${page.sentences.map((each) => html`<li>${each}</li>`)}</ul>`}
     </header>
     <${Problems} error=${error} />
     ${!page && !error && html`<p class="loading" role="status">Asking the scheduler …</p>`}
+    ${page && html`<${Preemption} preemption=${page.preemption} />`}
     ${index >= 0 && html`<${PodFacts} cluster=${cluster} pod=${index} podKey=${podKey} />`}
+    ${page && html`<${Attempts} page=${page} podKey=${podKey} asked=${attempt} />`}
     ${page?.message && html`<p class="reason">${page.message}</p>`}
     ${
       page &&
       html`
-      <${Picture} points=${page.points} key=${podKey} />
+      <${Picture} points=${page.points} key=${`${podKey} ${attempt}`} />
       ${page.counterfactuals && html`<${Counterfactuals} key=${`${run.id} ${podKey}`} run=${run} podKey=${podKey} />`}
       <${Refusals} page=${page} />
-      ${page.matrix && page.matrix.nodes.length > 0 && html`<${MatrixTable} cluster=${cluster} page=${page} key=${`m ${podKey}`} />`}
-      <${Lifeline} timeline=${page.timeline} endSeconds=${endSeconds} attempts=${page.attempts} />
+      ${page.matrix && page.matrix.nodes.length > 0 && html`<${MatrixTable} cluster=${cluster} page=${page} key=${`m ${podKey} ${attempt}`} />`}
+      <${Lifeline} timeline=${page.timeline} endSeconds=${endSeconds} attempts=${page.attempts.length} />
     `
     }
   </article>`;
+}
+
+const WAS = ["finished", "preempted", "deleted"];
+
+// Both sides of a preemption: who had to go for this pod, and for whom this pod had to go.
+function Preemption({ preemption }) {
+  const { victims, by, why } = preemption;
+  if (!victims.length && !by) return null;
+  return html`<section class="preemption box" aria-label="Preemption">
+    ${
+      by &&
+      html`<p>Evicted from <a href=${link("map", by.node)}>${by.node}</a> at ${clock(by.atSeconds)}${
+        by.pod && html` for <a href=${podLink(by.pod)}>${by.pod}</a> (priority ${by.priority})`
+      }${by.why && `: ${by.why}`}.</p>`
+    }
+    ${
+      victims.length > 0 &&
+      html`<p>${count(victims.length, "pod was", "pods were")} evicted for it${why && ` (${why})`}:</p>
+      <ul>${victims.map(
+        (each) => html`<li><a href=${podLink(each.pod)}>${each.pod}</a> (priority ${each.priority}) from ${" "}
+        <a href=${link("map", each.node)}>${each.node}</a> at ${clock(each.atSeconds)}</li>`,
+      )}</ul>`
+    }
+  </section>`;
+}
+
+const OUTCOMES = {
+  bound: "bound",
+  waiting: "waiting",
+  preempted: "made room",
+  rejected: "given up",
+  failed: "no node",
+};
+const MOST_ATTEMPTS = 12;
+
+// Every search for a node that the journal holds; each is shown on the cluster of its moment.
+function Attempts({ page, podKey, asked }) {
+  const { attempts } = page;
+  const [all, setAll] = useState(false);
+  if (!attempts.length) return null;
+  const ended = page.attempt === null && !asked;
+  const shown = all ? attempts : attempts.slice(-MOST_ATTEMPTS);
+  const address = (number) => linkWith({ attempt: number }, "pod", ...podKey.split("/"));
+  if (attempts.length === 1 && !ended && !asked) return null;
+  return html`<nav class="attempts" aria-label="Attempts"><h2>Attempts</h2><ol>
+    ${shown.length < attempts.length && html`<li><button type="button" class="small" onClick=${() => setAll(true)}>${attempts.length - shown.length} earlier</button></li>`}
+    ${shown.map(
+      (each) => html`<li><a class="button" href=${address(each.number)}
+      aria-current=${page.attempt === each.number ? "true" : undefined} title=${each.message}>
+      <strong>${each.number}</strong> ${clock(each.atSeconds)} · ${each.outcome === "bound" || each.outcome === "waiting" ? `${OUTCOMES[each.outcome]}, ${each.node}` : OUTCOMES[each.outcome]}</a></li>`,
+    )}
+    ${
+      (page.attempt === null || asked) &&
+      html`<li><a class="button" href=${address(null)} aria-current=${!asked ? "true" : undefined}>${page.attempt === null || !page.node ? "at the end" : "as placed"}</a></li>`
+    }
+  </ol></nav>`;
 }
 
 function PodFacts({ cluster, pod, podKey }) {
@@ -50,7 +112,7 @@ function PodFacts({ cluster, pod, podKey }) {
         <dt>${name}</dt><dd>${amount(name, cluster.requestOf(pod, r))}</dd></div>`,
       )}
       <div><dt>priority</dt><dd>${cluster.map.pods.priority[pod]}</dd></div>
-      ${workload && html`<div><dt>created by</dt><dd>${workload}</dd></div>`}
+      ${workload && html`<div><dt>workload</dt><dd><a href=${link("workload", ...workload.split(" ").pop().split("/"))}>${workload}</a></dd></div>`}
     </dl>
     ${labels.length > 0 && html`<p class="chips"><${Few} items=${labels} /></p>`}
     ${
@@ -65,7 +127,7 @@ function Refusals({ page }) {
   if (!page.refusals.length || !page.matrix) return null;
   const all = page.matrix.nodes.length;
   return html`<section class="refusals" aria-labelledby="refusals-title">
-    <h2 id="refusals-title">Refused by</h2>
+    <h2 id="refusals-title">Rejected by</h2>
     <ul>${page.refusals.map(
       (each) => html`<li>
       <span class="name">${each.plugin || "the scheduler"}</span>

@@ -6,7 +6,7 @@ import { paletteOf } from "mooring/colour";
 import { momentAt } from "mooring/moment";
 import { Choice, Problems } from "mooring/parts";
 import { Plot } from "mooring/plot";
-import { go, link, podLink } from "mooring/route";
+import { go, link, podLink, useQuery } from "mooring/route";
 import { find } from "mooring/search";
 import { Table } from "mooring/table";
 import { TimeStrip } from "mooring/timestrip";
@@ -31,11 +31,11 @@ export function TimeView({ moments, cluster, text }) {
         cluster.nodeCount > 0 &&
         html`<${ClusterMap} label="Nodes at this moment" scene=${scene} resource=${options.resource}
           groupKey=${options.groupKey}
-        sizeBy=${options.sizeBy} found=${found} selected=${selected} onSelect=${setSelected}
+        sizeBy=${options.sizeBy} colour=${options.colour} found=${found} selected=${selected} onSelect=${setSelected}
         onOpen=${(node) => go(link("map", cluster.nodeNames[node]))}
           onOpenPod=${(pod) => go(podLink(cluster.podKey(pod)))} />`
       }
-      <${Legend} name=${cluster.resources[options.resource]} />
+      <${Legend} cluster=${cluster} options=${options} />
     </div>
     <${Plots} moments=${moments} cluster=${cluster} />
     <${Events} moments=${moments} cluster=${cluster} text=${text} />
@@ -53,22 +53,21 @@ function Plots({ moments, cluster }) {
   const nearest = sampleAt(samples.step, step ?? reel.steps);
   const whole = (bySeconds ? time.endSeconds : reel.steps) || 1;
   const toMoment = (x) => moments.go(momentAt(moments, Math.max(0, x / whole)));
-  const all = { xs, at, bySeconds, palette, onGo: toMoment };
+  const all = { xs, at, now: nearest, bySeconds, palette, onGo: toMoment };
   const integer = (value) => (Number.isInteger(value) ? value.toLocaleString("en") : "");
   const percent = (value) => `${Math.round(value * 100)}%`;
-  const now = (series, format) =>
-    series
-      .map((each) => `${series.length > 1 ? `${each.label} ` : ""}${format(each.values[nearest])}`)
-      .join(" · ");
+  const said = (series, format) => (i) =>
+    series.map((each) => `${series.length > 1 ? `${each.label} ` : ""}${format(each.values[i])}`).join(" · ");
+  const number = (n) => n?.toLocaleString("en") ?? "–";
   return html`<section class="plots" aria-label="Plots over time">
-    <${Plot} ...${all} title="Utilisation" summary=${now(drawn.utilisation, share)} series=${drawn.utilisation}
+    <${Plot} ...${all} title="Utilisation" say=${said(drawn.utilisation, share)} series=${drawn.utilisation}
       format=${percent} most=${1} />
-    <${Plot} ...${all} title="Pending pods" summary=${now(drawn.pending, (n) => n?.toLocaleString("en") ?? "–")}
-      series=${drawn.pending} format=${integer} />
-    <${Plot} ...${all} title="Fragmentation" summary=${now(drawn.fragmentation, share)} series=${drawn.fragmentation}
+    <${Plot} ...${all} title="Pending pods" say=${said(drawn.pending, number)} series=${drawn.pending} format=${integer} />
+    <${Plot} ...${all} title="Fragmentation" say=${said(drawn.fragmentation, share)} series=${drawn.fragmentation}
       format=${percent} most=${1} />
-    <${Plot} ...${all} title="Preempted so far" summary=${now(drawn.preempted, (n) => n?.toLocaleString("en") ?? "–")}
+    <${Plot} ...${all} title="Preempted so far" say=${said(drawn.preempted, number)}
       series=${drawn.preempted} format=${integer} />
+    <p class="quiet">Click to go to a moment, drag to zoom, double click to show all.</p>
   </section>`;
 }
 
@@ -98,7 +97,7 @@ function sampleAt(steps, step) {
 
 function Events({ moments, cluster, text }) {
   const { events } = moments.time;
-  const [kind, setKind] = useState("");
+  const [kind, setKind] = useQuery("kind", "");
   const found = useMemo(() => find(cluster, moments.scene.places, text), [cluster, text]);
   const rows = useMemo(() => {
     const wanted = events.kinds.indexOf(kind);
@@ -156,7 +155,7 @@ function Events({ moments, cluster, text }) {
       <p>${count(rows.length, "event")}${events.leftOut ? `, and ${events.leftOut.toLocaleString("en")} more that are not listed` : ""}</p>
       <${Choice} label="Kind" value=${kind} onChange=${setKind}
         options=${[["", "all"], ...events.kinds.map((each) => [each, each])]} /></div>
-    <${Table} label="Events" columns=${columns} rows=${rows} rowKey=${(i) => i}
+    <${Table} label="Events" columns=${columns} rows=${rows} rowKey=${(i) => i} sortIn="sort"
       rowClass=${(i) => (events.step[i] === moments.step ? "lit" : "")} empty="No such events." />
   </section>`;
 }

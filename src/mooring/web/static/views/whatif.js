@@ -1,30 +1,53 @@
 // What if: another configuration, a changed pod or node, more nodes or fewer; run, and see the difference.
-import { useEffect, useState } from "preact-hooks";
+import { useEffect, useRef, useState } from "preact-hooks";
 import { ask, isReport, post, remove, useAnswer } from "mooring/api";
 import { Editor, goToLine, useCheck } from "mooring/editor";
 import { html } from "mooring/html";
 import { ProblemList, Problems, Switch } from "mooring/parts";
-import { go, link, linkTo } from "mooring/route";
+import { go, link, linkTo, useQuery } from "mooring/route";
 import { useSession } from "mooring/session";
 import { weightsIn, withWeight } from "mooring/weights";
 import { count } from "mooring/words";
 
 const EMPTY = { config: null, objects: "", addNodes: [], remove: [], name: "" };
-// Kept while the reader looks at other views.
-let draft = EMPTY;
+const KEPT = "mooring.draft.";
 
-export function WhatIfView({ cluster, run, parts }) {
-  const [state, setState] = useState(draft);
-  const [tab, setTab] = useState(parts[0] === "Pod" || parts[0] === "Node" ? "objects" : "config");
+// Edits are kept for the tab, by run: through other views, «back», a reload and a run that was cancelled.
+function readDraft(run) {
+  try {
+    return { ...EMPTY, ...JSON.parse(sessionStorage.getItem(KEPT + run) ?? "{}") };
+  } catch {
+    return EMPTY;
+  }
+}
+
+function writeDraft(run, draft) {
+  try {
+    sessionStorage.setItem(KEPT + run, JSON.stringify(draft));
+  } catch {
+    // It lasts as long as the view.
+  }
+}
+
+export function WhatIfView(props) {
+  return isReport ? html`<${OnlyInUi} run=${props.run} />` : html`<${WhatIf} key=${props.run.id} ...${props} />`;
+}
+
+function WhatIf({ cluster, run, parts }) {
+  const [state, setState] = useState(() => readDraft(run.id));
+  const latest = useRef(state);
+  const [tab, setTab] = useQuery("tab", parts[0] === "Pod" || parts[0] === "Node" ? "objects" : "config");
   const change = (more) => {
-    draft = { ...draft, ...more };
-    setState(draft);
+    latest.current = { ...latest.current, ...more };
+    writeDraft(run.id, latest.current);
+    setState(latest.current);
   };
-  useAsked(parts, run, change, setTab);
-  if (isReport) return html`<${OnlyInUi} run=${run} />`;
+  useAsked(parts, run, latest, change);
+  const anything = JSON.stringify(state) !== JSON.stringify(EMPTY);
   return html`<div class="whatif-view">
     <div class="title"><h1>What if</h1>
-      <p>mooring tries changes on a copy of <strong>${run.name}</strong>, never on a real cluster.</p></div>
+      <p>mooring tries changes on a copy of <strong>${run.name}</strong>, never on a real cluster.</p>
+      ${anything && html`<button type="button" class="small" onClick=${() => change(EMPTY)}>Drop all changes</button>`}</div>
     <div class="whatif-edit">
       <${Switch} label="Edit" value=${tab} onChange=${setTab} options=${[
         ["config", "Configuration"],
@@ -44,23 +67,31 @@ export function WhatIfView({ cluster, run, parts }) {
   </div>`;
 }
 
-// What the address asks to begin with: a pod or node to edit, or a node to do without.
-function useAsked(parts, run, change, setTab) {
+// What the address asks for: a pod or node to edit, or a node to do without. It is added to what is there already.
+function useAsked(parts, run, latest, change) {
   useEffect(() => {
-    const [what, ...key] = parts;
-    if (isReport || !what) return;
+    const [what, ...rest] = parts;
+    const key = rest.join("/");
     if (what === "without") {
-      if (!draft.remove.includes(key[0])) change({ remove: [...draft.remove, key[0]] });
+      if (!latest.current.remove.includes(key)) change({ remove: [...latest.current.remove, key] });
       return;
     }
-    setTab("objects");
+    if (what !== "Pod" && what !== "Node") return;
     ask(
-      `api/runs/${run.id}/object?kind=${encodeURIComponent(what)}&key=${encodeURIComponent(key.join("/"))}`,
+      `api/runs/${run.id}/object?kind=${encodeURIComponent(what)}&key=${encodeURIComponent(key)}`,
     ).then(
-      ({ text }) => change({ objects: text }),
-      (error) => change({ objects: `# ${error.message}\n` }),
+      ({ text }) => change({ objects: withObject(latest.current.objects, what, key, text) }),
+      (error) => change({ objects: `# ${error.message}\n${latest.current.objects}` }),
     );
   }, [parts.join("/"), run.id]);
+}
+
+// An object that is edited already stays as it is; another one is put behind it.
+function withObject(objects, kind, key, text) {
+  const mark = `# ${kind} ${key}`;
+  if (objects.split("\n").includes(mark)) return objects;
+  const before = objects.trim() ? `${objects.trimEnd()}\n---\n` : "";
+  return `${before}${mark}\n${text}`;
 }
 
 function ConfigEditor({ run, text, onText }) {
@@ -85,16 +116,24 @@ function Weights({ text, onText }) {
   const profiles = new Set(weights.map((each) => each.profile));
   return html`<fieldset class="weights"><legend>Weights of scores</legend>
     ${weights.map(
-      (
-        each,
-      ) => html`<label class="field"><span>${profiles.size > 1 ? `${each.profile} ` : ""}${each.plugin}</span>
-      <input type="number" min="0" max="100" value=${each.weight} onInput=${(event) => {
-        const weight = Number(event.currentTarget.value);
-        if (event.currentTarget.value !== "" && Number.isInteger(weight) && weight >= 0)
-          onText(withWeight(text, each.line, weight));
-      }} /></label>`,
+      (each) => html`<${Weight} label=${`${profiles.size > 1 ? `${each.profile} ` : ""}${each.plugin}`} weight=${each.weight}
+        onWeight=${(weight) => onText(withWeight(text, each.line, weight))} />`,
     )}
   </fieldset>`;
+}
+
+function Weight({ label, weight, onWeight }) {
+  const [wrong, setWrong] = useState("");
+  const onInput = (event) => {
+    const { value } = event.currentTarget;
+    const number = Number(value);
+    const fine = value !== "" && Number.isInteger(number) && number >= 0 && number <= 100;
+    setWrong(fine ? "" : "a whole number from 0 to 100");
+    if (fine) onWeight(number);
+  };
+  return html`<label class="field"><span>${label}</span>
+    <input type="number" min="0" max="100" value=${wrong ? undefined : weight} aria-invalid=${wrong ? "true" : "false"}
+      onInput=${onInput} />${wrong && html`<span class="state bad" role="alert">${wrong}</span>`}</label>`;
 }
 
 function ObjectsEditor({ run, text, onText }) {
@@ -174,7 +213,6 @@ function RunForm({ run, state, change }) {
     setFailed(null);
     post("api/runs", body).then(
       (made) => {
-        draft = EMPTY;
         go(linkTo(made.run, "compare", String(run.id), String(made.run)));
       },
       (error) => {
@@ -239,8 +277,8 @@ function OnlyInUi({ run }) {
       <p>A report cannot run the scheduler.
       To try changes, open the cluster with <code>mooring ui</code>.</p></div>
     <div class="whatif-edit"><h2>The configuration of this run</h2>
-      <${Editor} id="config-text" label="Scheduler configuration" text=${value?.text ?? ""}
-        onText=${() => {}} disabled /><p id="config-text-check"></p>
+      <div><${Editor} id="config-text" label="Scheduler configuration" text=${value?.text ?? ""}
+        onText=${() => {}} disabled /><p id="config-text-check"></p></div>
       <p><a href=${link("map")}>Back to the map</a></p></div>
   </div>`;
 }

@@ -1,0 +1,93 @@
+// The pods that have no node at a moment, from the report at the end or from the journal before it, and what rejects
+// them. The server reads the reasons from messages; here they are only counted and put together.
+
+// [{pod, key, state, message, cause, plugins, sinceSeconds, attempts, nominated}]
+export function pendingAt(moments, cluster) {
+  if (moments.step === null || moments.step === undefined || !moments.time) return cluster.pending();
+  return atStep(moments.time, moments.step, moments.scene, cluster);
+}
+
+const MEANS = { queued: "queued", gated: "gated", ignored: "ignored", failed: "unschedulable" };
+
+// What was last said of each pod by then. An event belongs to the moment before the changes that follow it.
+function atStep(time, step, scene, cluster) {
+  const { events } = time;
+  const said = new Map();
+  for (let i = 0; i < events.step.length && events.step[i] <= step; i += 1) {
+    const pod = events.pod[i];
+    if (pod < 0 || scene.places[pod] !== -1) continue;
+    const kind = events.kinds[events.kind[i]];
+    const row = said.get(pod) ?? { pod, attempts: 0, nominated: "", state: "queued", at: i, sinceSeconds: 0 };
+    if (kind === "queued" || kind === "gated" || kind === "ignored") row.sinceSeconds = events.atSeconds[i];
+    if (kind === "failed") row.attempts += 1;
+    if (kind === "nominated") row.nominated = cluster.nodeNames[events.node[i]] ?? "";
+    if (kind === "waiting") row.state = "waiting";
+    if (MEANS[kind]) row.state = MEANS[kind];
+    if (MEANS[kind] || kind === "waiting") row.at = i;
+    said.set(pod, row);
+  }
+  const rows = [];
+  for (let pod = 0; pod < scene.places.length; pod += 1) {
+    if (scene.places[pod] !== -1) continue;
+    const row = said.get(pod) ?? { pod, attempts: 0, nominated: "", state: "queued", at: -1, sinceSeconds: 0 };
+    const message = row.at < 0 ? "" : events.message[row.at];
+    const cause = events.causes[message] ?? NO_CAUSE;
+    rows.push({
+      ...row,
+      key: cluster.podKey(pod),
+      message: events.strings[message] || "not tried yet",
+      cause: cause.text ? cause : NO_CAUSE,
+      plugins: pluginsOf(cause),
+    });
+  }
+  return rows;
+}
+
+export const NO_CAUSE = { text: "not tried yet", of: 0, reasons: [] };
+
+export function pluginsOf(cause) {
+  return [...new Set(cause.reasons.map(([, , plugin]) => plugin).filter(Boolean))];
+}
+
+// [{name, nodes, pods}]: what rejects pods, by how many nodes it rejects for them, the most first.
+export function rejectionsOf(rows) {
+  const sums = new Map();
+  for (const row of rows) {
+    for (const [name, nodes] of byPlugin(row)) {
+      const sum = sums.get(name) ?? { name, nodes: 0, pods: 0 };
+      sums.set(name, { name, nodes: sum.nodes + nodes, pods: sum.pods + 1 });
+    }
+  }
+  return [...sums.values()].sort((a, b) => b.nodes - a.nodes || b.pods - a.pods || (a.name < b.name ? -1 : 1));
+}
+
+// A plugin may give several reasons for one node, so the largest counts. A gate keeps a pod from all nodes.
+function byPlugin(row) {
+  const most = new Map();
+  for (const [, nodes, plugin] of row.cause.reasons) {
+    if (plugin) most.set(plugin, Math.max(most.get(plugin) ?? 0, nodes));
+  }
+  if (!most.size) for (const plugin of row.plugins) most.set(plugin, 0);
+  return most;
+}
+
+// [{id, title, workload, state, rows, cause}]: pods of one workload that wait for the same reasons.
+export function groupsOf(rows, cluster) {
+  const groups = new Map();
+  for (const row of rows) {
+    const title = titleOf(row, cluster);
+    const why = row.cause.reasons.map(([text]) => text).sort().join("; ");
+    const id = `${title}|${row.state}|${why}`;
+    if (!groups.has(id)) groups.set(id, { id, title, workload: cluster.workloadOf(row.pod), state: row.state, rows: [], cause: row.cause });
+    groups.get(id).rows.push(row);
+  }
+  return [...groups.values()].sort((a, b) => b.rows.length - a.rows.length || b.cause.of - a.cause.of || (a.title < b.title ? -1 : 1));
+}
+
+// Pods without a controller are often numbered by those who made them.
+function titleOf(row, cluster) {
+  const workload = cluster.workloadOf(row.pod);
+  if (workload) return workload.split(" ").pop();
+  const stem = row.key.replace(/-\d+$/, "");
+  return stem === row.key ? row.key : `${stem}-*`;
+}

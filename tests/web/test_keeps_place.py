@@ -1,0 +1,227 @@
+"""The page keeps its place: the map stays put, edits last, the address holds what is seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.web.clusters import node, pod, write_cluster
+from tests.web.conftest import NARROW, OpenPage
+from tests.web.page_server import PageServer, page_server
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.web
+
+DRAWING = "document.querySelector('.map').drawing"
+#: Where the pods of a node are on the screen.
+POD_AT = """(node) => {
+    const drawing = document.querySelector('.map').drawing;
+    const canvas = document.querySelector('.map canvas').getBoundingClientRect();
+    const { left, top, side } = drawing.boxOf(node);
+    const [x, y, w, h] = drawing.podsIn(node);
+    const key = drawing.shown.scene.cluster.podKey(drawing.shown.scene.podsOn(node)[0]);
+    return { x: canvas.x + left + (x + w / 2) * side, y: canvas.y + top + (y + h / 2) * side, key };
+}"""
+
+
+def shown(page: Page) -> None:
+    page.locator("canvas[data-pictures]").wait_for()
+
+
+def test_a_double_click_on_a_pod_opens_its_page(served: PageServer, open_page: OpenPage) -> None:
+    """The first click opened a panel that rearranged the map under the second."""
+    from playwright.sync_api import expect
+
+    page = open_page(served.address)
+    for number in (0, 24, 8):
+        page.goto(served.view("map"))
+        shown(page)
+        at = page.evaluate(POD_AT, number)
+        page.mouse.dblclick(at["x"], at["y"])
+        expect(page.get_by_role("heading", name=at["key"])).to_be_visible()
+
+
+def test_choosing_a_node_moves_nothing_and_the_panel_does_not_cover_it(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.address)
+    shown(page)
+    for number in (0, 8):
+        before = page.evaluate(f"() => [...{DRAWING}.layout.xs]")
+        at = page.evaluate(POD_AT, number)
+        page.mouse.click(at["x"], at["y"])
+        expect(page.locator(".panel")).to_be_visible()
+        assert page.evaluate(f"() => [...{DRAWING}.layout.xs]") == before
+        box = page.locator(".panel").bounding_box()
+        assert box is not None
+        assert not box["x"] <= at["x"] <= box["x"] + box["width"]
+        page.keyboard.press("Escape")
+        expect(page.locator(".panel")).to_have_count(0)
+
+
+def test_a_small_group_does_not_make_the_others_small(
+    browser: Browser, open_page: OpenPage, tmp_path: Path
+) -> None:
+    def manifests() -> Iterator[dict[str, object]]:
+        for i in range(100):
+            yield node(f"n{i}", cpu="8", memory="32Gi", zone="large", pool="p")
+        yield node("alone", cpu="8", memory="32Gi", zone="small", pool="p")
+
+    with page_server(write_cluster(tmp_path / "uneven", manifests())) as server:
+        page = open_page(server.address)
+        shown(page)
+        part = page.evaluate(
+            f"""() => {{
+            const {{ layout, width, height }} = {DRAWING};
+            return layout.ss.reduce((sum, side) => sum + side * side, 0) / (width * height);
+        }}"""
+        )
+        page.close()
+    assert part > 0.4
+
+
+def test_edits_survive_back_a_second_edit_and_a_reload(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("map/berth-40"))
+    page.get_by_role("link", name="Edit and try").click()
+    editor = page.get_by_label("Manifests")
+    expect(editor).to_have_value(re.compile("name: berth-40"))
+    editor.fill(editor.input_value().replace("unschedulable: true", "unschedulable: false"))
+    page.go_back()
+    expect(page.locator(".panel h2")).to_have_text("berth-40")
+    page.goto(served.view("pod/data/archive-0"))
+    page.get_by_role("link", name="Edit and try").click()
+    expect(editor).to_have_value(re.compile("unschedulable: false(.|\n)*name: archive-0"))
+    page.reload()
+    expect(editor).to_have_value(re.compile("unschedulable: false(.|\n)*name: archive-0"))
+    page.get_by_role("button", name="Run and compare").click()
+    expect(page.locator(".verdict")).to_be_visible()
+    page.go_back()
+    expect(editor).to_have_value(re.compile("unschedulable: false"))
+
+
+def test_the_address_holds_what_is_seen(served: PageServer, open_page: OpenPage) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.address)
+    shown(page)
+    page.get_by_role("combobox", name="Resource").select_option("memory")
+    page.get_by_role("combobox", name="Group by").select_option("pool")
+    page.get_by_role("combobox", name="Colour").select_option("namespace")
+    page.get_by_role("combobox", name="Find and filter nodes and pods").fill("ns:shop")
+    page.get_by_role("slider", name="Moment").fill("300")
+    page.wait_for_url(re.compile("q=ns:shop.*at=|at=.*q=ns:shop"))
+    moment = page.locator(".moment").inner_text()
+    other = open_page(page.url, also=True)
+    expect(other.locator(".moment")).to_have_text(moment)
+    expect(other.get_by_role("combobox", name="Resource")).to_have_value("memory")
+    expect(other.get_by_role("combobox", name="Group by")).to_have_value("pool")
+    expect(other.get_by_role("combobox", name="Colour")).to_have_value("namespace")
+    expect(other.locator(".found-count")).to_contain_text("pods found")
+    other.goto(served.view("pending?tab=pods"))
+    other.get_by_role("button", name="Tried").click()
+    other.wait_for_url(re.compile("sort=-attempts"))
+    other.reload()
+    expect(other.get_by_role("columnheader", name="Tried")).to_have_attribute(
+        "aria-sort", "descending"
+    )
+
+
+def test_it_opens_at_a_moment_with_something_to_see(
+    browser: Browser, open_page: OpenPage, tmp_path: Path
+) -> None:
+    from playwright.sync_api import expect
+
+    def manifests() -> Iterator[dict[str, object]]:
+        yield node("n", cpu="8", memory="32Gi", zone="a", pool="p")
+        for i in range(4):
+            yield pod(
+                f"default/job-{i}",
+                cpu="1",
+                memory="1Gi",
+                annotations={"mooring.dev/run-seconds": str(60 + i)},
+            )
+
+    with page_server(write_cluster(tmp_path / "jobs", manifests())) as server:
+        page = open_page(server.address)
+        expect(page.locator(".whole")).to_contain_text("4 pods on nodes")
+        page.get_by_role("slider", name="Moment").press("End")
+        expect(page.locator(".whole")).to_contain_text("0 pods on nodes")
+        page.close()
+
+
+def test_unknown_nodes_and_views_are_told(served: PageServer, open_page: OpenPage) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("map/nobody"))
+    expect(page.get_by_role("alert")).to_contain_text("There is no node “nobody”")
+    page.goto(served.view("nowhere"))
+    expect(page.get_by_role("heading", name="No such view")).to_be_visible()
+
+
+def test_an_invalid_weight_is_told(served: PageServer, open_page: OpenPage) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("whatif"))
+    weight = page.get_by_label("ImageLocality")
+    weight.fill("-3")
+    expect(page.get_by_role("alert")).to_contain_text("a whole number from 0 to 100")
+    weight.fill("3")
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_a_wrong_token_and_a_restarted_server_are_told(
+    browser: Browser, harbour_files: Path, open_page: OpenPage, complaints: list[str]
+) -> None:
+    from playwright.sync_api import expect
+
+    with page_server(harbour_files) as server:
+        page = open_page(f"{server.root}?token=wrong")
+        expect(page.locator("body")).to_contain_text("The token in the address is wrong")
+        page.goto(server.address)
+        expect(page.locator(".whole")).to_be_visible()
+        port = re.search(r":(\d+)/", server.root)
+        assert port is not None
+    with page_server(harbour_files, "--port", port[1]):
+        expect(page.get_by_role("alert")).to_contain_text("was started again")
+        page.close()
+    complaints.clear()
+
+
+def test_a_finger_scrolls_the_page_over_the_map_and_a_node_opens_in_sight(
+    served: PageServer, browser: Browser
+) -> None:
+    from playwright.sync_api import expect
+
+    viewport = {"width": NARROW[0], "height": NARROW[1]}
+    context = browser.new_context(viewport=viewport, has_touch=True, is_mobile=True)  # type: ignore[arg-type]
+    page = context.new_page()
+    page.goto(served.address)
+    shown(page)
+    touch = "() => getComputedStyle(document.querySelector('.map canvas')).touchAction"
+    assert page.evaluate(touch) == "pan-x pan-y"
+    at = page.evaluate(POD_AT, 0)
+    page.touchscreen.tap(at["x"], at["y"])
+    expect(page.locator(".panel")).to_be_in_viewport()
+    context.close()
+
+
+def test_a_trace_on_the_page_has_the_options_of_replay(browser: Browser, tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    command = [sys.executable, "-m", "mooring", "ui", "--help"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for option in ("--endless", "--nodes", "--gpu-sharing", "--priority"):
+        assert option in said

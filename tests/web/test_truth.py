@@ -1,0 +1,250 @@
+"""What the page says is so: filters, states, verdicts, numbers and links. Each test was once a mistake."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.web.clusters import deployment, node, pod, write_cluster
+from tests.web.conftest import OpenPage
+from tests.web.page_server import PageServer, page_server
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.web
+
+GANG = Path(__file__).parents[2] / "examples" / "03-gang"
+
+
+@pytest.fixture(scope="module")
+def teams(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
+    """Names that begin alike, and many pods that wait for the same reason."""
+
+    def manifests() -> Iterator[dict[str, object]]:
+        for i in range(4):
+            yield node(f"n{i}", cpu="8", memory="32Gi", zone="a", pool=f"pool-{i}")
+        for i in range(12):
+            yield pod(f"team-1/a-{i}", cpu="100m", memory="1Gi", labels={"app": "svc-1"})
+            yield pod(f"team-10/b-{i}", cpu="100m", memory="1Gi", labels={"app": "svc-10"})
+        yield deployment("team-1/warehouse", 30, cpu="60", memory="1Gi")
+        yield pod("team-1/most", cpu="1", memory="1Gi", priority=1000)
+
+    folder = write_cluster(tmp_path_factory.mktemp("clusters") / "teams", manifests())
+    with page_server(folder) as server:
+        yield server
+
+
+def search(page: Page, text: str) -> None:
+    page.get_by_role("combobox", name="Find and filter nodes and pods").fill(text)
+
+
+#: What is typed, and the pods that it finds.
+FILTERS = {
+    "ns:team-1": "43 pods",
+    "ns:team-1*": "55 pods",
+    "label:app=svc-1": "12 pods",
+    "label:app=svc-1*": "24 pods",
+    "ns:team-1 -label:app=svc-1": "31 pods",
+    "workload:warehouse": "30 pods",
+    "workload:team-1/warehouse": "30 pods",
+    "priority:>=1000": "1 pod ",
+    "a-1": "3 pods",
+    "is:pending": "30 pods",
+}
+
+
+def test_fields_match_whole_words_and_a_star_matches_more(
+    teams: PageServer, open_page: OpenPage
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(teams.address)
+    for text, found in FILTERS.items():
+        search(page, text)
+        expect(page.locator(".found-count")).to_contain_text(found)
+
+
+def test_an_unknown_field_is_refused_and_help_stands_under_the_box(
+    teams: PageServer, open_page: OpenPage
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(teams.address)
+    expect(page.locator(".whole")).to_be_visible()
+    page.keyboard.press("/")
+    expect(page.get_by_role("combobox", name="Find and filter nodes and pods")).to_be_focused()
+    expect(page.locator(".find-help")).to_contain_text("workload:web")
+    search(page, "namespace:shop")
+    expect(page.get_by_role("alert")).to_contain_text("There is no field “namespace:”")
+    search(page, "priority:high")
+    expect(page.get_by_role("alert")).to_contain_text("not a priority")
+    page.get_by_role("button", name="Clear the filter").click()
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_an_offer_that_is_taken_leaves_no_filter(teams: PageServer, open_page: OpenPage) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(teams.address)
+    search(page, "most")
+    page.get_by_role("option", name="pod team-1/most").click()
+    expect(page.get_by_role("heading", name="team-1/most")).to_be_visible()
+    expect(page.get_by_role("combobox", name="Find and filter nodes and pods")).to_have_value("")
+    assert "q=" not in page.url
+
+
+def test_a_pod_that_waits_on_permit_waits_and_is_offered_nothing(
+    browser: Browser, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from playwright.sync_api import expect
+
+    monkeypatch.setenv("PYTHONPATH", f"{GANG}:{os.environ.get('PYTHONPATH', '')}")
+    config = str(GANG / "scheduler.yaml")
+    with page_server(GANG / "cluster.yaml", "--config", config, "--until", "45s") as server:
+        page = open_page(server.view("pending?tab=pods"))
+        row = page.get_by_role("row", name=re.compile("waiting for Permit of Gang"))
+        row.get_by_role("link").click()
+        expect(page.locator(".title .state")).to_contain_text("waiting")
+        expect(page.locator(".sentences")).to_contain_text("waiting for Permit of Gang")
+        expect(page.locator(".point.waiting")).to_contain_text("Permit")
+        expect(page.locator(".would")).to_have_count(0)
+        attempts = page.get_by_role("navigation", name="Attempts").get_by_role("link")
+        attempts.first.click()
+        expect(page.locator(".point.refused").first).to_contain_text("Filter")
+        expect(page.locator(".reason")).to_contain_text("Insufficient cpu")
+        page.close()
+
+
+def test_skipped_points_are_not_points_that_were_not_reached(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("pod/shop/checkout-0"))
+    expect(page.locator(".point.skipped", has_text="PostFilter")).to_be_visible()
+    expect(page.locator(".point.dark")).to_have_count(0)
+
+
+def test_what_a_gated_pod_would_meet_is_only_what_would_be(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("pod/batch/gated-0"))
+    expect(page.locator(".point.refused", has_text="PreEnqueue")).to_be_visible()
+    expect(page.locator(".point.would-be", has_text="PreFilter")).to_be_visible()
+    expect(page.locator(".point.would-be", has_text="PreEnqueue")).to_have_count(0)
+    expect(page.locator(".picture")).to_contain_text("what would happen")
+
+
+def test_a_pod_that_came_with_its_node_is_marked_there_and_the_story_is_told(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("pod/batch/nightly-5"))
+    expect(page.locator(".sentences")).to_contain_text("from the start; no decision")
+    there = page.locator(".title").first.get_by_role("link").last.inner_text()
+    matrix = page.get_by_role("table", name="Node by plugin")
+    page.get_by_placeholder("node, plugin or reason").fill(there)
+    expect(matrix.get_by_role("row", name=re.compile(f"^{there}"))).to_contain_text(
+        re.compile("it is here|chosen")
+    )
+
+
+def test_finished_and_preempted_pods_have_pages_that_name_both_sides(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("pod/batch/report-0"))
+    expect(page.locator(".title .state")).to_contain_text("finished")
+    page.goto(served.view("time?kind=preempted"))
+    victim = page.get_by_role("table", name="Events").get_by_role("link").first
+    name = victim.inner_text()
+    victim.click()
+    expect(page.get_by_role("heading", name=name)).to_be_visible()
+    expect(page.locator(".title .state")).to_contain_text("preempted")
+    preemptor = page.get_by_role("region", name="Preemption").get_by_role("link").last
+    by = preemptor.inner_text()
+    preemptor.click()
+    expect(page.locator(".title h1")).to_have_text(by)
+    expect(page.get_by_role("region", name="Preemption")).to_contain_text(name)
+
+
+def test_plugins_are_ranked_by_the_nodes_they_reject_and_pods_folded_by_cause(
+    teams: PageServer, open_page: OpenPage
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(teams.view("pending"))
+    first = page.get_by_role("region", name="Rejected by").get_by_role("button").first
+    expect(first).to_contain_text("NodeResourcesFit")
+    expect(first).to_contain_text("120 nodes")
+    causes = page.get_by_role("list", name="Pending pods by cause").locator(".cause")
+    expect(causes).to_have_count(1)
+    expect(causes.first).to_contain_text("team-1/warehouse × 30")
+    expect(causes.first).to_contain_text("4 of 4")
+    causes.first.get_by_role("button", name="What would help?").click()
+    expect(causes.first.locator(".suggestion")).to_contain_text("It would fit if you")
+
+
+def test_a_gap_is_a_gap_and_the_last_value_is_not_hidden(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    page = open_page(served.view("time"))
+    page.locator(".plot canvas").first.wait_for()
+    plot = "document.querySelector('.plot > div').plot"
+    assert page.evaluate(f"() => {plot}.series.slice(1).every((each) => each.spanGaps === false)")
+    assert page.evaluate(f"() => {plot}.scales.x.max > {plot}.data[0].at(-1)")
+
+
+def test_the_chip_of_a_moment_leads_to_the_pods_of_that_moment(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("map?at=100"))
+    chip = page.locator(".anchor")
+    expect(chip).not_to_contain_text("6 pods")
+    number = str(chip.locator("strong").inner_text())
+    expect(page.locator(".whole")).to_contain_text("pods on nodes")
+    chip.click()
+    expect(page.locator(".title").first).to_contain_text(f"{number} pods without a node at")
+
+
+def test_a_comparison_links_no_word_as_a_node_and_has_no_speed(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("whatif/without/berth-00"))
+    page.get_by_role("button", name="Run and compare").click()
+    expect(page.locator(".verdict")).to_be_visible()
+    expect(page.get_by_role("link", name="preempted", exact=True)).to_have_count(0)
+    expect(page.get_by_role("table", name="Pods that changed")).to_contain_text("preempted")
+    numbers = page.get_by_role("region", name="Numbers before and after")
+    expect(numbers).not_to_contain_text("decisions per second")
+
+
+def test_a_misspelt_plugin_is_marked_where_it_stands(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("whatif"))
+    editor = page.get_by_label("Scheduler configuration")
+    text = (
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n"
+        "- plugins:\n    multiPoint:\n      enabled:\n      - name: NodeName\n      - name: NodeAffinitty\n"
+    )
+    editor.fill(text)
+    said = page.locator("#config-text-check")
+    expect(said).to_contain_text("line 8")
+    expect(said).to_contain_text("enabled[1].name")

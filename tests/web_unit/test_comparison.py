@@ -1,0 +1,53 @@
+"""Two runs that have ended are compared without running them again."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+
+from mooring.explain.compare import Variant, compare
+from mooring.web.comparison import Outcome, comparison_data, first_choices, seen_choices, why_data
+from mooring.web.run import Run, RunProgress
+from tests.makers import make_node
+from tests.web_unit.clusters import BIG, run_of, run_spec
+
+NAMES = ("before", "after")
+
+
+def test_it_says_what_compare_says_of_the_same_runs():
+    before = run_spec()
+    after = replace(before, objects=(*before.objects, make_node("huge", cpu=64)))
+    with closing(run_of(before)) as one, closing(run_of(after)) as two:
+        data = comparison_data(NAMES, (Outcome.of(one), Outcome.of(two)))
+    expected = compare([Variant("before", before), Variant("after", after)], explained=0).to_data()
+
+    for mine, theirs in zip(data["variants"], expected["variants"], strict=True):
+        wanted = {k: v for k, v in theirs["values"].items() if k != "decisionsPerSecond"}
+        assert mine["values"] == wanted
+        assert mine["pending"] == theirs["pending"]
+    (difference,), (theirs,) = data["differences"], expected["differences"]
+    moved = [{k: v for k, v in each.items() if k != "change"} for each in difference["moved"]]
+    assert moved == theirs["moved"]
+    assert next(each for each in difference["moved"] if each["pod"] == BIG)["change"] == "better"
+    assert data["config"] == ""
+
+
+def test_the_first_decisions_that_differ_are_explained_from_both_sides():
+    before = run_spec()
+    after = replace(before, objects=(*before.objects, make_node("huge", cpu=64)))
+    with closing(run_of(before)) as one, closing(run_of(after)) as two:
+        views = tuple(seen_choices(run.run_spec, first_choices(run, [BIG])) for run in (one, two))
+    (why,) = why_data(NAMES, (views[0], views[1]))
+
+    assert why["pod"] == BIG
+    assert [side["node"] for side in why["sides"]] == [None, "huge"]
+
+
+def test_progress_is_not_complete_while_pods_are_tried_again():
+    """It stood at 100 % for most of a run."""
+    told: list[RunProgress] = []
+    Run.of(run_spec(), told.append).close()
+
+    assert [each.tried for each in told] == sorted(each.tried for each in told)
+    assert all(each.tried <= each.waiting for each in told)
+    assert "retrying" in told[-1].text
