@@ -48,6 +48,15 @@ _LONGEST_LINE = 1000
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """An object that the API server would not create, or that cannot exist in this cluster."""
+
+    object: KubeObject
+    #: As the API server would put it: `no PriorityClass with name high was found`.
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Manifests:
     """A cluster as read: complete objects, each followed by what controllers create for it."""
 
@@ -58,6 +67,8 @@ class Manifests:
     skipped: dict[str, int] = field(default_factory=dict)
     #: Warnings about input that is usable but probably not intended.
     warnings: list[str] = field(default_factory=list)
+    #: Objects that are left out of `objects`: the API server would refuse them.
+    refused: list[Refused] = field(default_factory=list)
 
     @property
     def nodes(self) -> list[Node]:
