@@ -72,6 +72,7 @@ def _type_of(value: dict[str, Any], definitions: dict[str, Any]) -> str:
 
 def _short_names(names: list[str]) -> dict[str, str]:
     """`PodSpec` for io.k8s.api.core.v1.PodSpec, or `v1beta1.DeviceClass` where two would be alike."""
+
     def short(name: str) -> str:
         parts = name.split(".")
         tails = (".".join(parts[-n:]) for n in range(1, len(parts) + 1))

@@ -61,7 +61,8 @@ class Cluster:
         if not named:
             raise InputError(["nothing to read: give files or folders with Kubernetes YAML"])
         manifests = read_manifests(named)
-        return cls(tuple(manifests.objects), tuple(manifests.warnings), manifests.skipped)
+        refused = (f"{each.title} is not created: {each.reason}" for each in manifests.refused)
+        return cls(tuple(manifests.objects), (*manifests.warnings, *refused), manifests.skipped)
 
     @classmethod
     def of(cls, objects: Iterable[KubeObject]) -> Cluster:

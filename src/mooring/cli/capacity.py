@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from mooring.cli import output
-from mooring.cli.inputs import ClusterInput, naming, read_cluster, read_config
+from mooring.cli.inputs import ClusterInput, naming, read_cluster, read_config, refusals
 from mooring.cli.options import (
     cluster_input,
     config_option,
@@ -175,7 +175,10 @@ def _template(text: str, cluster: Manifests) -> Template:
 def _read_beside(path: str, cluster: Manifests) -> Manifests:
     """A file that may refer to the cluster's priority classes."""
     classes = [obj for obj in cluster.objects if isinstance(obj, PriorityClass)]
-    return read_manifests([path], among=classes)
+    found = read_manifests([path], among=classes)
+    if found.refused:
+        raise InputError(list(refusals(found.refused)))
+    return found
 
 
 def _node(text: str, cluster: Manifests) -> Node:

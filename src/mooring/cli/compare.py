@@ -9,7 +9,12 @@ import click
 from mooring.cli import output
 from mooring.cli.comparison_page import comparison_page
 from mooring.cli.comparison_tables import write_comparison
-from mooring.cli.inputs import ClusterInput, read_cluster, read_config
+from mooring.cli.inputs import (
+    ClusterInput,
+    check_something_to_place,
+    read_cluster,
+    read_config,
+)
 from mooring.cli.options import (
     cluster_input,
     number_option,
@@ -30,6 +35,7 @@ from mooring.explain.compare import (
 )
 from mooring.explain.compare import compare as compare_variants
 from mooring.explain.past_decision import RunInput
+from mooring.objects.meta import KubeObject
 from mooring.garbage import seldom_collecting
 
 #: A value of `--config`: the default configuration of kube-scheduler.
@@ -185,13 +191,19 @@ def _variants(
         )
     if len(clusters) > 1:
         for name, path in zip(_distinct(clusters), clusters, strict=True):
-            objects = read_cluster(cluster, path).objects
+            objects = _objects(cluster, path)
             config = _config(configs[0]) if configs else None
             yield Variant(name, RunInput(objects, config, seed))
         return
-    objects = read_cluster(cluster, *clusters).objects
+    objects = _objects(cluster, *clusters)
     for name, path in zip(_distinct(configs), configs, strict=True):
         yield Variant(name, RunInput(objects, _config(path), seed))
+
+
+def _objects(cluster: ClusterInput, *paths: str) -> list[KubeObject]:
+    manifests = read_cluster(cluster, *paths)
+    check_something_to_place(manifests)
+    return manifests.objects
 
 
 def _config(path: str) -> KubeSchedulerConfiguration | None:

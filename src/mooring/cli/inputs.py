@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -15,11 +16,32 @@ from mooring.cli.main import print_warnings
 from mooring.cli.progress import Progress
 from mooring.config import KubeSchedulerConfiguration, load_config
 from mooring.errors import ConfigError, InputError, MooringError
-from mooring.objects.manifests import Manifests, read_manifests
+from mooring.objects.findings import listed
+from mooring.objects.kinds import (
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
+from mooring.objects.manifests import Manifests, ReadOptions, Refused, read_manifests
 from mooring.objects.meta import KubeObject
+from mooring.objects.skipped_kinds import MEANINGS, Effect
 from mooring.runtime.plugin_folder import find_plugins_beside
 
 STDIN = "-"
+
+WORKLOADS = (
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
 
 #: Extra of the package → what commands that need it import.
 _NEEDED_BY = {"live": ("aiohttp", "kubernetes_asyncio", "prometheus_client"), "web": ("aiohttp",)}
@@ -36,6 +58,7 @@ class ClusterInput:
     paths: tuple[str, ...] = ()
     kubeconfig: str | None = None
     context: str | None = None
+    options: ReadOptions = ReadOptions()
     #: The objects of the real cluster; read once, even if several clusters include it.
     _live: list[KubeObject] | None = None
 
@@ -90,19 +113,74 @@ def read_cluster(cluster: ClusterInput, *more: str) -> Manifests:
         )
     with Progress("reading files") as progress:
         manifests = read_manifests(
-            named, stdin=sys.stdin.buffer, progress=progress.update, among=live
+            named,
+            options=cluster.options,
+            stdin=sys.stdin.buffer,
+            progress=progress.update,
+            among=live,
         )
     if live:
         written = {(type(obj), obj.key) for obj in manifests.objects}
         kept = [obj for obj in live if (type(obj), obj.key) not in written]
         manifests = replace(manifests, objects=[*kept, *manifests.objects])
-    if not manifests.objects:
+    if not manifests.objects and not manifests.refused:
         print_warnings(["the input contains no objects"])
-    print_warnings(manifests.warnings)
-    if manifests.skipped:
-        kinds = ", ".join(f"{n:,} {kind}" for kind, n in sorted(manifests.skipped.items()))
-        click.echo(f"skipped kinds that mooring does not read: {kinds}", err=True)
+    for note in manifests.notes:
+        click.echo(f"note: {note}", err=True)
+    print_warnings([*manifests.warnings, *refusals(manifests.refused)])
+    for line in skipped_lines(manifests):
+        click.echo(line, err=True)
     return manifests
+
+
+def refusals(refused: Sequence[Refused]) -> Iterator[str]:
+    """A line for each reason, with the objects that it keeps out."""
+    by_reason: dict[str, list[str]] = {}
+    for each in refused:
+        by_reason.setdefault(each.reason, []).append(each.title)
+    for reason, titles in by_reason.items():
+        yield f"not created: {listed(titles)}: {reason}"
+
+
+def skipped_lines(manifests: Manifests) -> Iterator[str]:
+    """What was skipped, a line for each meaning."""
+    for effect, meaning in MEANINGS.items():
+        kinds = ", ".join(
+            f"{number:,} {kind}"
+            for kind, number in sorted(manifests.skipped.items())
+            if manifests.effects.get(kind, Effect.NONE) is effect
+        )
+        if kinds:
+            yield f"skipped, {meaning}: {kinds}"
+
+
+def skipped_data(manifests: Manifests) -> list[dict[str, Any]]:
+    """For JSON."""
+    return [
+        {"kind": kind, "objects": number, "effect": manifests.effects.get(kind, Effect.NONE)}
+        for kind, number in sorted(manifests.skipped.items())
+    ]
+
+
+def check_something_to_place(manifests: Manifests) -> None:
+    """Raises InputError if there is no pod only because kinds were skipped."""
+    if not manifests.skipped or manifests.pods or manifests.refused:
+        return
+    if any(isinstance(obj, WORKLOADS) for obj in manifests.objects):
+        return
+    makers = [k for k, effect in manifests.effects.items() if effect is Effect.MAKES_PODS]
+    if makers:
+        advice = (
+            f"mooring cannot make the pods of {listed(makers)}; give the objects that their "
+            "controllers create (kubectl get pods -A -o yaml), or describe the kind with "
+            "--workload-kinds"
+        )
+    else:
+        advice = "add Pods, Deployments or other workloads"
+    kinds = listed(sorted(manifests.skipped))
+    raise InputError(
+        [f"there are no pods to place, only kinds that mooring skips ({kinds}); {advice}"]
+    )
 
 
 def read_config(path: str | None) -> KubeSchedulerConfiguration | None:

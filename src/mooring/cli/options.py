@@ -11,6 +11,7 @@ import click
 
 from mooring.cli.inputs import ClusterInput
 from mooring.config import parse_duration
+from mooring.objects.manifests import ReadOptions
 
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
@@ -175,9 +176,14 @@ def cluster_input(command: Command) -> Command:
         filenames: tuple[str, ...],
         kubeconfig: str | None,
         context: str | None,
+        exclude: tuple[str, ...],
+        selector: str,
+        workload_kinds: tuple[str, ...],
+        strict: bool,
         **others: Any,
     ) -> Any:
-        cluster = ClusterInput((*paths, *filenames), kubeconfig, context)
+        options = ReadOptions(exclude, selector, workload_kinds, strict)
+        cluster = ClusterInput((*paths, *filenames), kubeconfig, context, options)
         return command(*arguments, cluster=cluster, **others)
 
     with_files = click.option(
@@ -187,5 +193,40 @@ def cluster_input(command: Command) -> Command:
         multiple=True,
         metavar="PATH",
         help="A file or folder to read, as in kubectl; can be repeated. - is standard input.",
-    )(read_only_options(with_cluster))
+    )(read_only_options(_reading_options(with_cluster)))
     return click.argument("paths", nargs=-1, metavar="PATH…")(with_files)
+
+
+def _reading_options(command: Command) -> Command:
+    """What to read of the files, and how."""
+    for option in reversed(
+        (
+            click.option(
+                "--exclude",
+                multiple=True,
+                metavar="GLOB",
+                help="Leave out files and folders whose name or path matches; can be repeated.",
+            ),
+            click.option(
+                "-l",
+                "--selector",
+                default="",
+                metavar="LABELS",
+                help="Read only objects with these labels, as in kubectl: app=web,tier!=cache."
+                " Nodes and other objects without a namespace are always read.",
+            ),
+            click.option(
+                "--workload-kinds",
+                multiple=True,
+                metavar="PATH",
+                help="A file or folder that describes more kinds that make pods; see docs/manifests.md.",
+            ),
+            click.option(
+                "--strict",
+                is_flag=True,
+                help="Refuse fields that the API does not have, instead of a warning.",
+            ),
+        )
+    ):
+        command = option(command)
+    return command

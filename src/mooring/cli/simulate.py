@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
+from typing import Any
 
 import click
 
 from mooring.cli import output
-from mooring.cli.inputs import ClusterInput, naming, read_cluster, read_config
+from mooring.cli.inputs import (
+    ClusterInput,
+    check_something_to_place,
+    naming,
+    read_cluster,
+    read_config,
+    skipped_data,
+)
 from mooring.cli.main import print_warnings
 from mooring.cli.options import (
     cluster_input,
@@ -23,7 +32,7 @@ from mooring.cli.options import (
 from mooring.cli.progress import Progress
 from mooring.cli.simulation_tables import write_tables
 from mooring.garbage import seldom_collecting
-from mooring.objects.manifests import Manifests
+from mooring.objects.manifests import Manifests, Refused
 from mooring.objects.pod import Pod
 from mooring.scheduler.decision import Decision
 from mooring.scheduler.journal import NOTHING, TIMELINE
@@ -61,7 +70,11 @@ def simulate(
     there. mooring places the others as kube-scheduler does, in virtual time. A pod with the annotation
     mooring.dev/run-seconds succeeds after that many seconds and frees its resources.
 
-    Exits 0 if every pod is placed or finished, 1 if some are pending, 2 if the input is invalid.
+    Folders with a kustomization and Helm charts are rendered with kubectl, kustomize or helm. Custom
+    resources such as a RayCluster or an Argo Rollout become the pods that their controllers create.
+
+    Exits 0 if every pod is placed or finished, 1 if some are pending or would not be created, 2 if the
+    input is invalid or holds nothing to place.
 
     \b
     Examples:
@@ -71,17 +84,29 @@ def simulate(
       mooring simulate cluster.yaml --config scheduler.yaml -o json | jq .pending
     """
     manifests = read_cluster(cluster)
+    check_something_to_place(manifests)
     keeps = TIMELINE if timeline else NOTHING
     options = SimOptions(config=read_config(config_path), seed=seed, keeps=keeps)
     with naming(config_path):
         report = run(manifests, options, until_s)
     output.answer(
         form,
-        yes=report.all_placed,
-        data=report.to_data,
-        csv=lambda: _write_csv(report),
-        table=lambda: write_tables(report, rows=rows),
+        yes=report.all_placed and not manifests.refused,
+        data=lambda: _data(report, manifests),
+        csv=lambda: _write_csv(report, manifests.refused),
+        table=lambda: write_tables(report, rows=rows, refused=manifests.refused),
     )
+
+
+def _data(report: SimulationReport, manifests: Manifests) -> dict[str, Any]:
+    return {
+        **report.to_data(),
+        "notCreated": [
+            {"kind": each.object.kind, "object": each.object.key, "reason": each.reason}
+            for each in manifests.refused
+        ],
+        "skipped": skipped_data(manifests),
+    }
 
 
 def run(manifests: Manifests, options: SimOptions, until_s: float | None) -> SimulationReport:
@@ -111,9 +136,10 @@ _TIMELINE_COLUMNS = ("at_seconds", "event", "pod", "node", "message")
 _POD_COLUMNS = ("pod", "state", "node", "at_seconds", "attempts", "message")
 
 
-def _write_csv(report: SimulationReport) -> None:
+def _write_csv(report: SimulationReport, refused: Sequence[Refused]) -> None:
     if report.timeline is None:
-        output.write_csv(_POD_COLUMNS, _pod_rows(report))
+        not_created = ((e.object.key, "not created", "", "", "", e.reason) for e in refused)
+        output.write_csv(_POD_COLUMNS, chain(_pod_rows(report), not_created))
         return
     happened = ((h.at_s, h.what.value, h.pod, h.node, h.message) for h in report.timeline)
     output.write_csv(_TIMELINE_COLUMNS, happened)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from mooring.cli.options import DEFAULT_ROWS
 from mooring.cli.output import Cell, Column, Page, counted
 from mooring.config import Duration
+from mooring.objects.manifests import Refused
 from mooring.scheduler.journal import Fact, FactKind
 from mooring.sim.report import NodeUsage, Pending, SimulationReport, Usage
 
@@ -32,9 +33,13 @@ _ALL_NODES = "all nodes"
 _FULL_PERCENT = 90.0
 
 
-def write_tables(report: SimulationReport, *, rows: int = DEFAULT_ROWS) -> None:
+def write_tables(
+    report: SimulationReport, *, rows: int = DEFAULT_ROWS, refused: Sequence[Refused] = ()
+) -> None:
     """At most `rows` rows of each table; 0 writes all."""
     page = Page()
+    if refused:
+        _refused(page, refused, rows or None)
     add_tables(page, report, rows=rows or None)
     page.write()
 
@@ -210,6 +215,15 @@ def _percent(usage: Usage) -> Cell:
         return Cell("")
     style = "red" if percent > 100 else "yellow" if percent >= _FULL_PERCENT else ""
     return Cell(f"{percent:.0f}%", style or ("dim" if not percent else ""))
+
+
+def _refused(page: Page, refused: Sequence[Refused], rows: int | None) -> None:
+    page.heading("NOT CREATED")
+    page.table(
+        (Column("OBJECT"), Column("WHY", wraps=True)),
+        ((each.title, Cell(each.reason, "yellow")) for each in refused[:rows]),
+    )
+    _more(page, len(refused) - len(refused[:rows]), "object")
 
 
 def _pending(page: Page, pending: Sequence[Pending], rows: int | None) -> None:

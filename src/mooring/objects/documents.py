@@ -170,7 +170,11 @@ class _Reader:
         yield from self._from_json(self._where(), whole)
 
     def _json_array(self, text: msgspec.Raw) -> Iterator[Document]:
-        for item in msgspec.json.decode(text, type=list[msgspec.Raw]):
+        items = msgspec.json.decode(text, type=list[msgspec.Raw])
+        if items and not any(bytes(item).lstrip().startswith(b"{") for item in items):
+            self._foreign.append(f"{self._where()}: a list, not a Kubernetes object")
+            return
+        for item in items:
             self._number += 1
             yield from self._from_json(self._where(), item)
 
@@ -230,9 +234,7 @@ class _Reader:
                 for index, value in enumerate(values):
                     self._number += index > 0
                     where = self._where()
-                    yield from self._from_value(
-                        where, value, text=written if index == 0 else None
-                    )
+                    yield from self._from_value(where, value, text=written if index == 0 else None)
             except YamlError as error:
                 hint = "; is it a YAML or JSON file?" if "not text" in str(error) else ""
                 self._unreadable(chunk, f"{error}{hint}")
@@ -287,7 +289,9 @@ class _Reader:
         ):
             if given and isinstance(given, str):
                 continue
-            problem = "must be a string; write it" if given else "is missing; every object needs one,"
+            problem = (
+                "must be a string; write it" if given else "is missing; every object needs one,"
+            )
             line = f"{where}: {field}: {problem} as {example}"
             (self._problems if _is_object(value) else self._foreign).append(line)
             return False

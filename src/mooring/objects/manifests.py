@@ -20,7 +20,10 @@ from msgspec.structs import replace
 
 from mooring.errors import InputError
 from mooring.garbage import seldom_collecting
+from mooring.objects import old_versions
+from mooring.objects.api_fields import line_of, unknown_fields
 from mooring.objects.controllers import made_by_controllers
+from mooring.objects.custom_resources import CustomResources, MadeObject
 from mooring.objects.decoding import (
     convert,
     decode_json,
@@ -33,14 +36,21 @@ from mooring.objects.decoding import (
 from mooring.objects.decoding import decode_object as decode_object
 from mooring.objects.defaults import Defaults
 from mooring.objects.documents import Document, Progress, read_documents
+from mooring.objects.duplicates import Entry, resolved
+from mooring.objects.findings import Findings
 from mooring.objects.generated_names import NameMaker, generated_uid
 from mooring.objects.kinds import CLUSTER_SCOPED
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.priority_classes import PriorityClasses
+from mooring.objects.selector_text import parse_selector
+from mooring.objects.selectors import Selector
 from mooring.objects.shared_parts import SharedParts
+from mooring.objects.skipped_kinds import Effect
+from mooring.objects.template_marks import mark_in_document
 from mooring.objects.validation import metadata_problems, problems_of
+from mooring.objects.workload_kinds.descriptions import with_more
 
 DEFAULT_NAMESPACE = "default"
 
@@ -48,12 +58,31 @@ _LONGEST_LINE = 1000
 
 
 @dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What a user can say about reading."""
+
+    #: Globs of the files and folders to leave out.
+    exclude: tuple[str, ...] = ()
+    #: A label selector. Objects without a namespace, such as nodes, are read whatever their labels.
+    selector: str = ""
+    #: Files and folders with descriptions of more workload kinds.
+    workload_kinds: tuple[str, ...] = ()
+    #: Refuse fields that the API does not have.
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """An object that the API server would not create, or that cannot exist in this cluster."""
 
     object: KubeObject
-    #: As the API server would put it: `no PriorityClass with name high was found`.
+    #: The field and what is wrong with it: `spec.priorityClassName: there is no PriorityClass 'high'`.
     reason: str
+
+    @property
+    def title(self) -> str:
+        """`Pod shop/web-0`."""
+        return _title(self.object)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +96,10 @@ class Manifests:
     skipped: dict[str, int] = field(default_factory=dict)
     #: Warnings about input that is usable but probably not intended.
     warnings: list[str] = field(default_factory=list)
+    #: What was done for the user, such as rendering a folder.
+    notes: list[str] = field(default_factory=list)
+    #: Skipped kind → what skipping it means for the answer.
+    effects: dict[str, Effect] = field(default_factory=dict)
     #: Objects that are left out of `objects`: the API server would refuse them.
     refused: list[Refused] = field(default_factory=list)
 
@@ -82,6 +115,7 @@ class Manifests:
 def read_manifests(
     paths: Sequence[str | Path],
     *,
+    options: ReadOptions | None = None,
     stdin: IO[bytes] | None = None,
     progress: Progress | None = None,
     documents: Iterable[Document] = (),
@@ -93,14 +127,9 @@ def read_manifests(
     total. `documents` are read after the files. `among` is an existing cluster: the objects may
     refer to it, and it is not part of the result.
     """
-    reading = _Reading(among)
+    reading = _Reading(options or ReadOptions(), among)
     with seldom_collecting():
-        for document in read_documents(
-            paths, problems=reading.problems, stdin=stdin, progress=progress
-        ):
-            reading.add(document)
-        for document in documents:
-            reading.add(document)
+        reading.add_all(paths, stdin=stdin, progress=progress, documents=documents)
         return reading.finished()
 
 
@@ -110,54 +139,93 @@ def read_as_written(
     documents: Iterable[Document] = (),
     among: Sequence[KubeObject] = (),
 ) -> Manifests:
-    """As `read_manifests`, without controllers: for a cluster that runs controllers itself."""
-    reading = _Reading(among)
-    for document in read_documents(paths, problems=reading.problems):
-        reading.add(document)
-    for document in documents:
-        reading.add(document)
+    """As `read_manifests`, without controllers: for a cluster that runs controllers itself.
+
+    Objects that the API server would refuse are problems.
+    """
+    reading = _Reading(ReadOptions(), among)
+    reading.add_all(paths, documents=documents)
     return reading.as_written()
 
 
-@dataclass(slots=True)
-class _Entry:
-    where: str
-    obj: KubeObject
-
-
 class _Reading:
-    def __init__(self, among: Sequence[KubeObject] = ()) -> None:
+    """Reads the documents of one input one by one, then looks at the objects together."""
+
+    def __init__(self, options: ReadOptions, among: Sequence[KubeObject] = ()) -> None:
+        self._options = options
         self._among = among
-        self.problems: list[str] = []
-        self._skipped: Counter[str] = Counter()
-        self._entries: list[_Entry] = []
+        self._selector = _selector(options.selector)
+        self._findings = Findings()
+        self._custom = CustomResources(with_more(options.workload_kinds))
+        self._old: Counter[tuple[str, str]] = Counter()
+        self._number = 0
+        #: Each with the number of its document.
+        self._numbered: list[tuple[int, Entry[KubeObject]]] = []
         self._shared_parts = SharedParts()
         #: Kind and name of unusable objects, so that references to them are not reported too.
         self._broken: set[tuple[str, str]] = set()
+        self._refused: list[tuple[str, Refused]] = []
+
+    def add_all(
+        self,
+        paths: Sequence[str | Path],
+        *,
+        stdin: IO[bytes] | None = None,
+        progress: Progress | None = None,
+        documents: Iterable[Document] = (),
+    ) -> None:
+        for document in read_documents(
+            paths,
+            findings=self._findings,
+            exclude=self._options.exclude,
+            stdin=stdin,
+            progress=progress,
+        ):
+            self.add(document)
+        for document in documents:
+            self.add(document)
 
     def add(self, document: Document) -> None:
-        kind = kind_of(document.api_version, document.kind)
+        self._number += 1
+        if self._selector is not None and not _is_selected(document, self._selector):
+            return
+        current = old_versions.replaced_by(document.api_version, document.kind)
+        kind = kind_of(current or document.api_version, document.kind)
         if kind is None:
-            group = group_of(document.api_version)
-            self._skipped[_one_line(f"{document.kind}.{group}" if group else document.kind)] += 1
+            self._custom.add(document, self._number)
+            return
+        mark = mark_in_document(document.body)
+        if mark:
+            file = document.source.path if document.source is not None else document.where
+            self._findings.add_template(file, mark)
             return
         obj = self._decoded(document, kind)
         if obj is None:
             return
-        obj = _in_namespace(identified(obj, document.api_version, document.kind))
+        if current:
+            self._old[document.api_version, document.kind] += 1
+            obj = old_versions.with_old_defaults(obj)
+        self._check_fields(document, obj)
+        self._add(document, identified(obj, document.api_version, document.kind), self._number)
+
+    def _add(self, document: Document, obj: KubeObject, number: int, title: str = "") -> None:
+        obj = _in_namespace(obj)
         shares_with = None
         if isinstance(obj, Pod):
             obj, shares_with = self._shared_parts.join(obj)
+        title = title or _title(obj)
         # Pods that share their parts are validated once.
         found = list(problems_of(obj) if shares_with is None else metadata_problems(obj.metadata))
         for path, problem in found:
-            self._problem(document.where, obj, f"{path}: {problem}")
+            self._findings.problems.append(f"{document.where} ({title}): {path}: {problem}")
         if found:
             self._broken.add((obj.kind, obj.name))
         else:
-            self._entries.append(_Entry(document.where, obj))
+            self._numbered.append((number, Entry.of(document, obj, title)))
 
-    def _decoded(self, document: Document, kind: type[KubeObject]) -> KubeObject | None:
+    def _decoded(
+        self, document: Document, kind: type[KubeObject], title: str = ""
+    ) -> KubeObject | None:
         body = document.body
         try:
             if not isinstance(body, dict):
@@ -171,113 +239,213 @@ class _Reading:
         found = list(type_problems(body, kind))
         if not found:
             return convert(body, kind)
-        title = _raw_title(document.kind, body)
+        title = title or _raw_title(document.kind, body)
         for path, problem in found:
             line = f"{path}: {problem}" if path else problem
-            self.problems.append(f"{document.where} ({title}): {line}")
+            self._findings.problems.append(f"{document.where} ({title}): {line}")
         self._broken.add((document.kind, _raw_text(body, "name")))
         return None
 
+    def _check_fields(self, document: Document, obj: KubeObject) -> None:
+        """Look for misspelt fields, unless the API server has stored the object."""
+        if obj.uid:
+            return
+        for unknown in unknown_fields(document.api_version, document.kind, document.body):
+            line = None
+            if document.text is not None:
+                steps = (*document.steps, *unknown.steps)
+                line = line_of(document.text.chunk, document.text.first_line, steps)
+            at = f", line {line}" if line is not None else ""
+            text = f"{document.where}{at} ({_title(obj)}): {unknown}"
+            if self._options.strict:
+                self._findings.problems.append(text)
+            else:
+                self._findings.warnings.append(_one_line(text))
+
+    # All objects together
+
     def finished(self) -> Manifests:
-        made, defaults = self._checked()
+        entries = self._entries()
+        objects = [*(entry.obj for entry in entries), *self._among]
+        defaults = Defaults(objects)
+        made = made_by_controllers(objects, admit=defaults.spec)[: len(entries)]
+        self._raise_problems()
         return self._complete(
-            defaults.of(each)
-            for entry, more in zip(self._entries, made, strict=True)
-            for each in (entry.obj, *more)
+            entries,
+            (
+                defaults.of(each)
+                for entry, more in zip(entries, made, strict=True)
+                for each in (entry.obj, *more)
+                if self._is_admitted(entry, each, defaults.priority_classes)
+            ),
         )
 
     def as_written(self) -> Manifests:
-        _, defaults = self._checked()
-        return self._complete(defaults.of(entry.obj) for entry in self._entries)
-
-    def _checked(self) -> tuple[Sequence[Sequence[KubeObject]], Defaults]:
-        """What controllers create for each entry, and the defaults. Raises InputError."""
-        self._name_all()
-        self._check_duplicates()
-        self._check_nodes()
-        objects = [*(entry.obj for entry in self._entries), *self._among]
+        entries = self._entries()
+        objects = [*(entry.obj for entry in entries), *self._among]
         defaults = Defaults(objects)
-        made = made_by_controllers(objects, admit=defaults.spec)[: len(self._entries)]
-        self._check_priority_classes(made, defaults.priority_classes)
-        if self.problems:
-            raise InputError([_one_line(problem) for problem in self.problems])
-        return made, defaults
+        made = made_by_controllers(objects, admit=defaults.spec)[: len(entries)]
+        for entry, more in zip(entries, made, strict=True):
+            for each in (entry.obj, *more):
+                self._is_admitted(entry, each, defaults.priority_classes)
+        refused = [
+            f"{where} ({_title(each.object)}): {each.reason}" for where, each in self._refused
+        ]
+        self._findings.problems += dict.fromkeys(refused)
+        self._raise_problems()
+        return self._complete(entries, (defaults.of(entry.obj) for entry in entries))
 
-    def _complete(self, objects: Iterable[KubeObject]) -> Manifests:
-        complete = list(objects)
-        return Manifests(complete, dict(self._skipped), list(self._warnings(complete)))
-
-    def _name_all(self) -> None:
-        names = NameMaker((*(entry.obj for entry in self._entries), *self._among))
-        for entry in self._entries:
+    def _entries(self) -> list[Entry[KubeObject]]:
+        """The objects that count, with those of custom resources, in the order of the documents."""
+        self._add_made()
+        numbered = sorted(self._numbered, key=lambda each: each[0])
+        names = NameMaker((*(entry.obj for _, entry in numbered), *self._among))
+        for _, entry in numbered:
             entry.obj = _identified(entry.obj, names)
+        entries = resolved(
+            (((type(entry.obj), entry.obj.key), entry) for _, entry in numbered), self._findings
+        )
+        self._check_uids(entries)
+        return self._on_known_nodes(entries)
 
-    def _check_duplicates(self) -> None:
-        seen: dict[tuple[type[KubeObject], str], _Entry] = {}
-        uids: dict[str, _Entry] = {}
-        unique = []
-        for entry in self._entries:
-            first = seen.setdefault((type(entry.obj), entry.obj.key), entry)
-            if first is not entry:
-                line = f"metadata.name: taken by {first.where}; rename or remove one of the two"
-                self._problem(entry.where, entry.obj, line)
-                continue
-            unique.append(entry)
+    def _add_made(self) -> None:
+        read = [entry.obj for _, entry in self._numbered]
+        existing = {(type(obj), obj.key) for obj in (*read, *self._among)}
+        for made in self._custom.made([*read, *self._among], self._findings):
+            self._add_one_made(made, existing)
+
+    def _add_one_made(self, made: MadeObject, existing: set[tuple[type[KubeObject], str]]) -> None:
+        api_version, kind = str(made.body["apiVersion"]), str(made.body["kind"])
+        struct = kind_of(api_version, kind)
+        assert struct is not None
+        document = Document(made.where, api_version, kind, made.body)
+        title = f"{made.title}, its {_raw_title(kind, made.body)}"
+        obj = self._decoded(document, struct, title)
+        if obj is not None and (struct, obj.key) not in existing:
+            self._add(document, obj, made.order, title)
+
+    def _check_uids(self, entries: Iterable[Entry[KubeObject]]) -> None:
+        uids: dict[str, Entry[KubeObject]] = {}
+        for entry in entries:
             if isinstance(entry.obj, Pod):
                 first = uids.setdefault(entry.obj.uid, entry)
                 if first is not entry:
                     line = f"metadata.uid: taken by {first.where}; leave it out to have one made"
-                    self._problem(entry.where, entry.obj, line)
-        self._entries = unique
+                    self._problem(entry, line)
 
-    def _check_nodes(self) -> None:
-        nodes = {entry.obj.name for entry in self._entries if isinstance(entry.obj, Node)}
+    def _on_known_nodes(self, entries: list[Entry[KubeObject]]) -> list[Entry[KubeObject]]:
+        """Without the pods that are on a node which is gone. Controllers replace theirs."""
+        nodes = {entry.obj.name for entry in entries if isinstance(entry.obj, Node)}
         nodes |= {obj.name for obj in self._among if isinstance(obj, Node)}
         nodes |= {name for kind, name in self._broken if kind == "Node"}
-        if "" in nodes:
-            return
-        lost = [entry for entry in self._entries if _is_bound_elsewhere(entry.obj, nodes)]
-        if lost and not nodes:
+        lost = [entry for entry in entries if _is_bound_elsewhere(entry.obj, nodes)]
+        if not lost or "" in nodes:
+            return entries
+        if not nodes:
             line = (
                 "spec.nodeName: pods are on nodes, but no Node was read; "
                 "add what `kubectl get nodes -o yaml` prints"
             )
-            self._problem(lost[0].where, lost[0].obj, line)
-            return
+            self._problem(lost[0], line)
+            return entries
+        gone: Counter[str] = Counter()
         for entry in lost:
             assert isinstance(entry.obj, Pod)
-            line = f"spec.nodeName: there is no Node {entry.obj.node_name!r}; add it, or leave this out"
-            self._problem(entry.where, entry.obj, line)
+            if entry.obj.metadata.controller is not None:
+                gone[entry.obj.node_name] += 1
+                continue
+            reason = (
+                f"spec.nodeName: there is no Node {entry.obj.node_name!r}; "
+                "add it, or leave this out"
+            )
+            self._refused.append((entry.where, Refused(entry.obj, reason)))
+        for node, number in gone.items():
+            pods = f"{number:,} pods are" if number > 1 else "1 pod is"
+            self._findings.warnings.append(
+                _one_line(f"{pods} on Node {node!r}, which was not read, and left out")
+            )
+        ids = {id(entry) for entry in lost}
+        return [entry for entry in entries if id(entry) not in ids]
 
-    def _check_priority_classes(
-        self, made: Sequence[Sequence[KubeObject]], classes: PriorityClasses
-    ) -> None:
-        broken = {name for kind, name in self._broken if kind == "PriorityClass"}
-        for entry, more in zip(self._entries, made, strict=True):
-            pods = [pod for pod in (entry.obj, *more) if isinstance(pod, Pod)]
-            # The pods of a template have the same priority class.
-            for pod in pods[:1]:
-                name = pod.spec.priority_class_name
-                if name not in broken and classes.unknown_to(pod.spec):
-                    line = (
-                        f"{_spec_path(entry.obj)}.priorityClassName: there is no PriorityClass "
-                        f"{name!r}; add it, or use one of {', '.join(classes.names)}"
-                    )
-                    self._problem(entry.where, entry.obj, line)
+    def _is_admitted(
+        self, entry: Entry[KubeObject], obj: KubeObject, classes: PriorityClasses
+    ) -> bool:
+        if not isinstance(obj, Pod) or not classes.unknown_to(obj.spec):
+            return True
+        name = obj.spec.priority_class_name
+        reason = (
+            f"spec.priorityClassName: there is no PriorityClass {name!r}; add it, or use one of "
+            f"{', '.join(classes.names)}"
+        )
+        self._refused.append((entry.where, Refused(obj, _one_line(reason))))
+        return False
 
-    def _warnings(self, objects: Sequence[KubeObject]) -> Iterator[str]:
-        where = {
-            entry.obj.key: entry.where for entry in self._entries if isinstance(entry.obj, Node)
-        }
-        for node in objects:
-            if isinstance(node, Node) and "pods" not in node.status.allocatable:
-                yield (
-                    f"{where[node.key]} ({_title(node)}): status.allocatable.pods: is missing, so no "
-                    "pod fits; add it, as pods: 110"
-                )
+    def _raise_problems(self) -> None:
+        problems = self._findings.all_problems()
+        if problems:
+            raise InputError([_one_line(problem) for problem in problems])
 
-    def _problem(self, where: str, obj: KubeObject, line: str) -> None:
-        self.problems.append(f"{where} ({_title(obj)}): {line}")
+    def _complete(
+        self, entries: Iterable[Entry[KubeObject]], objects: Iterable[KubeObject]
+    ) -> Manifests:
+        complete = list(objects)
+        warnings = [
+            *map(_one_line, self._findings.all_warnings()),
+            *old_versions.notes(self._old),
+            *_node_warnings(entries),
+        ]
+        return Manifests(
+            complete,
+            dict(self._custom.skipped),
+            warnings,
+            [_one_line(note) for note in self._findings.notes],
+            dict(self._custom.effects),
+            [refused for _, refused in self._refused],
+        )
+
+    def _problem(self, entry: Entry[KubeObject], line: str) -> None:
+        self._findings.problems.append(f"{entry.where} ({entry.title}): {line}")
+
+
+def _selector(text: str) -> Selector | None:
+    """Raises InputError."""
+    try:
+        return parse_selector(text) if text.strip() else None
+    except ValueError as error:
+        raise InputError([f"--selector: {error}"]) from error
+
+
+class _Labelled(msgspec.Struct):
+    class Metadata(msgspec.Struct):
+        labels: dict[str, Any] | None = None
+
+    metadata: Metadata | None = None
+
+
+def _is_selected(document: Document, selector: Selector) -> bool:
+    if document.kind in CLUSTER_SCOPED:
+        return True
+    try:
+        if isinstance(document.body, dict):
+            found = msgspec.convert(document.body, _Labelled)
+        else:
+            found = msgspec.json.decode(document.body, type=_Labelled)
+    except msgspec.ValidationError:
+        return True
+    labels = (found.metadata.labels if found.metadata is not None else None) or {}
+    return selector.matches({key: str(value) for key, value in labels.items()})
+
+
+def _node_warnings(entries: Iterable[Entry[KubeObject]]) -> Iterator[str]:
+    for entry in entries:
+        node = entry.obj
+        if isinstance(node, Node) and "pods" not in (
+            node.status.allocatable or node.status.capacity
+        ):
+            yield (
+                f"{entry.where} ({entry.title}): status.allocatable.pods: is missing, so no "
+                "pod fits; add it, as pods: 110"
+            )
 
 
 def _in_namespace(obj: KubeObject) -> KubeObject:
@@ -308,12 +476,6 @@ def _is_bound_elsewhere(obj: KubeObject, nodes: set[str]) -> bool:
         and not obj.finished
         and not obj.terminating
     )
-
-
-def _spec_path(obj: KubeObject) -> str:
-    if isinstance(obj, Pod):
-        return "spec"
-    return "spec.jobTemplate.spec.template.spec" if obj.kind == "CronJob" else "spec.template.spec"
 
 
 def _one_line(text: str) -> str:

@@ -110,9 +110,7 @@ def render_charts(folders: Sequence[str], findings: Findings) -> list[Rendered]:
     return _all_run(commands, findings)
 
 
-def _all_run(
-    commands: Sequence[tuple[list[str], str, str]], findings: Findings
-) -> list[Rendered]:
+def _all_run(commands: Sequence[tuple[list[str], str, str]], findings: Findings) -> list[Rendered]:
     rendered = (_run(command, shown, folder, findings) for command, shown, folder in commands)
     return [each for each in rendered if each is not None]
 

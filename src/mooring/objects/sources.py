@@ -108,9 +108,7 @@ class _Folder:
         self._search()
         roots, included = outermost(self._kustomizations)
         if not (self._files or self._charts or self._kustomizations or self._left_out):
-            findings.problems.append(
-                f"{self._path}: the folder holds no .yaml, .yml or .json file"
-            )
+            findings.problems.append(f"{self._path}: the folder holds no .yaml, .yml or .json file")
         for file in self._files:
             if not Path(file).exists():
                 findings.broken_links.append(file)
@@ -144,8 +142,9 @@ class _Folder:
     def _wants(self, directory: str, name: str) -> bool:
         if name.startswith("."):
             return False
-        relative = os.path.relpath(Path(directory) / name, self._path)
-        if _matches(relative, name, self._exclude):
+        path = str(Path(directory) / name)
+        relative = os.path.relpath(path, self._path)
+        if _matches(relative, name, self._exclude) or _matches(path, name, self._exclude):
             self._left_out += 1
             return False
         return True

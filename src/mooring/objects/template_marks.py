@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 #: The first alternative may stand anywhere in a string. The last two are a whole string: `a<b` and
 #: `$HOME/bin` are text.
 _MARK = re.compile(
@@ -17,6 +19,7 @@ _MARK = re.compile(
 )
 #: In text that is not YAML.
 _TEXT_MARK = re.compile(rb"\{\{[^\n]{0,60}|\{%[^\n]{0,60}|\$\{[^}\n]{0,60}\}")
+_MAYBE = re.compile(rb"\{\{|\{%|\$\{|\"<|\"\$[A-Z]")
 _LONGEST = 60
 
 #: Fields that have no effect on scheduling, and often contain such text for another program.
@@ -44,6 +47,15 @@ def mark_in_text(text: bytes) -> str:
     """The first mark in text that is not YAML; empty if there is none."""
     found = _TEXT_MARK.search(text)
     return _short(found[0].decode(errors="replace").strip()) if found else ""
+
+
+def mark_in_document(body: dict[str, Any] | msgspec.Raw) -> str:
+    """As `mark_in_object`; JSON text is decoded only if it may have a mark."""
+    if isinstance(body, dict):
+        return mark_in_object(body)
+    if not _MAYBE.search(body):
+        return ""
+    return mark_in_object(msgspec.json.decode(body))
 
 
 def mark_in_object(body: Any) -> str:

@@ -109,9 +109,7 @@ def _without_quote_escapes(text: bytes, start: int) -> bytes | None:
     return (decoded[:start] + fixed + decoded[string.end() :]).encode()
 
 
-def _values(
-    text: bytes, first_line: int, progress: Callable[[int], None] | None
-) -> Iterator[Any]:
+def _values(text: bytes, first_line: int, progress: Callable[[int], None] | None) -> Iterator[Any]:
     loader = None
     try:
         loader = _LOADER(text)

@@ -18,6 +18,7 @@ from mooring.explain.capacity import unbound
 from mooring.explain.changes import AddNodes, apply_changes
 from mooring.explain.counterfactuals import Counterfactual
 from mooring.objects.documents import STDIN, read_documents
+from mooring.objects.findings import Findings
 from mooring.objects.manifests import read_manifests
 from mooring.objects.meta import KubeObject, encode_hook
 from mooring.objects.node import Node
@@ -106,12 +107,13 @@ def read_config(text: str) -> KubeSchedulerConfiguration:
 def read_beside(text: str, objects: Sequence[KubeObject]) -> list[KubeObject]:
     """The objects in the text, which can refer to the cluster's classes and nodes. Raises InputError."""
     given = text.encode()
-    problems: list[str] = []
-    documents = list(read_documents([STDIN], problems=problems, stdin=io.BytesIO(given)))
+    documents = list(read_documents([STDIN], findings=Findings(), stdin=io.BytesIO(given)))
     makers = {each.kind for each in documents} - {"Pod", "Node"}
     # Only controllers need the existing pods, and there can be many.
     around = objects if makers else [obj for obj in objects if not isinstance(obj, Pod)]
     found = read_manifests([STDIN], stdin=io.BytesIO(given), among=around)
+    if found.refused:
+        raise InputError([f"{each.title}: {each.reason}" for each in found.refused])
     if not found.objects:
         kinds = ", ".join(sorted(found.skipped))
         what = f"only kinds that mooring does not read: {kinds}" if kinds else "no objects"

@@ -38,10 +38,11 @@ def spark(values: Values, world: World) -> dict[str, Any]:
     spec = _map(values.get("spec"))
     conf = _map(spec.get("sparkConf"))
     factor = _FACTOR_NON_JVM if str(spec.get("type")).lower() in ("python", "r") else _FACTOR
-    factor = _float(spec.get("memoryOverheadFactor") or conf.get("spark.kubernetes.memoryOverheadFactor"), factor)
-    return {
-        role: _spark_role(spec, conf, role, factor) for role in ("driver", "executor")
-    } | {
+    factor = _float(
+        spec.get("memoryOverheadFactor") or conf.get("spark.kubernetes.memoryOverheadFactor"),
+        factor,
+    )
+    return {role: _spark_role(spec, conf, role, factor) for role in ("driver", "executor")} | {
         "instances": _spark_instances(spec, conf),
         "driverPodName": f"{values['name']}-driver",
     }
@@ -77,9 +78,7 @@ def _spark_role(
     given = _map(spec.get(role))
     memory = _mebibytes(given.get("memory") or conf.get(f"spark.{role}.memory") or "1g")
     overhead = given.get("memoryOverhead") or conf.get(f"spark.{role}.memoryOverhead")
-    extra = (
-        _mebibytes(overhead) if overhead else max(int(memory * factor), _LEAST_OVERHEAD_MIB)
-    )
+    extra = _mebibytes(overhead) if overhead else max(int(memory * factor), _LEAST_OVERHEAD_MIB)
     cores = given.get("cores") or conf.get(f"spark.{role}.cores") or 1
     cpu = given.get("coreRequest") or conf.get(f"spark.kubernetes.{role}.request.cores") or cores
     limit = given.get("coreLimit") or conf.get(f"spark.kubernetes.{role}.limit.cores")

@@ -162,7 +162,9 @@ def _at(path: str, values: Any) -> Any:
     while position < len(path):
         step = _STEP.match(path, position)
         if step is None:
-            raise DescriptionError(f"{path!r} is not a path; write it as spec.template, or a['b/c']")
+            raise DescriptionError(
+                f"{path!r} is not a path; write it as spec.template, or a['b/c']"
+            )
         position = step.end()
         name, index, quoted = step.groups()
         if index is not None:
