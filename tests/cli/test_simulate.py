@@ -131,7 +131,7 @@ def test_kinds_that_it_does_not_read_are_told_once(cluster):
     result = mooring("simulate", cluster(text))
 
     assert result.exit_code == 0
-    assert result.stderr == "skipped kinds that mooring does not read: 2 ConfigMap\n"
+    assert result.stderr == "skipped, no effect on scheduling: 2 ConfigMap\n"
 
 
 def test_a_configuration_decides_which_pods_are_scheduled(cluster):
@@ -311,7 +311,10 @@ def test_long_tables_are_cut_and_say_so(cluster):
 def test_help_says_what_the_exit_codes_mean():
     text = " ".join(mooring("simulate", "--help").stdout.split())
 
-    assert "Exits 0 if every pod is placed or finished, 1 if some are pending, 2 if" in text
+    assert (
+        "Exits 0 if every pod is placed or finished, 1 if some are pending or would not be created, 2 if"
+        in text
+    )
     assert "mooring simulate cluster.yaml workloads/" in text
 
 

@@ -35,8 +35,8 @@ from mooring.explain.compare import (
 )
 from mooring.explain.compare import compare as compare_variants
 from mooring.explain.past_decision import RunInput
-from mooring.objects.meta import KubeObject
 from mooring.garbage import seldom_collecting
+from mooring.objects.meta import KubeObject
 
 #: A value of `--config`: the default configuration of kube-scheduler.
 DEFAULT = "default"

@@ -6,7 +6,7 @@ import importlib
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,7 @@ class ClusterInput:
     paths: tuple[str, ...] = ()
     kubeconfig: str | None = None
     context: str | None = None
-    options: ReadOptions = ReadOptions()
+    options: ReadOptions = field(default_factory=ReadOptions)
     #: The objects of the real cluster; read once, even if several clusters include it.
     _live: list[KubeObject] | None = None
 
@@ -163,8 +163,10 @@ def skipped_data(manifests: Manifests) -> list[dict[str, Any]]:
 
 
 def check_something_to_place(manifests: Manifests) -> None:
-    """Raises InputError if there is no pod only because kinds were skipped."""
-    if not manifests.skipped or manifests.pods or manifests.refused:
+    """Raises InputError if there is no pod only because kinds were skipped, or files left out."""
+    if not manifests.skipped and not manifests.foreign_files:
+        return
+    if manifests.pods or manifests.refused:
         return
     if any(isinstance(obj, WORKLOADS) for obj in manifests.objects):
         return
@@ -177,10 +179,12 @@ def check_something_to_place(manifests: Manifests) -> None:
         )
     else:
         advice = "add Pods, Deployments or other workloads"
-    kinds = listed(sorted(manifests.skipped))
-    raise InputError(
-        [f"there are no pods to place, only kinds that mooring skips ({kinds}); {advice}"]
+    found = (
+        f"only kinds that mooring skips ({listed(sorted(manifests.skipped))})"
+        if manifests.skipped
+        else "only files without Kubernetes objects"
     )
+    raise InputError([f"there are no pods to place, {found}; {advice}"])
 
 
 def read_config(path: str | None) -> KubeSchedulerConfiguration | None:

@@ -125,7 +125,9 @@ def _strict_types() -> dict[str, type]:
             kind: Any = Any
             if inner:
                 inside = struct(inner)
-                kind = inside | list[inside | None] | None if inside is not Any else Any
+                if inside is not Any:
+                    items: Any = list
+                    kind = inside | items[inside | None] | None
             fields.append((attribute, kind, None))
         waiting.discard(name)
         structs[name] = msgspec.defstruct(

@@ -17,11 +17,10 @@ from mooring.objects.generated_names import letters_of
 from mooring.objects.kinds import Deployment, ReplicaSet, StatefulSet
 from mooring.objects.meta import KubeObject, encode_hook
 from mooring.objects.skipped_kinds import Effect, effect_of
+from mooring.objects.titles import DEFAULT_NAMESPACE, one_line
 from mooring.objects.workload_kinds.descriptions import Descriptions
 from mooring.objects.workload_kinds.expansion import Expansion, Resource
 from mooring.objects.workload_kinds.world import World
-
-_DEFAULT_NAMESPACE = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +90,7 @@ class CustomResources:
 
     def _skip(self, resource: Resource) -> None:
         kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
-        kind = kind if kind.isprintable() else repr(kind)[1:-1]
-        kind = kind[:200]
+        kind = one_line(kind)
         effect = effect_of(resource.group, resource.kind, resource.body)
         if (resource.group, resource.kind) in self.descriptions:
             effect = Effect.MAKES_PODS
@@ -138,7 +136,7 @@ def _resource(document: Document, body: dict[str, Any]) -> Resource:
     return Resource(
         group_of(document.api_version),
         document.kind,
-        str(metadata.get("namespace") or _DEFAULT_NAMESPACE),
+        str(metadata.get("namespace") or DEFAULT_NAMESPACE),
         str(name or ""),
         body if "apiVersion" in body else {**body, "apiVersion": document.api_version},
     )

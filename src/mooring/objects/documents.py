@@ -20,6 +20,7 @@ import msgspec
 from mooring.objects.decoding import without_nulls
 from mooring.objects.findings import Findings
 from mooring.objects.kinds import KINDS
+from mooring.objects.skipped_kinds import has_no_effect
 from mooring.objects.sources import STDIN as STDIN
 from mooring.objects.sources import Source, find_sources
 from mooring.objects.template_marks import mark_in_text
@@ -36,8 +37,10 @@ _DEEPEST_LIST = 3
 
 _NAMES = frozenset(kind.name for kind in KINDS)
 _API_VERSION = re.compile(r"([a-z0-9.-]+/)?v[0-9]+((alpha|beta)[0-9]+)?")
-_WRITTEN_API_VERSION = re.compile(rb"""^[\s{-]*["']?apiVersion["']?\s*:""", re.MULTILINE)
-_WRITTEN_KIND = re.compile(rb"""^[\s{-]*["']?kind["']?\s*:""", re.MULTILINE)
+_WRITTEN_API_VERSION = re.compile(
+    rb"""^[\s{-]*+["']?apiVersion["']?\s*+:\s*+["']?([\w./-]*)""", re.MULTILINE
+)
+_WRITTEN_KIND = re.compile(rb"""^[\s{-]*+["']?kind["']?\s*+:\s*+["']?(\w*)""", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,25 +119,20 @@ class _Reader:
         self._findings = findings
         self._progress = progress
         self._number = 0
-        self._objects = 0
+        #: Whether anything in the file is or was meant to be an object.
+        self._has_objects = False
         #: Problems of documents that have nothing of an object.
         self._foreign: list[str] = []
-        self._problems: list[str] = []
-        self._is_template = False
 
     def documents(self, text: bytes) -> Iterator[Document]:
         text = text.removeprefix(_BYTE_ORDER_MARK)
         for document in self._documents(text):
-            self._objects += 1
+            self._has_objects = True
             yield document
-        if self._is_template:
-            # What is wrong in it may be wrong only because it is a template.
-            return
-        if not self._source.named and not self._objects and not self._problems:
-            if self._foreign:
-                self._findings.foreign.append(self._name)
-            return
-        self._findings.problems += [*self._problems, *self._foreign]
+        if self._has_objects:
+            self._findings.problems += self._foreign
+        elif self._foreign:
+            self._findings.foreign.append(self._name)
 
     def _documents(self, text: bytes) -> Iterator[Document]:
         if self._source.is_json or text.lstrip()[:1] in (b"{", b"["):
@@ -172,7 +170,7 @@ class _Reader:
     def _json_array(self, text: msgspec.Raw) -> Iterator[Document]:
         items = msgspec.json.decode(text, type=list[msgspec.Raw])
         if items and not any(bytes(item).lstrip().startswith(b"{") for item in items):
-            self._foreign.append(f"{self._where()}: a list, not a Kubernetes object")
+            self._add_foreign(self._where(), "a list, not a Kubernetes object")
             return
         for item in items:
             self._number += 1
@@ -256,8 +254,8 @@ class _Reader:
         steps: tuple[str | int, ...] = (),
     ) -> Iterator[Document]:
         if not isinstance(value, dict):
-            problem = f"{where}: {_described(value)}, not a Kubernetes object"
-            (self._problems if depth else self._foreign).append(problem)
+            problem = f"{_described(value)}, not a Kubernetes object"
+            (self._problem if depth else self._add_foreign)(where, problem)
             return
         api_version = value.get("apiVersion") or listed[0]
         kind = value.get("kind") or listed[1]
@@ -292,28 +290,42 @@ class _Reader:
             problem = (
                 "must be a string; write it" if given else "is missing; every object needs one,"
             )
-            line = f"{where}: {field}: {problem} as {example}"
-            (self._problems if _is_object(value) else self._foreign).append(line)
+            line = f"{field}: {problem} as {example}"
+            (self._problem if _is_object(value) else self._add_foreign)(where, line)
             return False
         return True
 
     def _unreadable(self, text: bytes, problem: str) -> None:
         """Add a problem of text that is neither YAML nor JSON."""
-        if _WRITTEN_KIND.search(text) and _WRITTEN_API_VERSION.search(text):
-            mark = mark_in_text(text)
-            if mark:
-                self._is_template = True
-                self._findings.add_template(self._name, mark)
-                return
-            self._problem(self._where(), problem)
+        where = self._where()
+        kind, api_version = _WRITTEN_KIND.search(text), _WRITTEN_API_VERSION.search(text)
+        if kind is None or api_version is None:
+            self._add_foreign(where, problem)
+            return
+        name = kind[1].decode()
+        if not self._source.named and has_no_effect(api_version[1].decode(), name):
+            line = f"left out, as a {name} has no effect: {where}: {problem}"
+            self._findings.warnings.append(line)
+            self._has_objects = True
+        elif mark := mark_in_text(text):
+            self._findings.add_template(self._name, mark)
+            self._has_objects = True
         else:
-            self._foreign.append(f"{self._where()}: {problem}")
+            self._problem(where, problem)
+
+    def _add_foreign(self, where: str, problem: str) -> None:
+        """Add a problem of a document that has nothing of an object."""
+        if self._source.named:
+            self._problem(where, problem)
+        else:
+            self._foreign.append(f"{where}: {problem}")
 
     def _where(self) -> str:
         return f"{self._name}: document {max(self._number, 1)}"
 
     def _problem(self, where: str, problem: str) -> None:
-        self._problems.append(f"{where}: {problem}")
+        self._has_objects = True
+        self._findings.problems.append(f"{where}: {problem}")
 
     def _report(self, position: int) -> None:
         if self._progress is not None:

@@ -2,7 +2,7 @@
 
 Of two objects of one kind and name, a later path replaces what an earlier one brought, as `kubectl
 apply` would. In one path, equal objects are one; different ones are alternatives, and the user has to
-choose.
+choose. A Namespace often stands in many files, and the first one counts.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 
 from mooring.objects.documents import Document
 from mooring.objects.findings import Findings, listed
+from mooring.objects.kinds import Namespace
 
 T = TypeVar("T")
 
@@ -46,7 +47,7 @@ def resolved(entries: Iterable[tuple[Hashable, Entry[T]]], findings: Findings) -
     alternatives: dict[Hashable, list[Entry[T]]] = {}
     for identity, entry in entries:
         first = seen.setdefault(identity, entry)
-        if first is entry or first.obj == entry.obj:
+        if first is entry or first.obj == entry.obj or isinstance(entry.obj, Namespace):
             continue
         if first.argument != entry.argument:
             replaced[first.file, entry.file] += 1

@@ -13,10 +13,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import msgspec
-from msgspec.structs import replace
 
 from mooring.errors import InputError
 from mooring.garbage import seldom_collecting
@@ -27,7 +26,6 @@ from mooring.objects.custom_resources import CustomResources, MadeObject
 from mooring.objects.decoding import (
     convert,
     decode_json,
-    group_of,
     identified,
     kind_of,
     type_problems,
@@ -38,23 +36,22 @@ from mooring.objects.defaults import Defaults
 from mooring.objects.documents import Document, Progress, read_documents
 from mooring.objects.duplicates import Entry, resolved
 from mooring.objects.findings import Findings
-from mooring.objects.generated_names import NameMaker, generated_uid
-from mooring.objects.kinds import CLUSTER_SCOPED
+from mooring.objects.generated_names import NameMaker
+from mooring.objects.identity import in_namespace, with_identity
+from mooring.objects.lost_pods import find_lost_pods
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.priority_classes import PriorityClasses
-from mooring.objects.selector_text import parse_selector
-from mooring.objects.selectors import Selector
+from mooring.objects.selection import is_selected, selector_of
 from mooring.objects.shared_parts import SharedParts
 from mooring.objects.skipped_kinds import Effect
 from mooring.objects.template_marks import mark_in_document
+from mooring.objects.titles import DEFAULT_NAMESPACE as DEFAULT_NAMESPACE
+from mooring.objects.titles import one_line, raw_text, raw_title
+from mooring.objects.titles import title as title_of
 from mooring.objects.validation import metadata_problems, problems_of
 from mooring.objects.workload_kinds.descriptions import with_more
-
-DEFAULT_NAMESPACE = "default"
-
-_LONGEST_LINE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +79,7 @@ class Refused:
     @property
     def title(self) -> str:
         """`Pod shop/web-0`."""
-        return _title(self.object)
+        return title_of(self.object)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +99,8 @@ class Manifests:
     effects: dict[str, Effect] = field(default_factory=dict)
     #: Objects that are left out of `objects`: the API server would refuse them.
     refused: list[Refused] = field(default_factory=list)
+    #: How many files were left out because they hold no objects.
+    foreign_files: int = 0
 
     @property
     def nodes(self) -> list[Node]:
@@ -154,7 +153,7 @@ class _Reading:
     def __init__(self, options: ReadOptions, among: Sequence[KubeObject] = ()) -> None:
         self._options = options
         self._among = among
-        self._selector = _selector(options.selector)
+        self._selector = selector_of(options.selector)
         self._findings = Findings()
         self._custom = CustomResources(with_more(options.workload_kinds))
         self._old: Counter[tuple[str, str]] = Counter()
@@ -187,7 +186,7 @@ class _Reading:
 
     def add(self, document: Document) -> None:
         self._number += 1
-        if self._selector is not None and not _is_selected(document, self._selector):
+        if self._selector is not None and not is_selected(document, self._selector):
             return
         current = old_versions.replaced_by(document.api_version, document.kind)
         kind = kind_of(current or document.api_version, document.kind)
@@ -209,11 +208,11 @@ class _Reading:
         self._add(document, identified(obj, document.api_version, document.kind), self._number)
 
     def _add(self, document: Document, obj: KubeObject, number: int, title: str = "") -> None:
-        obj = _in_namespace(obj)
+        obj = in_namespace(obj)
         shares_with = None
         if isinstance(obj, Pod):
             obj, shares_with = self._shared_parts.join(obj)
-        title = title or _title(obj)
+        title = title or title_of(obj)
         # Pods that share their parts are validated once.
         found = list(problems_of(obj) if shares_with is None else metadata_problems(obj.metadata))
         for path, problem in found:
@@ -239,11 +238,11 @@ class _Reading:
         found = list(type_problems(body, kind))
         if not found:
             return convert(body, kind)
-        title = title or _raw_title(document.kind, body)
+        title = title or raw_title(document.kind, body)
         for path, problem in found:
             line = f"{path}: {problem}" if path else problem
             self._findings.problems.append(f"{document.where} ({title}): {line}")
-        self._broken.add((document.kind, _raw_text(body, "name")))
+        self._broken.add((document.kind, raw_text(body, "name")))
         return None
 
     def _check_fields(self, document: Document, obj: KubeObject) -> None:
@@ -256,44 +255,44 @@ class _Reading:
                 steps = (*document.steps, *unknown.steps)
                 line = line_of(document.text.chunk, document.text.first_line, steps)
             at = f", line {line}" if line is not None else ""
-            text = f"{document.where}{at} ({_title(obj)}): {unknown}"
+            text = f"{document.where}{at} ({title_of(obj)}): {unknown}"
             if self._options.strict:
                 self._findings.problems.append(text)
             else:
-                self._findings.warnings.append(_one_line(text))
+                self._findings.warnings.append(one_line(text))
 
     # All objects together
 
     def finished(self) -> Manifests:
-        entries = self._entries()
-        objects = [*(entry.obj for entry in entries), *self._among]
-        defaults = Defaults(objects)
-        made = made_by_controllers(objects, admit=defaults.spec)[: len(entries)]
+        entries, made, defaults = self._together()
         self._raise_problems()
-        return self._complete(
-            entries,
-            (
-                defaults.of(each)
-                for entry, more in zip(entries, made, strict=True)
-                for each in (entry.obj, *more)
-                if self._is_admitted(entry, each, defaults.priority_classes)
-            ),
+        objects = (
+            defaults.of(each)
+            for entry, more in zip(entries, made, strict=True)
+            for each in (entry.obj, *more)
+            if self._is_admitted(entry, each, defaults.priority_classes)
         )
+        return self._complete(entries, objects)
 
     def as_written(self) -> Manifests:
-        entries = self._entries()
-        objects = [*(entry.obj for entry in entries), *self._among]
-        defaults = Defaults(objects)
-        made = made_by_controllers(objects, admit=defaults.spec)[: len(entries)]
+        entries, made, defaults = self._together()
         for entry, more in zip(entries, made, strict=True):
             for each in (entry.obj, *more):
                 self._is_admitted(entry, each, defaults.priority_classes)
-        refused = [
-            f"{where} ({_title(each.object)}): {each.reason}" for where, each in self._refused
-        ]
+        refused = (f"{where} ({each.title}): {each.reason}" for where, each in self._refused)
         self._findings.problems += dict.fromkeys(refused)
         self._raise_problems()
         return self._complete(entries, (defaults.of(entry.obj) for entry in entries))
+
+    def _together(
+        self,
+    ) -> tuple[list[Entry[KubeObject]], Sequence[Sequence[KubeObject]], Defaults]:
+        """The objects that count, what controllers create for each, and the defaults."""
+        entries = self._entries()
+        objects = [*(entry.obj for entry in entries), *self._among]
+        defaults = Defaults(objects)
+        made = made_by_controllers(objects, admit=defaults.spec)[: len(entries)]
+        return entries, made, defaults
 
     def _entries(self) -> list[Entry[KubeObject]]:
         """The objects that count, with those of custom resources, in the order of the documents."""
@@ -301,7 +300,7 @@ class _Reading:
         numbered = sorted(self._numbered, key=lambda each: each[0])
         names = NameMaker((*(entry.obj for _, entry in numbered), *self._among))
         for _, entry in numbered:
-            entry.obj = _identified(entry.obj, names)
+            entry.obj = with_identity(entry.obj, names)
         entries = resolved(
             (((type(entry.obj), entry.obj.key), entry) for _, entry in numbered), self._findings
         )
@@ -319,7 +318,7 @@ class _Reading:
         struct = kind_of(api_version, kind)
         assert struct is not None
         document = Document(made.where, api_version, kind, made.body)
-        title = f"{made.title}, its {_raw_title(kind, made.body)}"
+        title = f"{made.title}, its {raw_title(kind, made.body)}"
         obj = self._decoded(document, struct, title)
         if obj is not None and (struct, obj.key) not in existing:
             self._add(document, obj, made.order, title)
@@ -334,37 +333,21 @@ class _Reading:
                     self._problem(entry, line)
 
     def _on_known_nodes(self, entries: list[Entry[KubeObject]]) -> list[Entry[KubeObject]]:
-        """Without the pods that are on a node which is gone. Controllers replace theirs."""
-        nodes = {entry.obj.name for entry in entries if isinstance(entry.obj, Node)}
-        nodes |= {obj.name for obj in self._among if isinstance(obj, Node)}
-        nodes |= {name for kind, name in self._broken if kind == "Node"}
-        lost = [entry for entry in entries if _is_bound_elsewhere(entry.obj, nodes)]
-        if not lost or "" in nodes:
-            return entries
-        if not nodes:
+        """Without the pods on nodes that are gone."""
+        broken = (name for kind, name in self._broken if kind == "Node")
+        lost = find_lost_pods(entries, self._among, broken)
+        if lost.no_nodes:
             line = (
                 "spec.nodeName: pods are on nodes, but no Node was read; "
                 "add what `kubectl get nodes -o yaml` prints"
             )
-            self._problem(lost[0], line)
+            self._problem(lost.entries[0], line)
             return entries
-        gone: Counter[str] = Counter()
-        for entry in lost:
-            assert isinstance(entry.obj, Pod)
-            if entry.obj.metadata.controller is not None:
-                gone[entry.obj.node_name] += 1
-                continue
-            reason = (
-                f"spec.nodeName: there is no Node {entry.obj.node_name!r}; "
-                "add it, or leave this out"
-            )
-            self._refused.append((entry.where, Refused(entry.obj, reason)))
-        for node, number in gone.items():
-            pods = f"{number:,} pods are" if number > 1 else "1 pod is"
-            self._findings.warnings.append(
-                _one_line(f"{pods} on Node {node!r}, which was not read, and left out")
-            )
-        ids = {id(entry) for entry in lost}
+        self._findings.warnings += lost.warnings()
+        self._refused += (
+            (entry.where, Refused(entry.obj, one_line(why))) for entry, why in lost.refusals()
+        )
+        ids = {id(entry) for entry in lost.entries}
         return [entry for entry in entries if id(entry) not in ids]
 
     def _is_admitted(
@@ -377,20 +360,20 @@ class _Reading:
             f"spec.priorityClassName: there is no PriorityClass {name!r}; add it, or use one of "
             f"{', '.join(classes.names)}"
         )
-        self._refused.append((entry.where, Refused(obj, _one_line(reason))))
+        self._refused.append((entry.where, Refused(obj, one_line(reason))))
         return False
 
     def _raise_problems(self) -> None:
         problems = self._findings.all_problems()
         if problems:
-            raise InputError([_one_line(problem) for problem in problems])
+            raise InputError([one_line(problem) for problem in problems])
 
     def _complete(
         self, entries: Iterable[Entry[KubeObject]], objects: Iterable[KubeObject]
     ) -> Manifests:
         complete = list(objects)
         warnings = [
-            *map(_one_line, self._findings.all_warnings()),
+            *map(one_line, self._findings.all_warnings()),
             *old_versions.notes(self._old),
             *_node_warnings(entries),
         ]
@@ -398,42 +381,14 @@ class _Reading:
             complete,
             dict(self._custom.skipped),
             warnings,
-            [_one_line(note) for note in self._findings.notes],
+            [one_line(note) for note in self._findings.notes],
             dict(self._custom.effects),
             [refused for _, refused in self._refused],
+            len(self._findings.foreign),
         )
 
     def _problem(self, entry: Entry[KubeObject], line: str) -> None:
         self._findings.problems.append(f"{entry.where} ({entry.title}): {line}")
-
-
-def _selector(text: str) -> Selector | None:
-    """Raises InputError."""
-    try:
-        return parse_selector(text) if text.strip() else None
-    except ValueError as error:
-        raise InputError([f"--selector: {error}"]) from error
-
-
-class _Labelled(msgspec.Struct):
-    class Metadata(msgspec.Struct):
-        labels: dict[str, Any] | None = None
-
-    metadata: Metadata | None = None
-
-
-def _is_selected(document: Document, selector: Selector) -> bool:
-    if document.kind in CLUSTER_SCOPED:
-        return True
-    try:
-        if isinstance(document.body, dict):
-            found = msgspec.convert(document.body, _Labelled)
-        else:
-            found = msgspec.json.decode(document.body, type=_Labelled)
-    except msgspec.ValidationError:
-        return True
-    labels = (found.metadata.labels if found.metadata is not None else None) or {}
-    return selector.matches({key: str(value) for key, value in labels.items()})
 
 
 def _node_warnings(entries: Iterable[Entry[KubeObject]]) -> Iterator[str]:
@@ -446,61 +401,3 @@ def _node_warnings(entries: Iterable[Entry[KubeObject]]) -> Iterator[str]:
                 f"{entry.where} ({entry.title}): status.allocatable.pods: is missing, so no "
                 "pod fits; add it, as pods: 110"
             )
-
-
-def _in_namespace(obj: KubeObject) -> KubeObject:
-    """Put a namespaced object without a namespace into `default`."""
-    namespace = "" if obj.kind in CLUSTER_SCOPED else obj.namespace or DEFAULT_NAMESPACE
-    if namespace == obj.namespace:
-        return obj
-    return replace(obj, metadata=replace(obj.metadata, namespace=namespace))
-
-
-def _identified(obj: KubeObject, names: NameMaker) -> KubeObject:
-    """Set a name, if it uses `generateName`, and a UID: the same on every run."""
-    metadata = obj.metadata
-    name = metadata.name or names.name(type(obj), metadata.namespace, metadata.generate_name)
-    group = group_of(obj.api_version)
-    uid = metadata.uid or generated_uid(group, obj.kind, metadata.namespace, name)
-    if name == metadata.name and uid == metadata.uid:
-        return obj
-    return replace(obj, metadata=replace(metadata, name=name, uid=uid))
-
-
-def _is_bound_elsewhere(obj: KubeObject, nodes: set[str]) -> bool:
-    """Whether the pod is on an unknown node; finished and terminating pods may be."""
-    return (
-        isinstance(obj, Pod)
-        and bool(obj.node_name)
-        and obj.node_name not in nodes
-        and not obj.finished
-        and not obj.terminating
-    )
-
-
-def _one_line(text: str) -> str:
-    """Names and keys may hold any text of any length: make it one short line."""
-    line = "".join(
-        each if each.isprintable() else repr(each)[1:-1] for each in text[:_LONGEST_LINE]
-    )
-    return line if len(text) <= _LONGEST_LINE else f"{line}…"
-
-
-def _title(obj: KubeObject) -> str:
-    key = obj.key if obj.name else obj.metadata.generate_name
-    return f"{obj.kind} {key}" if key else obj.kind
-
-
-def _raw_title(kind: str, body: dict[str, Any]) -> str:
-    name = _raw_text(body, "name") or _raw_text(body, "generateName")
-    if not name:
-        return kind
-    if kind in CLUSTER_SCOPED:
-        return f"{kind} {name}"
-    return f"{kind} {_raw_text(body, 'namespace') or DEFAULT_NAMESPACE}/{name}"
-
-
-def _raw_text(body: dict[str, Any], name: str) -> str:
-    metadata = body.get("metadata")
-    value = metadata.get(name) if isinstance(metadata, dict) else None
-    return value if isinstance(value, str) else ""

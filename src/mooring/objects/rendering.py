@@ -18,6 +18,8 @@ from mooring.objects.yaml_text import YamlError, parse_yaml
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 _TIMEOUT_S = 120
+#: How much of what a failed program says is shown.
+_LONGEST = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +124,10 @@ def _run(command: list[str], shown: str, folder: str, findings: Findings) -> Ren
         findings.problems.append(f"{folder}: `{shown}` cannot be run: {error}")
         return None
     if done.returncode != 0:
-        lines = done.stderr.decode(errors="replace").strip().splitlines()
-        why = lines[-1] if lines else f"it exited {done.returncode}"
+        # The cause is at the end.
+        said = " ".join(done.stderr.decode(errors="replace").split())
+        why = f"…{said[-_LONGEST:]}" if len(said) > _LONGEST else said
+        why = why or f"it exited {done.returncode}"
         findings.problems.append(f"{folder}: `{shown}` failed: {why}")
         return None
     findings.notes.append(f"{folder}: rendered with `{shown}`")

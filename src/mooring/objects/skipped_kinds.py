@@ -50,6 +50,8 @@ _FIELDS_OF_MAKERS = frozenset(
     }
 )
 _DEEPEST = 12
+#: The body of an object of which nothing is known.
+_UNKNOWN: Mapping[str, Any] = {"spec": {"replicas": 1}}
 
 
 def effect_of(group: str, kind: str, body: Mapping[str, Any]) -> Effect:
@@ -57,6 +59,12 @@ def effect_of(group: str, kind: str, body: Mapping[str, Any]) -> Effect:
     if known is not None:
         return known
     return Effect.MAKES_PODS if has_fields_of_makers(body.get("spec")) else Effect.NONE
+
+
+def has_no_effect(api_version: str, kind: str) -> bool:
+    """Whether the kind is known to have no effect on scheduling."""
+    group, slash, _ = api_version.rpartition("/")
+    return effect_of(group if slash else "", kind, _UNKNOWN) is Effect.NONE
 
 
 def has_fields_of_makers(value: Any, depth: int = 0) -> bool:

@@ -12,14 +12,15 @@ from typing import Any
 
 import msgspec
 
-#: The first alternative may stand anywhere in a string. The last two are a whole string: `a<b` and
-#: `$HOME/bin` are text.
+#: The last alternative is a whole string: `a<b` is text.
 _MARK = re.compile(
-    r"\{\{.*?\}\}|\{%.*?%\}|\$\{[^}]*\}|^\$[A-Z][A-Z0-9_]*$|^<[A-Za-z][\w .,/-]*>$", re.DOTALL
+    r"\{\{.*?\}\}|\{%.*?%\}|\$\{[^}]*\}|\$[A-Z][A-Z0-9_]+|^<[A-Za-z][\w .,/-]*>$", re.DOTALL
 )
 #: In text that is not YAML.
-_TEXT_MARK = re.compile(rb"\{\{[^\n]{0,60}|\{%[^\n]{0,60}|\$\{[^}\n]{0,60}\}")
-_MAYBE = re.compile(rb"\{\{|\{%|\$\{|\"<|\"\$[A-Z]")
+_TEXT_MARK = re.compile(
+    rb"\{\{[^\n]{0,60}|\{%[^\n]{0,60}|\$\{[^}\n]{0,60}\}|\{[A-Z][A-Z0-9_]{1,60}\}"
+)
+_MAYBE = re.compile(rb"\{\{|\{%|\$\{|\"<|\$[A-Z]")
 _LONGEST = 60
 
 #: Fields that have no effect on scheduling, and often contain such text for another program.

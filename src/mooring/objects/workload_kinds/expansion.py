@@ -21,8 +21,8 @@ from mooring.objects.decoding import group_of, kind_of
 from mooring.objects.generated_names import generated_uid, letters_of
 from mooring.objects.workload_kinds import computed
 from mooring.objects.workload_kinds.descriptions import Description, Descriptions, Made
-from mooring.objects.workload_kinds.world import World
 from mooring.objects.workload_kinds.placeholders import ABSENT, DescriptionError, filled, is_set
+from mooring.objects.workload_kinds.world import World
 
 #: A workload that makes another one of its own kind would have no end.
 _DEEPEST = 5

@@ -1,10 +1,10 @@
 """Fill in the placeholders of a description: `${spec.replicas | 1}`.
 
 A placeholder has alternatives, tried in order: a path, or a number, a quoted text, `true` or `false`.
-A whole number may be added or subtracted, and two values compared with `==`. Where a value is one placeholder and nothing else, it is
-replaced by what the path leads to, whatever that is; in a longer text, by its text. What is absent
-leaves no field. In a list, a placeholder for a list stands for its items. Labels and annotations
-become text.
+A whole number may be added or subtracted, and two values compared with `==`. Where a value is one
+placeholder and nothing else, it is replaced by what the path leads to, whatever that is; in a longer
+text, by its text. What is absent leaves no field. In a list, a placeholder for a list stands for its
+items. Labels and annotations become text.
 
 Some keys of a mapping are instructions:
 
@@ -41,19 +41,22 @@ class DescriptionError(ValueError):
     """A description that cannot be used."""
 
 
-def filled(value: Any, values: Mapping[str, Any]) -> Any:
-    """The value with its placeholders filled in; ABSENT if nothing is left. Raises DescriptionError."""
+def filled(value: Any, values: Mapping[str, Any], *, as_text: bool = False) -> Any:
+    """The value with its placeholders filled in; ABSENT if nothing is left. Raises DescriptionError.
+
+    `as_text` makes text of what a mapping holds, but not of what a user wrote: that stays wrong.
+    """
     if isinstance(value, str):
         return _text(value, values)
     if isinstance(value, list):
         return _items(value, values)
     if isinstance(value, dict):
-        return _mapping(value, values)
+        return _mapping(value, values, as_text=as_text)
     return value
 
 
 def is_set(value: Any) -> bool:
-    return value is not ABSENT and value not in (None, False, "", 0) and value != {} and value != []
+    return value is not ABSENT and value not in (None, False, "", 0, {}, [])
 
 
 def merged(base: Any, over: Any) -> Any:
@@ -104,7 +107,7 @@ def _items(items: Sequence[Any], values: Mapping[str, Any]) -> list[Any]:
     return done
 
 
-def _mapping(mapping: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
+def _mapping(mapping: Mapping[str, Any], values: Mapping[str, Any], *, as_text: bool) -> Any:
     if "$if" in mapping and not is_set(filled(mapping["$if"], values)):
         return ABSENT
     if "$sha1" in mapping:
@@ -115,17 +118,13 @@ def _mapping(mapping: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
     fields = {}
     for key, value in mapping.items():
         if not key.startswith("$"):
-            value = filled(value, values)
-            if key in _TEXTS and isinstance(mapping[key], dict) and isinstance(value, dict):
-                # What a user wrote wrong stays wrong.
-                written = mapping[key].keys()
-                value = {k: _spelled(v) if k in written else v for k, v in value.items()}
+            value = filled(value, values, as_text=key in _TEXTS)
             if value is not ABSENT:
-                fields[str(_text(key, values))] = value
+                fields[str(_text(key, values))] = _spelled(value) if as_text else value
     bases = mapping.get("$merge", [])
     result: Any = {}
     for base in bases if isinstance(bases, list) else [bases]:
-        base = filled(base, values)
+        base = filled(base, values, as_text=as_text)
         result = merged(result, base) if isinstance(base, Mapping) else result
     return merged(result, fields)
 
