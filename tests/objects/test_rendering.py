@@ -92,7 +92,7 @@ def test_a_chart_is_rendered(programs, folder):
 
     manifests = read_manifests([path])
 
-    assert [pod.name for pod in manifests.pods][0] == "raw"
+    assert manifests.pods[0].name == "raw"
     assert len(manifests.pods) == 2
     assert manifests.notes == [f"{path}/web: rendered with `helm template web {path}/web`"]
 

@@ -21,8 +21,6 @@ import yaml
 Steps = tuple[str | int, ...]
 
 _ALIKE = 0.7
-#: Fields that every object has, whatever its type says.
-_ALWAYS = {"apiVersion": "", "kind": ""}
 
 
 class _Table(msgspec.Struct):
@@ -119,7 +117,7 @@ def _strict_types() -> dict[str, type]:
             return Any
         waiting.add(name)
         fields, renamed = [], {}
-        for index, (field, inner) in enumerate((types[name] | _ALWAYS).items()):
+        for index, (field, inner) in enumerate(types[name].items()):
             attribute = f"f{index}"
             renamed[attribute] = field
             kind: Any = Any
@@ -147,7 +145,7 @@ def _unknown(value: Any, name: str, steps: Steps) -> Iterator[UnknownField]:
         return
     if not isinstance(value, Mapping):
         return
-    fields = _table().types[name] | ({} if steps else _ALWAYS)
+    fields = _table().types[name]
     for field, inner in value.items():
         if field not in fields:
             yield UnknownField((*steps, field), _advice(field, fields))

@@ -204,11 +204,11 @@ class _Reading:
         if current:
             self._old[document.api_version, document.kind] += 1
             obj = old_versions.with_old_defaults(obj)
+        obj = in_namespace(identified(obj, document.api_version, document.kind))
         self._check_fields(document, obj)
-        self._add(document, identified(obj, document.api_version, document.kind), self._number)
+        self._add(document, obj, self._number)
 
     def _add(self, document: Document, obj: KubeObject, number: int, title: str = "") -> None:
-        obj = in_namespace(obj)
         shares_with = None
         if isinstance(obj, Pod):
             obj, shares_with = self._shared_parts.join(obj)
@@ -321,7 +321,7 @@ class _Reading:
         title = f"{made.title}, its {raw_title(kind, made.body)}"
         obj = self._decoded(document, struct, title)
         if obj is not None and (struct, obj.key) not in existing:
-            self._add(document, obj, made.order, title)
+            self._add(document, in_namespace(obj), made.order, title)
 
     def _check_uids(self, entries: Iterable[Entry[KubeObject]]) -> None:
         uids: dict[str, Entry[KubeObject]] = {}
