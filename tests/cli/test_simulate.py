@@ -402,7 +402,7 @@ def test_a_pod_that_would_not_be_created_is_a_no(cluster):
     assert "warning: not created: Pod default/bad: spec.priorityClassName: there is no" in (
         table.stderr
     )
-    assert "2 placed" in table.stdout
+    assert "2 placed, 0 pending, 1 not created" in table.stdout
     (refused,) = data["notCreated"]
     assert (refused["kind"], refused["object"]) == ("Pod", "default/bad")
     assert refused["reason"].startswith("spec.priorityClassName: there is no PriorityClass 'high'")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mooring.cli.inputs import ClusterInput, naming, read_cluster, read_config
+from mooring.cli.inputs import ClusterInput, naming, read_cluster, read_config, refusals
 from mooring.cli.options import Command, cluster_input, config_option, seed_option, until_option
 from mooring.sim.simulation import SimOptions, Simulation
 from mooring.sim.traces.reading import read_trace
@@ -57,7 +57,7 @@ def _of_cluster(cluster: ClusterInput) -> tuple[Origin, RunSpec]:
     origin = Origin(
         title=", ".join([*live, *cluster.paths]),
         source="cluster" if live else "files",
-        warnings=tuple(manifests.warnings),
+        warnings=(*manifests.warnings, *refusals(manifests.refused)),
         skipped=manifests.skipped,
     )
     return origin, RunSpec(tuple(manifests.objects))

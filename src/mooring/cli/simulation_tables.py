@@ -38,13 +38,13 @@ def write_tables(
 ) -> None:
     """At most `rows` rows of each table; 0 writes all."""
     page = Page()
-    if refused:
-        _refused(page, refused, rows or None)
-    add_tables(page, report, rows=rows or None)
+    add_tables(page, report, rows=rows or None, refused=refused)
     page.write()
 
 
-def add_tables(page: Page, report: SimulationReport, *, rows: int | None) -> None:
+def add_tables(
+    page: Page, report: SimulationReport, *, rows: int | None, refused: Sequence[Refused] = ()
+) -> None:
     if report.timeline is not None:
         add_timeline(page, _timeline_rows(report.timeline))
     if report.placements:
@@ -55,18 +55,23 @@ def add_tables(page: Page, report: SimulationReport, *, rows: int | None) -> Non
         _volumes(page, report, rows)
     if report.utilisation:
         _nodes(page, report, rows)
+    if refused:
+        _refused(page, refused, rows)
     if report.pending:
         _pending(page, report.pending, rows)
     page.line()
-    page.line(summary(report), "bold green" if report.all_placed else "bold yellow")
+    yes = report.all_placed and not refused
+    page.line(summary(report, not_created=len(refused)), "bold green" if yes else "bold yellow")
 
 
-def summary(report: SimulationReport) -> str:
+def summary(report: SimulationReport, *, not_created: int = 0) -> str:
     """The answer in one line."""
     placed = f"{len(report.placements):,} placed"
     if report.already_placed:
         placed += f" ({report.already_placed:,} more had a node already)"
     parts = [placed, f"{len(report.pending):,} pending"]
+    if not_created:
+        parts.append(f"{not_created:,} not created")
     if report.finished:
         parts.append(f"{len(report.finished):,} finished")
     evicted = sum(len(each.victims) for each in report.preemptions)
