@@ -216,7 +216,7 @@ def test_kinds_that_it_does_not_read_are_told_once(cluster):
     result = mooring("simulate", cluster(text))
 
     assert result.exit_code == 0
-    assert result.stderr == "skipped kinds that mooring does not read: 2 ConfigMap\n"
+    assert result.stderr == "skipped, no effect on scheduling: 2 ConfigMap\n"
 
 
 def test_a_configuration_decides_which_pods_are_scheduled(cluster):
@@ -399,10 +399,174 @@ def test_help_says_what_the_exit_codes_mean():
     text = " ".join(mooring("simulate", "--help").stdout.split())
 
     assert (
-        "Exits 0 if every pod is placed or finished, 1 if some are pending or would not be created"
+        "Exits 0 if every pod is placed or finished, 1 if some are pending or would not be created, 2 if"
         in text
     )
     assert "mooring simulate cluster.yaml workloads/" in text
+
+
+# What is skipped, left out or not created
+
+OTHERS = """
+---
+{apiVersion: v1, kind: Secret, metadata: {name: a}}
+---
+{apiVersion: keda.sh/v1, kind: ScaledObject, metadata: {name: a}}
+---
+{apiVersion: example.com/v1, kind: Database, metadata: {name: a}, spec: {instances: 3}}
+"""
+
+
+def test_skipped_kinds_are_told_apart(cluster):
+    result = mooring("simulate", cluster(FITS + OTHERS), "-o", "json")
+
+    assert result.exit_code == 0
+    assert result.stderr.splitlines() == [
+        "skipped, make pods that are missing here: 1 Database.example.com",
+        "skipped, shape pods, so the answer may be off: 1 ScaledObject.keda.sh",
+        "skipped, no effect on scheduling: 1 Secret",
+    ]
+    assert json.loads(result.stdout)["skipped"] == [
+        {"kind": "Database.example.com", "objects": 1, "effect": "makesPods"},
+        {"kind": "ScaledObject.keda.sh", "objects": 1, "effect": "shapesPods"},
+        {"kind": "Secret", "objects": 1, "effect": "none"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        (OTHERS, "mooring cannot make the pods of Database.example.com; give the objects that"),
+        ("---\n{apiVersion: v1, kind: Secret, metadata: {name: a}}", "add Pods, Deployments or"),
+    ],
+)
+@pytest.mark.parametrize("command", ["simulate", "compare"])
+def test_everything_skipped_is_not_a_yes(cluster, text, advice, command):
+    more = ("--config", "default", "--config", "default") if command == "compare" else ()
+
+    result = mooring(command, cluster(NODES + text), *more)
+
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "error: there are no pods to place, only kinds that mooring skips" in result.stderr
+    assert advice in result.stderr
+
+
+def test_only_foreign_files_are_not_a_yes(tmp_path, cluster):
+    (tmp_path / "dashboards").mkdir()
+    (tmp_path / "dashboards" / "a.json").write_text('{"panels": []}')
+
+    result = mooring("simulate", cluster(NODES), tmp_path / "dashboards")
+
+    assert result.exit_code == 2
+    assert "only files without Kubernetes objects; add Pods" in result.stderr
+
+
+def test_a_workload_with_no_replicas_is_a_yes(cluster):
+    workload = """
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c}]}}
+"""
+
+    assert mooring("simulate", cluster(NODES + workload + OTHERS)).exit_code == 0
+
+
+def test_a_pod_that_would_not_be_created_is_a_no(cluster):
+    path = cluster(FITS + pod("bad", spec=", priorityClassName: high"))
+
+    table = mooring("simulate", path)
+    data = json.loads(mooring("simulate", path, "-o", "json").stdout)
+    rows = mooring("simulate", path, "-o", "csv").stdout.splitlines()
+
+    assert table.exit_code == 1
+    assert "NOT CREATED" in table.stdout
+    warning = "warning: Pod default/bad would not be created: spec.priorityClassName: there is no"
+    assert warning in table.stderr
+    assert "2 placed, 0 pending, 1 not created" in table.stdout
+    (refused,) = data["notCreated"]
+    assert (refused["kind"], refused["object"]) == ("Pod", "default/bad")
+    assert refused["reason"].startswith("spec.priorityClassName: there is no PriorityClass 'high'")
+    assert rows[-1].startswith("default/bad,not created,,,,")
+
+
+def test_strict_refuses_misspelt_fields(cluster):
+    path = cluster(NODES + pod("web", spec=", nodeselector: {a: b}"))
+
+    lenient, strict = mooring("simulate", path), mooring("simulate", path, "--strict")
+
+    assert (lenient.exit_code, strict.exit_code) == (0, 2)
+    assert "warning: " in lenient.stderr
+    assert "did you mean nodeSelector?" in lenient.stderr
+    assert "error: " in strict.stderr
+
+
+def test_exclude_and_selector_choose_what_is_read(tmp_path, cluster):
+    for name in ("v1", "v2"):
+        (tmp_path / "app" / name).mkdir(parents=True)
+        text = pod("web", cpu=name[1], metadata=f", labels: {{track: {name}}}")
+        (tmp_path / "app" / name / "app.yaml").write_text(text)
+    nodes = cluster(NODES)
+
+    assert mooring("simulate", nodes, tmp_path / "app").exit_code == 2
+    for options in (("--exclude", "v1"), ("-l", "track=v2")):
+        result = mooring("simulate", nodes, tmp_path / "app", *options, "-o", "json")
+        assert result.exit_code == 0
+        assert json.loads(result.stdout)["utilisation"]["total"]["cpu"]["requested"] == 2000
+
+
+def test_a_user_may_describe_a_kind(tmp_path, cluster):
+    (tmp_path / "database.yaml").write_text(
+        """
+group: example.com
+kind: Database
+makes:
+- count: ${spec.instances}
+  object:
+    apiVersion: v1
+    kind: Pod
+    metadata: {name: "${name}-${index}"}
+    spec: {containers: [{name: c}]}
+"""
+    )
+
+    result = mooring(
+        "simulate", cluster(NODES + OTHERS), "--workload-kinds", tmp_path / "database.yaml"
+    )
+
+    assert result.exit_code == 0
+    assert "3 placed" in result.stdout
+
+
+def test_a_kustomization_is_rendered_or_refused_with_the_command(tmp_path, cluster, monkeypatch):
+    folder, programs = tmp_path / "app", tmp_path / "bin"
+    for each in (folder, programs):
+        each.mkdir()
+    (folder / "kustomization.yaml").write_text("resources: [pod.yaml]\n")
+    (folder / "pod.yaml").write_text(pod("raw"))
+    monkeypatch.setenv("PATH", str(programs))
+
+    without = mooring("simulate", cluster(NODES), folder)
+
+    assert without.exit_code == 2
+    (line,) = without.stderr.splitlines()
+    assert f"kubectl kustomize {folder} | mooring simulate -" in line
+
+    (programs / "kubectl").write_text(f"#!/bin/sh\n/bin/cat {folder}/rendered\n")
+    (programs / "kubectl").chmod(0o755)
+    (folder / "rendered").write_text(pod("rendered"))
+
+    rendered = mooring("simulate", cluster(NODES), folder)
+
+    assert rendered.exit_code == 0
+    assert f"note: {folder}: rendered with `kubectl kustomize {folder}`" in rendered.stderr
+    assert "default/rendered" in rendered.stdout
+    assert "default/raw" not in rendered.stdout
 
 
 # As a process

@@ -143,7 +143,7 @@ def test_kinds_that_do_not_matter_are_counted():
 ---
 {apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: a}}
 ---
-{apiVersion: serving.knative.dev/v1, kind: Service, metadata: {name: a}}
+{apiVersion: serving.knative.dev/v1, kind: Route, metadata: {name: a}}
 """
 
     manifests = read(POD + others)
@@ -152,7 +152,7 @@ def test_kinds_that_do_not_matter_are_counted():
     assert manifests.skipped == {
         "ConfigMap": 2,
         "Ingress.networking.k8s.io": 1,
-        "Service.serving.knative.dev": 1,
+        "Route.serving.knative.dev": 1,
     }
 
 

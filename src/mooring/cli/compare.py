@@ -17,7 +17,7 @@ from mooring.cli.config_inputs import (
     scheduler_name_option,
     unasked_for,
 )
-from mooring.cli.inputs import ClusterInput, read_cluster
+from mooring.cli.inputs import ClusterInput, check_something_to_place, read_cluster
 from mooring.cli.options import (
     cluster_input,
     feature_gates_option,
@@ -211,11 +211,17 @@ def _sources(
     if len(clusters) > 1:
         loaded = read_config(paths[0], ignores_unknown=ignores_unknown)
         for name, path in zip(_distinct(clusters), clusters, strict=True):
-            yield name, read_cluster(cluster, path).objects, loaded
+            yield name, _objects(cluster, path), loaded
         return
-    objects = read_cluster(cluster, *clusters).objects
+    objects = _objects(cluster, *clusters)
     for name, config_path in zip(_distinct(configs), paths, strict=True):
         yield name, objects, read_config(config_path, ignores_unknown=ignores_unknown)
+
+
+def _objects(cluster: ClusterInput, *paths: str) -> list[KubeObject]:
+    manifests = read_cluster(cluster, *paths)
+    check_something_to_place(manifests)
+    return manifests.objects
 
 
 def _variants(

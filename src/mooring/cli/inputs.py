@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import sys
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -13,10 +15,21 @@ from mooring.cli.main import print_warnings
 from mooring.cli.progress import Progress
 from mooring.config import DEFAULT_GATES, FeatureGates
 from mooring.errors import InputError, MooringError
-from mooring.objects.manifests import DEFAULT_NAMESPACE, Manifests, read_manifests
+from mooring.objects.findings import listed
+from mooring.objects.kinds import (
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
+from mooring.objects.manifests import DEFAULT_NAMESPACE, Manifests, ReadOptions, read_manifests
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.node_groups import NodeGroup, node_documents
+from mooring.objects.skipped_kinds import MEANINGS, Effect
 
 STDIN = "-"
 
@@ -24,6 +37,16 @@ STDIN = "-"
 GATES = "mooring.gates"
 #: What to do about a cluster without nodes.
 ADD_NODES = "add nodes with --nodes 3xm5.xlarge, or the output of `kubectl get nodes -o yaml`"
+
+WORKLOADS = (
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+)
 
 #: Extra of the package → what commands that need it import.
 _NEEDED_BY = {"live": ("aiohttp", "kubernetes_asyncio", "prometheus_client"), "web": ("aiohttp",)}
@@ -43,6 +66,7 @@ class ClusterInput:
     node_groups: tuple[NodeGroup, ...] = ()
     #: Of objects that name none; None is `default`.
     namespace: str | None = None
+    options: ReadOptions = field(default_factory=ReadOptions)
     #: The objects of the real cluster; read once, even if several clusters include it.
     _live: list[KubeObject] | None = None
 
@@ -100,6 +124,7 @@ def read_cluster(cluster: ClusterInput, *more: str, needs_nodes: bool = False) -
     with Progress("reading files") as progress:
         manifests = read_manifests(
             named,
+            options=cluster.options,
             stdin=sys.stdin.buffer,
             progress=progress.update,
             documents=node_documents(cluster.node_groups, taken),
@@ -110,14 +135,15 @@ def read_cluster(cluster: ClusterInput, *more: str, needs_nodes: bool = False) -
         written = {(type(obj), obj.key) for obj in manifests.objects}
         kept = [obj for obj in live if (type(obj), obj.key) not in written]
         manifests = replace(manifests, objects=[*kept, *manifests.objects])
-    if not manifests.objects:
+    if not manifests.objects and not manifests.refused:
         print_warnings(["the input contains no objects"])
     elif manifests.pods and not manifests.nodes and not needs_nodes:
         print_warnings([f"the cluster has no nodes, so no pod can be placed; {ADD_NODES}"])
+    for note in manifests.notes:
+        click.echo(f"note: {note}", err=True)
     print_warnings((*manifests.warnings, *manifests.refusals))
-    if manifests.skipped:
-        kinds = ", ".join(f"{n:,} {kind}" for kind, n in sorted(manifests.skipped.items()))
-        click.echo(f"skipped kinds that mooring does not read: {kinds}", err=True)
+    for line in skipped_lines(manifests):
+        click.echo(line, err=True)
     return manifests
 
 
@@ -126,6 +152,51 @@ def given_gates() -> FeatureGates:
     context = click.get_current_context(silent=True)
     gates = context.meta.get(GATES) if context is not None else None
     return gates if isinstance(gates, FeatureGates) else DEFAULT_GATES
+
+
+def skipped_lines(manifests: Manifests) -> Iterator[str]:
+    """What was skipped, a line for each meaning."""
+    for effect, meaning in MEANINGS.items():
+        kinds = ", ".join(
+            f"{number:,} {kind}"
+            for kind, number in sorted(manifests.skipped.items())
+            if manifests.effects.get(kind, Effect.NONE) is effect
+        )
+        if kinds:
+            yield f"skipped, {meaning}: {kinds}"
+
+
+def skipped_data(manifests: Manifests) -> list[dict[str, Any]]:
+    """For JSON."""
+    return [
+        {"kind": kind, "objects": number, "effect": manifests.effects.get(kind, Effect.NONE)}
+        for kind, number in sorted(manifests.skipped.items())
+    ]
+
+
+def check_something_to_place(manifests: Manifests) -> None:
+    """Raises InputError if there is no pod only because kinds were skipped, or files left out."""
+    if not manifests.skipped and not manifests.foreign_files:
+        return
+    if manifests.pods or manifests.refused:
+        return
+    if any(isinstance(obj, WORKLOADS) for obj in manifests.objects):
+        return
+    makers = [k for k, effect in manifests.effects.items() if effect is Effect.MAKES_PODS]
+    if makers:
+        advice = (
+            f"mooring cannot make the pods of {listed(makers)}; give the objects that their "
+            "controllers create (kubectl get pods -A -o yaml), or describe the kind with "
+            "--workload-kinds"
+        )
+    else:
+        advice = "add Pods, Deployments or other workloads"
+    found = (
+        f"only kinds that mooring skips ({listed(sorted(manifests.skipped))})"
+        if manifests.skipped
+        else "only files without Kubernetes objects"
+    )
+    raise InputError([f"there are no pods to place, {found}; {advice}"])
 
 
 def read_bytes(path: str) -> bytes:

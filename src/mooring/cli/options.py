@@ -17,6 +17,7 @@ from mooring.cli.config_inputs import (
 from mooring.cli.inputs import GATES, ClusterInput
 from mooring.config import parse_duration, parse_gates
 from mooring.errors import ConfigError
+from mooring.objects.manifests import ReadOptions
 from mooring.objects.node_groups import NodeGroup, parse_node_group
 
 Command = Callable[..., Any]
@@ -265,9 +266,16 @@ def cluster_input(command: Command) -> Command:
         namespace: str | None,
         kubeconfig: str | None,
         context: str | None,
+        exclude: tuple[str, ...],
+        selector: str,
+        workload_kinds: tuple[str, ...],
+        strict: bool,
         **others: Any,
     ) -> Any:
-        cluster = ClusterInput((*paths, *filenames), kubeconfig, context, node_groups, namespace)
+        options = ReadOptions(exclude, selector, workload_kinds, strict)
+        cluster = ClusterInput(
+            (*paths, *filenames), kubeconfig, context, node_groups, namespace, options
+        )
         return command(*arguments, cluster=cluster, **others)
 
     with_files = click.option(
@@ -277,5 +285,40 @@ def cluster_input(command: Command) -> Command:
         multiple=True,
         metavar="PATH",
         help="A file or folder to read, as in kubectl; can be repeated. - is standard input.",
-    )(nodes_option(namespace_option(read_only_options(with_cluster))))
+    )(nodes_option(namespace_option(read_only_options(_reading_options(with_cluster)))))
     return click.argument("paths", nargs=-1, metavar="PATH…")(with_files)
+
+
+def _reading_options(command: Command) -> Command:
+    """What to read of the files, and how."""
+    for option in reversed(
+        (
+            click.option(
+                "--exclude",
+                multiple=True,
+                metavar="GLOB",
+                help="Leave out files and folders whose name or path matches; can be repeated.",
+            ),
+            click.option(
+                "-l",
+                "--selector",
+                default="",
+                metavar="LABELS",
+                help="Read only objects with these labels, as in kubectl: app=web,tier!=cache."
+                " Nodes and other objects without a namespace are always read.",
+            ),
+            click.option(
+                "--workload-kinds",
+                multiple=True,
+                metavar="PATH",
+                help="A file or folder that describes more kinds that make pods; see docs/manifests.md.",
+            ),
+            click.option(
+                "--strict",
+                is_flag=True,
+                help="Refuse fields that the API does not have, instead of a warning.",
+            ),
+        )
+    ):
+        command = option(command)
+    return command

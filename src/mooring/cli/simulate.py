@@ -10,7 +10,12 @@ import click
 
 from mooring.cli import output
 from mooring.cli.config_inputs import ConfigInput, naming
-from mooring.cli.inputs import ClusterInput, read_cluster
+from mooring.cli.inputs import (
+    ClusterInput,
+    check_something_to_place,
+    read_cluster,
+    skipped_data,
+)
 from mooring.cli.main import print_warnings
 from mooring.cli.options import (
     cluster_input,
@@ -62,8 +67,11 @@ def simulate(
     there. mooring places the others as kube-scheduler does, in virtual time. A pod with the annotation
     mooring.dev/run-seconds succeeds after that many seconds and frees its resources.
 
-    Exits 0 if every pod is placed or finished, 1 if some are pending or would not be created (by a
-    ResourceQuota, for example), 2 if the input is invalid.
+    Folders with a kustomization and Helm charts are rendered with kubectl, kustomize or helm. Custom
+    resources such as a RayCluster or an Argo Rollout become the pods that their controllers create.
+
+    Exits 0 if every pod is placed or finished, 1 if some are pending or would not be created, 2 if the
+    input is invalid or holds nothing to place.
 
     \b
     Examples:
@@ -73,6 +81,7 @@ def simulate(
       mooring simulate cluster.yaml --config scheduler.yaml -o json | jq .pending
     """
     manifests = read_cluster(cluster)
+    check_something_to_place(manifests)
     keeps = TIMELINE if timeline else NOTHING
     loaded = config.read()
     manifests = replace(manifests, objects=list(config.choose_pods(manifests.objects, loaded)))
@@ -82,7 +91,11 @@ def simulate(
     output.answer(
         form,
         yes=report.all_placed,
-        data=lambda: {**loaded.to_data(), **report.to_data()},
+        data=lambda: {
+            **loaded.to_data(),
+            **report.to_data(),
+            "skipped": skipped_data(manifests),
+        },
         csv=lambda: _write_csv(report),
         table=lambda: write_tables(report, rows=rows),
     )

@@ -412,13 +412,18 @@ def wanted_pods(job: Job, pods: Iterable[Pod]) -> int:
     """How many active pods an unfinished Job wants, given the pods that it has had."""
     succeeded = sum(pod.status.phase == "Succeeded" for pod in pods)
     succeeded = max(succeeded, job.status.succeeded)
-    parallelism, completions = _or_one(job.spec.parallelism), job.spec.completions
-    if completions is None and job.spec.parallelism is None:
-        completions = 1
+    parallelism, completions = _or_one(job.spec.parallelism), _completions(job)
     if completions is None:
         # A work queue: after the first success no more pods are created.
         return 0 if succeeded else parallelism
     return min(parallelism, completions - succeeded)
+
+
+def _completions(job: Job) -> int | None:
+    """None for a work queue, which only says its parallelism."""
+    if job.spec.completions is None and job.spec.parallelism is None:
+        return 1
+    return job.spec.completions
 
 
 def _job_labels(job: Job) -> dict[str, str]:
@@ -426,7 +431,7 @@ def _job_labels(job: Job) -> dict[str, str]:
 
 
 def _open_indexes(job: Job, pods: Sequence[Pod]) -> list[int]:
-    completions = job.spec.completions or 0
+    completions = _completions(job) or 0
     done = set(_indexes(job.status.completed_indexes, completions))
     for pod in pods:
         index = pod.metadata.annotations.get(COMPLETION_INDEX, "")

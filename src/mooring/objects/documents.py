@@ -1,16 +1,15 @@
-"""From paths to documents: find files, tell YAML from JSON, split lists.
+"""From paths to documents: tell YAML from JSON, split lists, leave out files without objects.
 
 A document is one Kubernetes object as written, with its position in the input. What cannot be read
 is reported in a line and skipped, so that one broken file or document does not hide the problems of
-others.
+others. A file that was found in a folder and has nothing of an object is left out; a file that the
+user named must hold objects.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +18,13 @@ from typing import IO, Any
 import msgspec
 
 from mooring.objects.decoding import without_nulls
+from mooring.objects.findings import Findings
+from mooring.objects.kinds import KINDS
+from mooring.objects.skipped_kinds import has_no_effect
+from mooring.objects.sources import STDIN as STDIN
+from mooring.objects.sources import Source, find_sources
+from mooring.objects.template_marks import mark_in_text
 from mooring.objects.yaml_text import YamlError, parse_yaml
-
-STDIN = "-"
-SUFFIXES = (".yaml", ".yml", ".json")
 
 #: Called with the number of bytes read and the total.
 Progress = Callable[[int, int], None]
@@ -32,6 +34,21 @@ _NO_CONTENT = re.compile(rb"(?:\s++|[#%][^\n]*+)*+")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OFFSET = re.compile(r"\(byte (\d+)\)")
 _DEEPEST_LIST = 3
+
+_NAMES = frozenset(kind.name for kind in KINDS)
+_API_VERSION = re.compile(r"([a-z0-9.-]+/)?v[0-9]+((alpha|beta)[0-9]+)?")
+_WRITTEN_API_VERSION = re.compile(
+    rb"""^[\s{-]*+["']?apiVersion["']?\s*+:\s*+["']?([\w./-]*)""", re.MULTILINE
+)
+_WRITTEN_KIND = re.compile(rb"""^[\s{-]*+["']?kind["']?\s*+:\s*+["']?(\w*)""", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """The YAML text of a document, to find the line of a field."""
+
+    chunk: bytes
+    first_line: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +61,12 @@ class Document:
     kind: str
     #: Plain values without nulls, or JSON text, which is decoded directly to a typed object.
     body: dict[str, Any] | msgspec.Raw
+    #: Where it was read. None for a document that is part of something else, such as a scenario.
+    source: Source | None = None
+    #: None for JSON.
+    text: Text | None = None
+    #: The steps from the text to the object: ("items", 3) in a list.
+    steps: tuple[str | int, ...] = ()
 
 
 class _Header(msgspec.Struct, rename="camel"):
@@ -55,24 +78,28 @@ class _Header(msgspec.Struct, rename="camel"):
 def read_documents(
     paths: Sequence[str | Path],
     *,
-    problems: list[str],
+    findings: Findings,
+    exclude: Sequence[str] = (),
     stdin: IO[bytes] | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Document]:
-    """Every object in the files, in order. What cannot be read adds a line to `problems`."""
-    sources = _sources(paths, problems)
-    piped = (stdin or sys.stdin.buffer).read() if STDIN in sources else b""
-    total = sum(len(piped) if source == STDIN else _size(source) for source in sources)
+    """Every object in the files, in order. What cannot be read adds a line to `findings`.
+
+    `exclude` has globs for the files and folders to leave out.
+    """
+    sources = find_sources(paths, findings, exclude=exclude, stdin=stdin)
+    sizes = [source.size for source in sources]
+    total = sum(sizes)
     done = 0
-    for source in sources:
-        text = piped if source == STDIN else _read(source, problems)
+    for source, size in zip(sources, sizes, strict=True):
+        text = source.read(findings)
         if text is None:
             continue
         reader = _Reader(
-            source, problems, None if progress is None else _offset(progress, done, total)
+            source, findings, None if progress is None else _offset(progress, done, total)
         )
         yield from reader.documents(text)
-        done += len(text)
+        done += size
         if progress is not None:
             progress(done, total)
 
@@ -81,67 +108,40 @@ def _offset(progress: Progress, done: int, total: int) -> Callable[[int], None]:
     return lambda position: progress(min(done + position, total), total)
 
 
-def _sources(paths: Sequence[str | Path], problems: list[str]) -> list[str]:
-    """The files to read, each once, including those in folders. `-` is kept."""
-    found: dict[str, str] = {}
-    for path in map(str, paths):
-        if path != STDIN and Path(path).is_dir():
-            inside = list(_manifests_in(path))
-            if not inside:
-                problems.append(f"{path}: the folder holds no .yaml, .yml or .json file")
-            for name in inside:
-                found.setdefault(os.path.realpath(name), name)
-        else:
-            found.setdefault(path if path == STDIN else os.path.realpath(path), path)
-    return list(found.values())
-
-
-def _manifests_in(folder: str) -> Iterator[str]:
-    for directory, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(files):
-            if name.lower().endswith(SUFFIXES) and not name.startswith("."):
-                yield str(Path(directory) / name)
-
-
-def _size(path: str) -> int:
-    try:
-        return Path(path).stat().st_size
-    except OSError:
-        return 0
-
-
-def _read(path: str, problems: list[str]) -> bytes | None:
-    try:
-        return Path(path).read_bytes()
-    except FileNotFoundError:
-        problems.append(f"{path}: no such file or folder; check the path")
-    except OSError as error:
-        problems.append(f"{path}: cannot be read: {error.strerror or error}")
-    return None
-
-
 class _Reader:
     """Reads one file."""
 
     def __init__(
-        self, source: str, problems: list[str], progress: Callable[[int], None] | None
+        self, source: Source, findings: Findings, progress: Callable[[int], None] | None
     ) -> None:
-        self._name = "standard input" if source == STDIN else source
-        self._is_json = source.lower().endswith(".json")
-        self._problems = problems
+        self._source = source
+        self._name = "standard input" if source.path == STDIN else source.path
+        self._findings = findings
         self._progress = progress
         self._number = 0
+        #: Whether anything in the file is or was meant to be an object.
+        self._has_objects = False
+        #: Problems of documents that have nothing of an object.
+        self._foreign: list[str] = []
 
     def documents(self, text: bytes) -> Iterator[Document]:
         text = text.removeprefix(_BYTE_ORDER_MARK)
-        if self._is_json or text.lstrip()[:1] == b"{":
+        for document in self._documents(text):
+            self._has_objects = True
+            yield document
+        if self._has_objects:
+            self._findings.problems += self._foreign
+        elif self._foreign:
+            self._findings.foreign.append(self._name)
+
+    def _documents(self, text: bytes) -> Iterator[Document]:
+        if self._source.is_json or text.lstrip()[:1] in (b"{", b"["):
             try:
                 yield from self._json(text)
                 return
             except _NotJson as error:
-                if self._is_json:
-                    self._problem(self._where(), str(error))
+                if self._source.is_json:
+                    self._unreadable(text, str(error))
                     return
                 self._number = 0
         yield from self._yaml(text)
@@ -161,8 +161,20 @@ class _Reader:
                 raise _NotJson(_json_problem(text, error)) from error
             yield from self._json_values(text)
             return
+        if text.lstrip()[:1] == b"[":
+            yield from self._json_array(whole)
+            return
         self._number = 1
         yield from self._from_json(self._where(), whole)
+
+    def _json_array(self, text: msgspec.Raw) -> Iterator[Document]:
+        items = msgspec.json.decode(text, type=list[msgspec.Raw])
+        if items and not any(bytes(item).lstrip().startswith(b"{") for item in items):
+            self._add_foreign(self._where(), "a list, not a Kubernetes object")
+            return
+        for item in items:
+            self._number += 1
+            yield from self._from_json(self._where(), item)
 
     def _json_values(self, text: bytes) -> Iterator[Document]:
         lines = [line for line in text.splitlines() if line.strip()]
@@ -181,7 +193,7 @@ class _Reader:
             try:
                 raw = msgspec.json.decode(line, type=msgspec.Raw)
             except (RecursionError, msgspec.DecodeError) as error:
-                self._problem(self._where(), _json_problem(line, error))
+                self._unreadable(line, _json_problem(line, error))
                 continue
             yield from self._from_json(self._where(), raw)
             self._report(position)
@@ -200,8 +212,11 @@ class _Reader:
             for index, item in enumerate(header.items):
                 inner = _item_kind(api_version, kind)
                 yield from self._from_json(f"{where}, item {index + 1}", item, inner, depth + 1)
-        elif self._is_named(where, api_version, kind):
-            yield Document(where, api_version, kind, text)
+        elif api_version and kind:
+            if not _is_empty_list(kind):
+                yield Document(where, api_version, kind, text, self._source)
+        else:
+            yield from self._from_value(where, without_nulls(msgspec.json.decode(text)), listed)
 
     # YAML
 
@@ -211,18 +226,16 @@ class _Reader:
         for start, end in yaml_chunks(text):
             chunk = text[start:end]
             self._number += 1
+            written = Text(chunk, line)
             try:
                 values = parse_yaml(chunk, first_line=line, progress=self._from(start))
                 for index, value in enumerate(values):
                     self._number += index > 0
-                    yield from self._from_value(self._where(), value)
+                    where = self._where()
+                    yield from self._from_value(where, value, text=written if index == 0 else None)
             except YamlError as error:
-                hint = ""
-                if "not text" in str(error):
-                    hint = "; is it a YAML or JSON file?"
-                elif b"{{" in chunk:
-                    hint = "; it looks like a template: render it first"
-                self._problem(self._where(), f"{error}{hint}")
+                hint = "; is it a YAML or JSON file?" if "not text" in str(error) else ""
+                self._unreadable(chunk, f"{error}{hint}")
             line += chunk.count(b"\n")
             self._report(end)
 
@@ -232,43 +245,87 @@ class _Reader:
     # Both
 
     def _from_value(
-        self, where: str, value: Any, listed: tuple[str, str] = ("", ""), depth: int = 0
+        self,
+        where: str,
+        value: Any,
+        listed: tuple[str, str] = ("", ""),
+        depth: int = 0,
+        text: Text | None = None,
+        steps: tuple[str | int, ...] = (),
     ) -> Iterator[Document]:
         if not isinstance(value, dict):
-            self._problem(where, f"{_described(value)}, not a Kubernetes object")
+            problem = f"{_described(value)}, not a Kubernetes object"
+            (self._problem if depth else self._add_foreign)(where, problem)
             return
         api_version = value.get("apiVersion") or listed[0]
         kind = value.get("kind") or listed[1]
-        if not self._is_named(where, api_version, kind):
+        if not self._is_named(where, value, api_version, kind):
             return
         items = value.get("items")
+        if items is None and _is_empty_list(kind):
+            return
         if not kind.endswith("List") or items is None or depth >= _DEEPEST_LIST:
-            yield Document(where, api_version, kind, value)
+            yield Document(where, api_version, kind, value, self._source, text, steps)
         elif isinstance(items, list):
             for index, item in enumerate(items):
                 inner = _item_kind(api_version, kind)
-                yield from self._from_value(f"{where}, item {index + 1}", item, inner, depth + 1)
+                yield from self._from_value(
+                    f"{where}, item {index + 1}",
+                    item,
+                    inner,
+                    depth + 1,
+                    text,
+                    (*steps, "items", index),
+                )
         else:
             self._problem(where, f"items: {_described(items)}, not a list of objects")
 
-    def _is_named(self, where: str, api_version: object, kind: object) -> bool:
-        for field, value, example in (
+    def _is_named(self, where: str, value: Any, api_version: object, kind: object) -> bool:
+        for field, given, example in (
             ("kind", kind, "kind: Pod"),
             ("apiVersion", api_version, "apiVersion: v1"),
         ):
-            if not value:
-                self._problem(where, f"{field}: is missing; every object needs one, as {example}")
-                return False
-            if not isinstance(value, str):
-                self._problem(where, f"{field}: must be a string; write it as {example}")
-                return False
+            if given and isinstance(given, str):
+                continue
+            problem = (
+                "must be a string; write it" if given else "is missing; every object needs one,"
+            )
+            line = f"{field}: {problem} as {example}"
+            (self._problem if _is_object(value) else self._add_foreign)(where, line)
+            return False
         return True
+
+    def _unreadable(self, text: bytes, problem: str) -> None:
+        """Add a problem of text that is neither YAML nor JSON."""
+        where = self._where()
+        kind, api_version = _WRITTEN_KIND.search(text), _WRITTEN_API_VERSION.search(text)
+        if kind is None or api_version is None:
+            self._add_foreign(where, problem)
+            return
+        name = kind[1].decode()
+        if not self._source.named and has_no_effect(api_version[1].decode(), name):
+            line = f"left out, as a {name} has no effect: {where}: {problem}"
+            self._findings.warnings.append(line)
+            self._has_objects = True
+        elif mark := mark_in_text(text):
+            self._findings.add_template(self._name, mark)
+            self._has_objects = True
+        else:
+            self._problem(where, problem)
+
+    def _add_foreign(self, where: str, problem: str) -> None:
+        """Add a problem of a document that has nothing of an object."""
+        if self._source.named:
+            self._problem(where, problem)
+        else:
+            self._foreign.append(f"{where}: {problem}")
 
     def _where(self) -> str:
         return f"{self._name}: document {max(self._number, 1)}"
 
     def _problem(self, where: str, problem: str) -> None:
-        self._problems.append(f"{where}: {problem}")
+        self._has_objects = True
+        self._findings.problems.append(f"{where}: {problem}")
 
     def _report(self, position: int) -> None:
         if self._progress is not None:
@@ -285,6 +342,22 @@ def yaml_chunks(text: bytes) -> Iterator[tuple[int, int]]:
     if not starts or not _NO_CONTENT.fullmatch(text, 0, starts[0]):
         starts.insert(0, 0)
     yield from zip(starts, [*starts[1:], len(text)], strict=True)
+
+
+def _is_object(value: dict[str, Any]) -> bool:
+    """Whether a mapping without a kind or apiVersion was meant to be an object.
+
+    Settings of other programs may have one of the two fields.
+    """
+    kind, api_version = value.get("kind"), value.get("apiVersion")
+    if isinstance(api_version, str) and _API_VERSION.fullmatch(api_version):
+        return isinstance(kind, str) or isinstance(value.get("metadata"), dict)
+    return kind in _NAMES if isinstance(kind, str) else False
+
+
+def _is_empty_list(kind: str) -> bool:
+    """Whether an object of this kind without items is a list with none, as `items: null`."""
+    return kind == "List" or (kind.endswith("List") and kind.removesuffix("List") in _NAMES)
 
 
 def _item_kind(api_version: str, kind: str) -> tuple[str, str]:

@@ -27,6 +27,11 @@ def content_hash(*parts: Part) -> str:
     return _letters(str(zlib.crc32(text)))
 
 
+def letters_of(text: str) -> str:
+    """As `content_hash`, of any text."""
+    return _letters(str(zlib.crc32(text.encode())))
+
+
 class NameMaker:
     """Generates unused names from `generateName`."""
 

@@ -13,19 +13,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import msgspec
-from msgspec.structs import replace
 
 from mooring.errors import InputError
 from mooring.garbage import seldom_collecting
-from mooring.objects import device_versions, kubelet_labels
+from mooring.objects import device_versions, kubelet_labels, old_versions
 from mooring.objects.admission import Admission
 from mooring.objects.admission import Refused as Refused
+from mooring.objects.api_fields import line_of, unknown_fields
 from mooring.objects.autoscalers import Autoscalers
 from mooring.objects.claim_warnings import claim_warnings
 from mooring.objects.controllers import made_by_controllers
+from mooring.objects.custom_resources import CustomResources, MadeObject
 from mooring.objects.decoding import (
     convert,
     decode_json,
@@ -37,20 +38,41 @@ from mooring.objects.decoding import (
 )
 from mooring.objects.decoding import decode_object as decode_object
 from mooring.objects.documents import Document, Progress, read_documents
+from mooring.objects.duplicates import Entry, resolved
+from mooring.objects.findings import Findings
 from mooring.objects.gangs import FOREIGN_GROUPS, foreign_pod_group
-from mooring.objects.generated_names import NameMaker, generated_uid
-from mooring.objects.kinds import CLUSTER_SCOPED, KIND_OF
+from mooring.objects.generated_names import NameMaker
+from mooring.objects.identity import in_namespace, with_identity
+from mooring.objects.kinds import KIND_OF
+from mooring.objects.lost_pods import find_lost_pods
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.pod_groups import PodGroup
 from mooring.objects.priority_classes import PriorityClasses
+from mooring.objects.selection import is_selected, selector_of
 from mooring.objects.shared_parts import SharedParts
+from mooring.objects.skipped_kinds import Effect
+from mooring.objects.template_marks import mark_in_document
+from mooring.objects.titles import DEFAULT_NAMESPACE as DEFAULT_NAMESPACE
+from mooring.objects.titles import one_line, raw_text, raw_title
+from mooring.objects.titles import title as title_of
 from mooring.objects.validation import metadata_problems, problems_of
+from mooring.objects.workload_kinds.descriptions import with_more
 
-DEFAULT_NAMESPACE = "default"
 
-_LONGEST_LINE = 1000
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What a user can say about reading."""
+
+    #: Globs of the files and folders to leave out.
+    exclude: tuple[str, ...] = ()
+    #: A label selector. Objects without a namespace, such as nodes, are read whatever their labels.
+    selector: str = ""
+    #: Files and folders with descriptions of more workload kinds.
+    workload_kinds: tuple[str, ...] = ()
+    #: Refuse fields that the API does not have.
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +86,24 @@ class Manifests:
     skipped: dict[str, int] = field(default_factory=dict)
     #: Warnings about input that is usable but probably not intended.
     warnings: list[str] = field(default_factory=list)
+    #: What was done for the user, such as rendering a folder.
+    notes: list[str] = field(default_factory=list)
+    #: Skipped kind → what skipping it means for the answer.
+    effects: dict[str, Effect] = field(default_factory=dict)
     #: Objects that are left out of `objects`: the API server would refuse them.
     refused: list[Refused] = field(default_factory=list)
+    #: How many files were left out because they hold no objects.
+    foreign_files: int = 0
 
     @property
     def refusals(self) -> list[str]:
         """A line for each reason why objects are left out, with their number."""
-        alike: dict[tuple[str, str], list[KubeObject]] = {}
+        alike: dict[tuple[str, str], list[Refused]] = {}
         for each in self.refused:
-            alike.setdefault((each.object.kind, each.reason), []).append(each.object)
+            alike.setdefault((each.object.kind, each.reason), []).append(each)
         return [
-            f"{kind} {objects[0].key}{_and_more(objects)} would not be created: {reason}"
-            for (kind, reason), objects in alike.items()
+            f"{refused[0].title}{_and_more(refused)} would not be created: {reason}"
+            for (_, reason), refused in alike.items()
         ]
 
     @property
@@ -90,6 +118,7 @@ class Manifests:
 def read_manifests(
     paths: Sequence[str | Path],
     *,
+    options: ReadOptions | None = None,
     stdin: IO[bytes] | None = None,
     progress: Progress | None = None,
     documents: Iterable[Document] = (),
@@ -102,14 +131,9 @@ def read_manifests(
     total. `documents` are read after the files. `among` is an existing cluster: the objects may
     refer to it, and it is not part of the result. `namespace` is that of objects that name none.
     """
-    reading = _Reading(among, namespace)
+    reading = _Reading(options or ReadOptions(), among, namespace)
     with seldom_collecting():
-        for document in read_documents(
-            paths, problems=reading.problems, stdin=stdin, progress=progress
-        ):
-            reading.add(document)
-        for document in documents:
-            reading.add(document)
+        reading.add_all(paths, stdin=stdin, progress=progress, documents=documents)
         return reading.finished()
 
 
@@ -119,60 +143,101 @@ def read_as_written(
     documents: Iterable[Document] = (),
     among: Sequence[KubeObject] = (),
 ) -> Manifests:
-    """As `read_manifests`, without controllers: for a cluster that runs controllers itself."""
-    reading = _Reading(among)
-    for document in read_documents(paths, problems=reading.problems):
-        reading.add(document)
-    for document in documents:
-        reading.add(document)
+    """As `read_manifests`, without controllers: for a cluster that runs controllers itself.
+
+    Objects that the API server would refuse are problems.
+    """
+    reading = _Reading(ReadOptions(), among)
+    reading.add_all(paths, documents=documents)
     return reading.as_written()
 
 
-@dataclass(slots=True)
-class _Entry:
-    where: str
-    obj: KubeObject
-    #: Whether an API server has stored the object: it has been through admission.
-    stored: bool
-
-
 class _Reading:
+    """Reads the documents of one input one by one, then looks at the objects together."""
+
     def __init__(
-        self, among: Sequence[KubeObject] = (), namespace: str = DEFAULT_NAMESPACE
+        self,
+        options: ReadOptions,
+        among: Sequence[KubeObject] = (),
+        namespace: str = DEFAULT_NAMESPACE,
     ) -> None:
+        self._options = options
         self._among = among
         self._namespace = namespace
-        self.problems: list[str] = []
-        self._skipped: Counter[str] = Counter()
-        self._entries: list[_Entry] = []
+        self._selector = selector_of(options.selector)
+        self._findings = Findings()
+        self._custom = CustomResources(with_more(options.workload_kinds))
+        self._old: Counter[tuple[str, str]] = Counter()
+        self._number = 0
+        #: Each with the number of its document.
+        self._numbered: list[tuple[int, Entry[KubeObject]]] = []
+        #: The entries (by `id`) that an API server has stored: they have been through admission.
+        self._stored: set[int] = set()
         self._shared_parts = SharedParts()
-        #: What else users should know.
-        self._notes: list[str] = []
         #: Kind and name of unusable objects, so that references to them are not reported too.
         self._broken: set[tuple[str, str]] = set()
+        self._refused: list[tuple[str, Refused]] = []
+
+    def add_all(
+        self,
+        paths: Sequence[str | Path],
+        *,
+        stdin: IO[bytes] | None = None,
+        progress: Progress | None = None,
+        documents: Iterable[Document] = (),
+    ) -> None:
+        for document in read_documents(
+            paths,
+            findings=self._findings,
+            exclude=self._options.exclude,
+            stdin=stdin,
+            progress=progress,
+        ):
+            self.add(document)
+        for document in documents:
+            self.add(document)
 
     def add(self, document: Document) -> None:
+        self._number += 1
+        if self._selector is not None and not is_selected(document, self._selector):
+            return
         document = self._ours(document)
-        kind = kind_of(document.api_version, document.kind)
+        current = old_versions.replaced_by(document.api_version, document.kind)
+        kind = kind_of(current or document.api_version, document.kind)
         if kind is None:
-            group = group_of(document.api_version)
-            self._skipped[_one_line(f"{document.kind}.{group}" if group else document.kind)] += 1
+            self._custom.add(document, self._number)
+            return
+        mark = mark_in_document(document.body)
+        if mark:
+            file = document.source.path if document.source is not None else document.where
+            self._findings.add_template(file, mark)
             return
         obj = self._decoded(document, kind)
         if obj is None:
             return
-        obj = _in_namespace(identified(obj, document.api_version, document.kind), self._namespace)
+        if current:
+            self._old[document.api_version, document.kind] += 1
+            obj = old_versions.with_old_defaults(obj)
+        obj = in_namespace(identified(obj, document.api_version, document.kind), self._namespace)
+        self._check_fields(document, obj)
+        self._add(document, obj, self._number)
+
+    def _add(self, document: Document, obj: KubeObject, number: int, title: str = "") -> None:
         shares_with = None
         if isinstance(obj, Pod):
             obj, shares_with = self._shared_parts.join(obj)
+        title = title or title_of(obj)
         # Pods that share their parts are validated once.
         found = list(problems_of(obj) if shares_with is None else metadata_problems(obj.metadata))
         for path, problem in found:
-            self._problem(document.where, obj, f"{path}: {problem}")
+            self._findings.problems.append(f"{document.where} ({title}): {path}: {problem}")
         if found:
             self._broken.add((obj.kind, obj.name))
         else:
-            self._entries.append(_Entry(document.where, obj, _is_stored(obj)))
+            entry = Entry.of(document, obj, title)
+            self._numbered.append((number, entry))
+            if _is_stored(obj):
+                self._stored.add(id(entry))
 
     def _ours(self, document: Document) -> Document:
         """A pod group of another scheduler, as one of ours."""
@@ -185,10 +250,12 @@ class _Reading:
         if gang is None:
             return document
         note = f"{document.where}: a PodGroup of {FOREIGN_GROUPS[group]} is read as a gang"
-        self._notes.append(note)
+        self._findings.warnings.append(note)
         return Document(document.where, KIND_OF[PodGroup].api_version, document.kind, gang)
 
-    def _decoded(self, document: Document, kind: type[KubeObject]) -> KubeObject | None:
+    def _decoded(
+        self, document: Document, kind: type[KubeObject], title: str = ""
+    ) -> KubeObject | None:
         body = document.body
         if device_versions.is_older(document.api_version):
             whole = body if isinstance(body, dict) else msgspec.json.decode(body)
@@ -206,169 +273,208 @@ class _Reading:
         found = list(type_problems(body, kind))
         if not found:
             return convert(body, kind)
-        title = _raw_title(document.kind, body)
+        title = title or raw_title(document.kind, body)
         for path, problem in found:
             line = f"{path}: {problem}" if path else problem
-            self.problems.append(f"{document.where} ({title}): {line}")
-        self._broken.add((document.kind, _raw_text(body, "name")))
+            self._findings.problems.append(f"{document.where} ({title}): {line}")
+        self._broken.add((document.kind, raw_text(body, "name")))
         return None
 
+    def _check_fields(self, document: Document, obj: KubeObject) -> None:
+        """Look for misspelt fields, unless the API server has stored the object."""
+        if obj.uid:
+            return
+        for unknown in unknown_fields(document.api_version, document.kind, document.body):
+            line = None
+            if document.text is not None:
+                steps = (*document.steps, *unknown.steps)
+                line = line_of(document.text.chunk, document.text.first_line, steps)
+            at = f", line {line}" if line is not None else ""
+            text = f"{document.where}{at} ({title_of(obj)}): {unknown}"
+            if self._options.strict:
+                self._findings.problems.append(text)
+            else:
+                self._findings.warnings.append(one_line(text))
+
+    # All objects together
+
     def finished(self) -> Manifests:
-        made, admission = self._checked()
-        return self._complete(admission, made)
+        entries, made, admission = self._together()
+        self._raise_problems()
+        return self._complete(entries, made, admission)
 
     def as_written(self) -> Manifests:
-        _, admission = self._checked()
-        return self._complete(admission, [()] * len(self._entries))
+        entries, made, admission = self._together()
+        for entry, more in zip(entries, made, strict=True):
+            for each in (entry.obj, *more):
+                self._has_priority(entry, each, admission.defaults.priority_classes)
+        refused = (f"{where} ({each.title}): {each.reason}" for where, each in self._refused)
+        self._findings.problems += dict.fromkeys(refused)
+        self._raise_problems()
+        return self._complete(entries, [()] * len(entries), admission)
 
-    def _checked(self) -> tuple[Sequence[Sequence[KubeObject]], Admission]:
-        """What controllers create for each entry, and the admission. Raises InputError."""
-        self._name_all()
-        self._check_duplicates()
-        self._check_nodes()
-        self._autoscale()
-        self._label_nodes()
-        objects = [*(entry.obj for entry in self._entries), *self._among]
+    def _together(
+        self,
+    ) -> tuple[list[Entry[KubeObject]], Sequence[Sequence[KubeObject]], Admission]:
+        """The objects that count, what controllers create for each, and the admission."""
+        entries = self._entries()
+        self._autoscale(entries)
+        self._label_nodes(entries)
+        objects = [*(entry.obj for entry in entries), *self._among]
         stored = {(type(obj), obj.key): obj for obj in self._among}
-        stored |= {(type(e.obj), e.obj.key): e.obj for e in self._entries if e.stored}
+        stored |= {(type(e.obj), e.obj.key): e.obj for e in entries if id(e) in self._stored}
         admission = Admission(objects, stored=stored.values())
-        defaults = admission.defaults
-        made = made_by_controllers(objects, admit=defaults.spec)[: len(self._entries)]
-        self._check_priority_classes(made, defaults.priority_classes)
-        if self.problems:
-            raise InputError([_one_line(problem) for problem in self.problems])
-        return made, admission
+        made = made_by_controllers(objects, admit=admission.defaults.spec)[: len(entries)]
+        return entries, made, admission
 
-    def _complete(self, admission: Admission, made: Sequence[Sequence[KubeObject]]) -> Manifests:
-        complete = [
-            obj
-            for entry, more in zip(self._entries, made, strict=True)
-            for obj in admission.created(entry.obj, more, stored=entry.stored)
-        ]
-        around = (*self._among, *(each.object for each in admission.refused))
-        return Manifests(
-            complete,
-            dict(self._skipped),
-            [*self._notes, *self._warnings(complete), *claim_warnings(complete, around=around)],
-            admission.refused,
-        )
-
-    def _label_nodes(self) -> None:
-        nodes = [entry.obj for entry in self._entries if isinstance(entry.obj, Node)]
-        if line := kubelet_labels.warning(nodes):
-            self._notes.append(line)
-        for entry in self._entries:
-            if isinstance(entry.obj, Node):
-                entry.obj = kubelet_labels.labelled(entry.obj)
-
-    def _autoscale(self) -> None:
-        autoscalers = Autoscalers((*(entry.obj for entry in self._entries), *self._among))
-        changed = []
-        for entry in self._entries:
-            written, entry.obj = entry.obj, autoscalers.scaled(entry.obj)
-            if entry.obj is not written and _replicas(written) is not None:
-                numbers = f"{_replicas(written)} → {_replicas(entry.obj)}"
-                changed.append(f"{_title(written)} {numbers}")
-        if changed:
-            self._notes.append(f"autoscalers change the replicas: {', '.join(changed)}")
-
-    def _name_all(self) -> None:
-        names = NameMaker((*(entry.obj for entry in self._entries), *self._among))
+    def _entries(self) -> list[Entry[KubeObject]]:
+        """The objects that count, with those of custom resources, in the order of the documents."""
+        self._add_made()
+        numbered = sorted(self._numbered, key=lambda each: each[0])
+        names = NameMaker((*(entry.obj for _, entry in numbered), *self._among))
         existing = {(type(obj), obj.key) for obj in self._among}
-        for entry in self._entries:
-            entry.obj = _identified(entry.obj, names)
-            # An update of an existing object is not created again.
-            entry.stored |= (type(entry.obj), entry.obj.key) in existing
+        for _, entry in numbered:
+            entry.obj = with_identity(entry.obj, names)
+            if (type(entry.obj), entry.obj.key) in existing:
+                # An update of an existing object is not created again.
+                self._stored.add(id(entry))
+        entries = resolved(
+            (((type(entry.obj), entry.obj.key), entry) for _, entry in numbered), self._findings
+        )
+        self._check_uids(entries)
+        return self._on_known_nodes(entries)
 
-    def _check_duplicates(self) -> None:
-        seen: dict[tuple[type[KubeObject], str], _Entry] = {}
-        uids: dict[str, _Entry] = {}
-        unique = []
-        for entry in self._entries:
-            first = seen.setdefault((type(entry.obj), entry.obj.key), entry)
-            if first is not entry:
-                line = f"metadata.name: taken by {first.where}; rename or remove one of the two"
-                self._problem(entry.where, entry.obj, line)
-                continue
-            unique.append(entry)
+    def _add_made(self) -> None:
+        read = [entry.obj for _, entry in self._numbered]
+        existing = {(type(obj), obj.key) for obj in (*read, *self._among)}
+        for made in self._custom.made([*read, *self._among], self._findings):
+            self._add_one_made(made, existing)
+
+    def _add_one_made(self, made: MadeObject, existing: set[tuple[type[KubeObject], str]]) -> None:
+        api_version, kind = str(made.body["apiVersion"]), str(made.body["kind"])
+        struct = kind_of(api_version, kind)
+        assert struct is not None
+        document = Document(made.where, api_version, kind, made.body)
+        title = f"{made.title}, its {raw_title(kind, made.body)}"
+        obj = self._decoded(document, struct, title)
+        if obj is not None and (struct, obj.key) not in existing:
+            self._add(document, in_namespace(obj, self._namespace), made.order, title)
+
+    def _check_uids(self, entries: Iterable[Entry[KubeObject]]) -> None:
+        uids: dict[str, Entry[KubeObject]] = {}
+        for entry in entries:
             if isinstance(entry.obj, Pod):
                 first = uids.setdefault(entry.obj.uid, entry)
                 if first is not entry:
                     line = f"metadata.uid: taken by {first.where}; leave it out to have one made"
-                    self._problem(entry.where, entry.obj, line)
-        self._entries = unique
+                    self._problem(entry, line)
 
-    def _check_nodes(self) -> None:
-        nodes = {entry.obj.name for entry in self._entries if isinstance(entry.obj, Node)}
-        nodes |= {obj.name for obj in self._among if isinstance(obj, Node)}
-        nodes |= {name for kind, name in self._broken if kind == "Node"}
-        if "" in nodes:
-            return
-        lost = [entry for entry in self._entries if _is_bound_elsewhere(entry.obj, nodes)]
-        if lost and not nodes:
+    def _on_known_nodes(self, entries: list[Entry[KubeObject]]) -> list[Entry[KubeObject]]:
+        """Without the pods on nodes that are gone."""
+        broken = (name for kind, name in self._broken if kind == "Node")
+        lost = find_lost_pods(entries, self._among, broken)
+        if lost.no_nodes:
             line = (
                 "spec.nodeName: pods are on nodes, but no Node was read; "
                 "add what `kubectl get nodes -o yaml` prints"
             )
-            self._problem(lost[0].where, lost[0].obj, line)
-            return
-        for entry in lost:
-            assert isinstance(entry.obj, Pod)
-            line = f"spec.nodeName: there is no Node {entry.obj.node_name!r}; add it, or leave this out"
-            self._problem(entry.where, entry.obj, line)
+            self._problem(lost.entries[0], line)
+            return entries
+        self._findings.warnings += lost.warnings()
+        self._refused += (
+            (entry.where, Refused(entry.obj, one_line(why))) for entry, why in lost.refusals()
+        )
+        ids = {id(entry) for entry in lost.entries}
+        return [entry for entry in entries if id(entry) not in ids]
 
-    def _check_priority_classes(
-        self, made: Sequence[Sequence[KubeObject]], classes: PriorityClasses
-    ) -> None:
-        broken = {name for kind, name in self._broken if kind == "PriorityClass"}
-        for entry, more in zip(self._entries, made, strict=True):
-            pods = [pod for pod in (entry.obj, *more) if isinstance(pod, Pod)]
-            # The pods of a template have the same priority class.
-            for pod in pods[:1]:
-                name = pod.spec.priority_class_name
-                if name not in broken and classes.unknown_to(pod.spec):
-                    line = (
-                        f"{_spec_path(entry.obj)}.priorityClassName: there is no PriorityClass "
-                        f"{name!r}; add it, or use one of {', '.join(classes.names)}"
-                    )
-                    self._problem(entry.where, entry.obj, line)
+    def _has_priority(
+        self, entry: Entry[KubeObject], obj: KubeObject, classes: PriorityClasses
+    ) -> bool:
+        """Refuse a pod whose PriorityClass does not exist."""
+        if not isinstance(obj, Pod) or not classes.unknown_to(obj.spec):
+            return True
+        name = obj.spec.priority_class_name
+        reason = (
+            f"spec.priorityClassName: there is no PriorityClass {name!r}; add it, or use one of "
+            f"{', '.join(classes.names)}"
+        )
+        self._refused.append((entry.where, Refused(obj, one_line(reason))))
+        return False
 
-    def _warnings(self, objects: Sequence[KubeObject]) -> Iterator[str]:
-        where = {
-            entry.obj.key: entry.where for entry in self._entries if isinstance(entry.obj, Node)
-        }
-        for node in objects:
-            if isinstance(node, Node) and "pods" not in node.status.allocatable:
-                yield (
-                    f"{where[node.key]} ({_title(node)}): status.allocatable.pods: is missing, so no "
-                    "pod fits; add it, as pods: 110"
-                )
+    def _raise_problems(self) -> None:
+        problems = self._findings.all_problems()
+        if problems:
+            raise InputError([one_line(problem) for problem in problems])
 
-    def _problem(self, where: str, obj: KubeObject, line: str) -> None:
-        self.problems.append(f"{where} ({_title(obj)}): {line}")
+    def _complete(
+        self,
+        entries: Sequence[Entry[KubeObject]],
+        made: Sequence[Sequence[KubeObject]],
+        admission: Admission,
+    ) -> Manifests:
+        classes = admission.defaults.priority_classes
+        complete: list[KubeObject] = []
+        for entry, more in zip(entries, made, strict=True):
+            if self._has_priority(entry, entry.obj, classes):
+                created = [each for each in more if self._has_priority(entry, each, classes)]
+                is_stored = id(entry) in self._stored
+                complete += admission.created(entry.obj, created, stored=is_stored)
+        refused = [*(refused for _, refused in self._refused), *admission.refused]
+        around = (*self._among, *(each.object for each in refused))
+        warnings = [
+            *map(one_line, self._findings.all_warnings()),
+            *old_versions.notes(self._old),
+            *_node_warnings(entries),
+            *claim_warnings(complete, around=around),
+        ]
+        return Manifests(
+            complete,
+            dict(self._custom.skipped),
+            warnings,
+            [one_line(note) for note in self._findings.notes],
+            dict(self._custom.effects),
+            refused,
+            len(self._findings.foreign),
+        )
+
+    def _label_nodes(self, entries: Iterable[Entry[KubeObject]]) -> None:
+        nodes = [entry.obj for entry in entries if isinstance(entry.obj, Node)]
+        if line := kubelet_labels.warning(nodes):
+            self._findings.warnings.append(line)
+        for entry in entries:
+            if isinstance(entry.obj, Node):
+                entry.obj = kubelet_labels.labelled(entry.obj)
+
+    def _autoscale(self, entries: Sequence[Entry[KubeObject]]) -> None:
+        autoscalers = Autoscalers((*(entry.obj for entry in entries), *self._among))
+        changed = []
+        for entry in entries:
+            written, entry.obj = entry.obj, autoscalers.scaled(entry.obj)
+            if entry.obj is not written and _replicas(written) is not None:
+                numbers = f"{_replicas(written)} → {_replicas(entry.obj)}"
+                changed.append(f"{title_of(written)} {numbers}")
+        if changed:
+            line = f"autoscalers change the replicas: {', '.join(changed)}"
+            self._findings.warnings.append(line)
+
+    def _problem(self, entry: Entry[KubeObject], line: str) -> None:
+        self._findings.problems.append(f"{entry.where} ({entry.title}): {line}")
 
 
-def _and_more(objects: Sequence[KubeObject]) -> str:
-    return "" if len(objects) == 1 else f" and {len(objects) - 1:,} more"
+def _node_warnings(entries: Iterable[Entry[KubeObject]]) -> Iterator[str]:
+    for entry in entries:
+        node = entry.obj
+        if isinstance(node, Node) and "pods" not in (
+            node.status.allocatable or node.status.capacity
+        ):
+            yield (
+                f"{entry.where} ({entry.title}): status.allocatable.pods: is missing, so no "
+                "pod fits; add it, as pods: 110"
+            )
 
 
-def _in_namespace(obj: KubeObject, default: str) -> KubeObject:
-    """Put a namespaced object without a namespace into the default one."""
-    namespace = "" if obj.kind in CLUSTER_SCOPED else obj.namespace or default
-    if namespace == obj.namespace:
-        return obj
-    return replace(obj, metadata=replace(obj.metadata, namespace=namespace))
-
-
-def _identified(obj: KubeObject, names: NameMaker) -> KubeObject:
-    """Set a name, if it uses `generateName`, and a UID: the same on every run."""
-    metadata = obj.metadata
-    name = metadata.name or names.name(type(obj), metadata.namespace, metadata.generate_name)
-    group = group_of(obj.api_version)
-    uid = metadata.uid or generated_uid(group, obj.kind, metadata.namespace, name)
-    if name == metadata.name and uid == metadata.uid:
-        return obj
-    return replace(obj, metadata=replace(metadata, name=name, uid=uid))
+def _and_more(refused: Sequence[Refused]) -> str:
+    return "" if len(refused) == 1 else f" and {len(refused) - 1:,} more"
 
 
 def _replicas(obj: KubeObject) -> int | None:
@@ -381,48 +487,3 @@ def _is_stored(obj: KubeObject) -> bool:
     if metadata.uid or metadata.resource_version or metadata.creation_timestamp is not None:
         return True
     return isinstance(obj, Pod) and bool(obj.node_name or obj.status.phase)
-
-
-def _is_bound_elsewhere(obj: KubeObject, nodes: set[str]) -> bool:
-    """Whether the pod is on an unknown node; finished and terminating pods may be."""
-    return (
-        isinstance(obj, Pod)
-        and bool(obj.node_name)
-        and obj.node_name not in nodes
-        and not obj.finished
-        and not obj.terminating
-    )
-
-
-def _spec_path(obj: KubeObject) -> str:
-    if isinstance(obj, Pod):
-        return "spec"
-    return "spec.jobTemplate.spec.template.spec" if obj.kind == "CronJob" else "spec.template.spec"
-
-
-def _one_line(text: str) -> str:
-    """Names and keys may hold any text of any length: make it one short line."""
-    line = "".join(
-        each if each.isprintable() else repr(each)[1:-1] for each in text[:_LONGEST_LINE]
-    )
-    return line if len(text) <= _LONGEST_LINE else f"{line}…"
-
-
-def _title(obj: KubeObject) -> str:
-    key = obj.key if obj.name else obj.metadata.generate_name
-    return f"{obj.kind} {key}" if key else obj.kind
-
-
-def _raw_title(kind: str, body: dict[str, Any]) -> str:
-    name = _raw_text(body, "name") or _raw_text(body, "generateName")
-    if not name:
-        return kind
-    if kind in CLUSTER_SCOPED:
-        return f"{kind} {name}"
-    return f"{kind} {_raw_text(body, 'namespace') or DEFAULT_NAMESPACE}/{name}"
-
-
-def _raw_text(body: dict[str, Any], name: str) -> str:
-    metadata = body.get("metadata")
-    value = metadata.get(name) if isinstance(metadata, dict) else None
-    return value if isinstance(value, str) else ""

@@ -217,7 +217,9 @@ def _job(spec: JobSpec, path: str) -> Iterator[Problem]:
     yield from _template(spec.template, f"{path}.template")
     if spec.completion_mode not in (None, "NonIndexed", "Indexed"):
         yield f"{path}.completionMode", "must be NonIndexed or Indexed"
-    if spec.completion_mode == "Indexed" and spec.completions is None:
+    # Without either of the two, the API server sets both to 1.
+    is_sized = spec.completions is not None or spec.parallelism is None
+    if spec.completion_mode == "Indexed" and not is_sized:
         yield f"{path}.completions", "is missing; an Indexed Job needs it"
 
 

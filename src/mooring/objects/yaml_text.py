@@ -49,6 +49,10 @@ _WORDS: dict[str, object] = {
 }
 _FIRST_OF_NUMBER = frozenset("0123456789+-.")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
+_DOUBLE_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_ESCAPE = re.compile(r"\\.", re.DOTALL)
+#: How many strings of one document are read again for `\\'`.
+_MOST_REWRITES = 1000
 _INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[oO]?[0-7]+|0[bB][01]+|0|[1-9][0-9]*)", re.ASCII)
 
 
@@ -67,6 +71,45 @@ def parse_yaml(
     `first_line` is the number of the first line, for error messages. `progress` is called from time
     to time with the position in the text.
     """
+    seen = 0
+    for _ in range(_MOST_REWRITES):
+        try:
+            for index, value in enumerate(_values(text, first_line, progress)):
+                if index == seen:
+                    seen += 1
+                    yield value
+            return
+        except _UnknownEscape as error:
+            rewritten = _without_quote_escapes(text, error.start)
+            if rewritten is None:
+                raise error.problem from error
+            text = rewritten
+    raise YamlError("too many strings with \\'; write ' without the backslash")
+
+
+class _UnknownEscape(Exception):
+    """A string in double quotes has an escape that libyaml does not know."""
+
+    def __init__(self, start: int, problem: YamlError) -> None:
+        super().__init__()
+        #: The position of the opening quote, in characters.
+        self.start = start
+        self.problem = problem
+
+
+def _without_quote_escapes(text: bytes, start: int) -> bytes | None:
+    """The text with `'` for each `\\'` in one string, as Go reads it; None if it has none."""
+    decoded = text.decode(errors="replace")
+    string = _DOUBLE_QUOTED.match(decoded, start)
+    if string is None:
+        return None
+    fixed = _ESCAPE.sub(lambda m: "'" if m[0] == "\\'" else m[0], string[0])
+    if fixed == string[0]:
+        return None
+    return (decoded[:start] + fixed + decoded[string.end() :]).encode()
+
+
+def _values(text: bytes, first_line: int, progress: Callable[[int], None] | None) -> Iterator[Any]:
     loader = None
     try:
         loader = _LOADER(text)
@@ -79,7 +122,10 @@ def parse_yaml(
     except yaml.reader.ReaderError as error:
         raise YamlError(f"not text that YAML allows ({error.reason})") from error
     except yaml.MarkedYAMLError as error:
-        raise _syntax_error(error, first_line) from error
+        problem = _syntax_error(error, first_line)
+        if "unknown escape" in (error.problem or "") and error.context_mark is not None:
+            raise _UnknownEscape(error.context_mark.index, problem) from error
+        raise problem from error
     finally:
         if loader is not None:
             loader.dispose()

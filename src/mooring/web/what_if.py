@@ -18,6 +18,7 @@ from mooring.explain.changes import AddNodes, apply_changes
 from mooring.explain.counterfactuals import Counterfactual
 from mooring.explain.settled import unbound
 from mooring.objects.documents import STDIN, read_documents
+from mooring.objects.findings import Findings
 from mooring.objects.manifests import read_manifests
 from mooring.objects.meta import KubeObject, encode_hook
 from mooring.objects.node import Node
@@ -107,8 +108,7 @@ def read_config(text: str) -> KubeSchedulerConfiguration:
 def read_beside(text: str, objects: Sequence[KubeObject]) -> list[KubeObject]:
     """The objects in the text, which can refer to the cluster's classes and nodes. Raises InputError."""
     given = text.encode()
-    problems: list[str] = []
-    documents = list(read_documents([STDIN], problems=problems, stdin=io.BytesIO(given)))
+    documents = list(read_documents([STDIN], findings=Findings(), stdin=io.BytesIO(given)))
     makers = {each.kind for each in documents} - {"Pod", "Node"}
     # Only controllers and quotas need the existing pods, and there can be many.
     needed = makers or any(isinstance(obj, ResourceQuota) for obj in objects)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mooring.objects.meta import KubeObject
 from mooring.objects.quantity import Quantity
+from mooring.objects.titles import title
 
 #: Of these resources people write amounts with binary suffixes.
 _IN_BYTES = ("memory", "storage", "hugepages-")
@@ -20,6 +21,11 @@ class Refused:
     object: KubeObject
     #: As the API server would put it: `no PriorityClass with name high was found`.
     reason: str
+
+    @property
+    def title(self) -> str:
+        """`Pod shop/web-0`."""
+        return title(self.object)
 
 
 class Refusal(Exception):

@@ -1,0 +1,92 @@
+"""What reading finds besides objects: problems, and what was left out, rendered or looks like a template."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+CHART = "Chart.yaml"
+
+#: How many names a line lists before it says how many more there are.
+_MOST_NAMES = 5
+
+
+@dataclass(slots=True)
+class Findings:
+    """Lines for the user, collected while files are read."""
+
+    #: What makes the input unusable.
+    problems: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    #: What mooring did for the user, such as rendering a folder.
+    notes: list[str] = field(default_factory=list)
+    #: Files in folders that hold no Kubernetes objects.
+    foreign: list[str] = field(default_factory=list)
+    #: Links in folders that lead to no file.
+    broken_links: list[str] = field(default_factory=list)
+    #: Chart, or else folder → its files that are templates, each with an example of what to fill in.
+    _templates: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
+
+    def add_template(self, file: str, mark: str) -> None:
+        """`mark` is the first thing to fill in, such as `{{ .Values.name }}`."""
+        self._templates[chart_of(file) or str(Path(file).parent)].setdefault(file, mark)
+
+    def all_problems(self) -> list[str]:
+        return [*self.problems, *self._template_problems()]
+
+    def all_warnings(self) -> list[str]:
+        return [*self._left_out(), *self.warnings]
+
+    def _left_out(self) -> Iterator[str]:
+        for files, what in (
+            (self.foreign, "without Kubernetes objects"),
+            (self.broken_links, "that are links to nothing"),
+        ):
+            if files:
+                files = list(dict.fromkeys(files))
+                number = f"{len(files):,} files" if len(files) > 1 else "1 file"
+                what = what if len(files) > 1 else what.replace("are links", "is a link")
+                yield f"left out {number} {what}: {listed(files)}"
+
+    def _template_problems(self) -> Iterator[str]:
+        for place, marks in self._templates.items():
+            file, mark = next(iter(marks.items()))
+            more = f" and {len(marks) - 1:,} more files" if len(marks) > 1 else ""
+            verb = "are templates" if len(marks) > 1 else "is a template"
+            yield f"{file}{more}: {verb}, as {mark!r} shows; {_advice(place, file, mark)}"
+
+
+def _advice(place: str, file: str, mark: str) -> str:
+    if (Path(place) / CHART).is_file():
+        return f"render the chart: {helm_command(place)} | mooring simulate -"
+    if mark.startswith("$"):
+        return f"fill it in first: envsubst < {file} | mooring simulate -"
+    if mark.startswith("<"):
+        return "replace it by a value"
+    return "render it first, and give mooring the result"
+
+
+def chart_of(file: str) -> str:
+    """The folder of the Helm chart whose template this file is; empty if it is none."""
+    for folder in Path(file).parents:
+        if folder.name == "templates" and (folder.parent / CHART).is_file():
+            return str(folder.parent)
+    return ""
+
+
+def helm_command(chart: str) -> str:
+    return f"helm template {release_name(chart)} {chart}"
+
+
+def release_name(chart: str) -> str:
+    name = "".join(c if c.isalnum() else "-" for c in Path(chart).resolve().name.lower())
+    return name.strip("-")[:40] or "release"
+
+
+def listed(names: list[str]) -> str:
+    """`a, b, c, d, e and 7 more`."""
+    more = len(names) - _MOST_NAMES
+    text = ", ".join(names[:_MOST_NAMES])
+    return f"{text} and {more:,} more" if more > 0 else text

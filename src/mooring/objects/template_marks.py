@@ -1,0 +1,82 @@
+"""Recognise text that a program or a person has yet to fill in: `{{ .x }}`, `${X}`, `<x>`.
+
+YAML reads a quoted mark as a string, so a template can look like an object. Its names, counts and
+selectors are not what would be applied.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+#: The last alternative is a whole string: `a<b` is text.
+_MARK = re.compile(
+    r"\{\{.*?\}\}|\{%.*?%\}|\$\{[^}]*\}|\$[A-Z][A-Z0-9_]+|^<[A-Za-z][\w .,/-]*>$", re.DOTALL
+)
+#: In text that is not YAML.
+_TEXT_MARK = re.compile(
+    rb"\{\{[^\n]{0,60}|\{%[^\n]{0,60}|\$\{[^}\n]{0,60}\}|\{[A-Z][A-Z0-9_]{1,60}\}"
+)
+_MAYBE = re.compile(rb"\{\{|\{%|\$\{|\"<|\$[A-Z]")
+_LONGEST = 60
+
+#: Fields that have no effect on scheduling, and often contain such text for another program.
+_FREE_TEXT = frozenset(
+    {
+        "annotations",
+        "args",
+        "command",
+        "data",
+        "description",
+        "env",
+        "image",
+        "lifecycle",
+        "livenessProbe",
+        "readinessProbe",
+        "startupProbe",
+        "stringData",
+        "volumeMounts",
+        "workingDir",
+    }
+)
+
+
+def mark_in_text(text: bytes) -> str:
+    """The first mark in text that is not YAML; empty if there is none."""
+    found = _TEXT_MARK.search(text)
+    return _short(found[0].decode(errors="replace").strip()) if found else ""
+
+
+def mark_in_document(body: dict[str, Any] | msgspec.Raw) -> str:
+    """As `mark_in_object`; JSON text is decoded only if it may have a mark."""
+    if isinstance(body, dict):
+        return mark_in_object(body)
+    if not _MAYBE.search(body):
+        return ""
+    return mark_in_object(msgspec.json.decode(body))
+
+
+def mark_in_object(body: Any) -> str:
+    """The first mark in a field that scheduling may depend on; empty if there is none."""
+    return next((_short(found[0]) for text in _strings(body) if (found := _MARK.search(text))), "")
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for each in value:
+            yield from _strings(each)
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            if key not in _FREE_TEXT:
+                yield key
+                yield from _strings(each)
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

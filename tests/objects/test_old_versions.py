@@ -1,0 +1,79 @@
+import io
+
+import pytest
+
+from mooring.objects.manifests import read_manifests
+
+WORKLOAD = """
+apiVersion: {version}
+kind: {kind}
+metadata: {{name: web}}
+spec:
+  replicas: 2
+  template: {{metadata: {{labels: {{app: web}}}}, spec: {{containers: [{{name: c}}]}}}}
+"""
+
+
+def read(text):
+    return read_manifests(["-"], stdin=io.BytesIO(text.encode()))
+
+
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [
+        ("extensions/v1beta1", "Deployment"),
+        ("extensions/v1beta1", "ReplicaSet"),
+        ("apps/v1beta1", "Deployment"),
+        ("apps/v1beta1", "StatefulSet"),
+        ("apps/v1beta2", "StatefulSet"),
+    ],
+)
+def test_old_workloads_are_read_with_a_note_and_need_no_selector(version, kind):
+    manifests = read(WORKLOAD.format(version=version, kind=kind))
+
+    assert len(manifests.pods) == 2
+    assert manifests.warnings == [
+        f"1 {kind} of {version}, which Kubernetes 1.16 removed: read as apps/v1; "
+        "write apiVersion: apps/v1"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "said"),
+    [
+        ("batch/v1beta1", "CronJob", "Kubernetes 1.25 removed: read as batch/v1"),
+        ("batch/v2alpha1", "CronJob", "Kubernetes 1.21 removed: read as batch/v1"),
+        ("policy/v1beta1", "PodDisruptionBudget", "Kubernetes 1.25 removed: read as policy/v1"),
+        (
+            "scheduling.k8s.io/v1beta1",
+            "PriorityClass",
+            "1.22 removed: read as scheduling.k8s.io/v1",
+        ),
+        ("storage.k8s.io/v1beta1", "StorageClass", "1.22 removed: read as storage.k8s.io/v1"),
+    ],
+)
+def test_other_old_versions_are_read_with_a_note(version, kind, said):
+    spec = {
+        "CronJob": "spec: {jobTemplate: {spec: {template: {spec: {containers: [{name: c}]}}}}}",
+        "PodDisruptionBudget": "spec: {minAvailable: 1, selector: {matchLabels: {a: b}}}",
+        "PriorityClass": "value: 1",
+        "StorageClass": "provisioner: p",
+    }[kind]
+    one = f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: NAME}}\n{spec}\n"
+
+    manifests = read(one.replace("NAME", "a") + "---\n" + one.replace("NAME", "b"))
+
+    assert [obj.kind for obj in manifests.objects].count(kind) == 2
+    assert len([w for w in manifests.warnings if said in w and w.startswith("2 ")]) == 1
+
+
+def test_an_indexed_job_without_any_number_has_one_pod():
+    text = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: j}
+spec: {completionMode: Indexed, template: {spec: {containers: [{name: c}]}}}
+"""
+    (pod,) = read(text).pods
+
+    assert pod.labels["batch.kubernetes.io/job-completion-index"] == "0"

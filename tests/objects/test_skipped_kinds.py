@@ -1,0 +1,68 @@
+import io
+
+import pytest
+
+from mooring.objects.manifests import read_manifests
+from mooring.objects.skipped_kinds import Effect, effect_of
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "effect"),
+    [
+        ("", "ConfigMap", Effect.NONE),
+        ("networking.k8s.io", "Ingress", Effect.NONE),
+        ("networking.istio.io", "VirtualService", Effect.NONE),
+        ("cert-manager.io", "Certificate", Effect.NONE),
+        ("monitoring.coreos.com", "ServiceMonitor", Effect.NONE),
+        ("apiextensions.k8s.io", "CustomResourceDefinition", Effect.NONE),
+        ("", "LimitRange", Effect.SHAPES_PODS),
+        ("autoscaling", "HorizontalPodAutoscaler", Effect.SHAPES_PODS),
+        ("keda.sh", "ScaledObject", Effect.SHAPES_PODS),
+        ("admissionregistration.k8s.io", "MutatingWebhookConfiguration", Effect.SHAPES_PODS),
+        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", Effect.NONE),
+        ("kueue.x-k8s.io", "ClusterQueue", Effect.SHAPES_PODS),
+        ("argoproj.io", "Application", Effect.MAKES_PODS),
+        ("argoproj.io", "AnalysisTemplate", Effect.NONE),
+        ("helm.toolkit.fluxcd.io", "HelmRelease", Effect.MAKES_PODS),
+        ("postgresql.cnpg.io", "Cluster", Effect.MAKES_PODS),
+    ],
+)
+def test_well_known_kinds_are_told_apart(group, kind, effect):
+    assert effect_of(group, kind, {}) is effect
+
+
+@pytest.mark.parametrize(
+    ("spec", "effect"),
+    [
+        ({"template": {"spec": {"containers": [{"name": "c"}]}}}, Effect.MAKES_PODS),
+        ({"nodeSets": [{"podTemplate": {}}]}, Effect.MAKES_PODS),
+        ({"replicas": 3}, Effect.MAKES_PODS),
+        ({"database": {"instances": 3}}, Effect.MAKES_PODS),
+        ({"pod": {"tolerations": []}}, Effect.MAKES_PODS),
+        ({"host": "a", "rules": [{"to": "b"}]}, Effect.NONE),
+        (None, Effect.NONE),
+        ("text", Effect.NONE),
+    ],
+)
+def test_unknown_kinds_are_judged_by_their_shape(spec, effect):
+    assert effect_of("example.com", "Thing", {"spec": spec}) is effect
+
+
+def test_each_skipped_kind_has_its_effect():
+    text = """
+{apiVersion: v1, kind: Secret, metadata: {name: a}}
+---
+{apiVersion: example.com/v1, kind: Thing, metadata: {name: a}, spec: {rule: x}}
+---
+{apiVersion: example.com/v1, kind: Thing, metadata: {name: b}, spec: {replicas: 3}}
+---
+{apiVersion: keda.sh/v1, kind: ScaledObject, metadata: {name: a}}
+"""
+    manifests = read_manifests(["-"], stdin=io.BytesIO(text.encode()))
+
+    assert manifests.skipped == {"Secret": 1, "Thing.example.com": 2, "ScaledObject.keda.sh": 1}
+    assert manifests.effects == {
+        "Secret": Effect.NONE,
+        "Thing.example.com": Effect.MAKES_PODS,
+        "ScaledObject.keda.sh": Effect.SHAPES_PODS,
+    }
