@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mooring.explain.settled import settle
 from mooring.explain.drain import without_nodes
+from mooring.explain.settled import settle
 from mooring.objects.claims import allows_topology, is_accessible_from
 from mooring.objects.manifests import read_manifests
 from mooring.objects.pod import Pod
