@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.cli.running import mooring, mooring_process
 
 
@@ -30,3 +32,34 @@ def test_the_demo_runs_from_anywhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     assert mooring_process("demo").returncode == 0
+
+
+def test_the_demo_of_devices_says_who_holds_them_why_one_pod_gets_none_and_what_would_help():
+    result = mooring("demo", "devices")
+
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    assert "7 placed, 1 pending" in result.stdout
+    assert "nic.example.com/gpu-1-nic/nic-0         bandwidth 40G" in result.stdout
+    assert "WHY IS ml/finetune PENDING?" in result.stdout
+    assert 'quantity("96Gi")) >= 0' in result.stdout
+    assert "a GPU with 80Gi is enough for it to be placed on gpu-2" in result.stdout
+
+
+def test_explain_says_why_devices_are_refused():
+    demo = mooring("demo", "devices").stdout
+    folder = next(line.split()[-1] for line in demo.splitlines() if line.startswith("  mooring "))
+
+    table = mooring("explain", "ml/finetune", folder)
+    data = json.loads(mooring("explain", "ml/finetune", folder, "-o", "json").stdout)
+
+    assert table.exit_code == 1
+    assert "DEVICES" in table.stdout
+    reasons = {each["reason"] for each in data["devices"]}
+    assert reasons == {"selector", "in use"}
+    refused = [each for each in data["devices"] if "of the claim" in each["detail"]]
+    assert [each["devices"] for each in refused] == [
+        ["gpu-2: gpu.example.com/gpu-2/gpu-3", "slices-1: gpu.example.com/slices-1/gpu-0"]
+    ]
+    placed = json.loads(mooring("explain", "ml/notebook", folder, "-o", "json").stdout)
+    assert placed["devices"] == []

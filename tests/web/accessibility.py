@@ -13,6 +13,8 @@ def grave_findings(page: Page) -> list[str]:
     """What axe-core calls serious or critical, each with the elements it is about."""
     axe = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
     page.evaluate(f"() => {{ {axe} }}")
+    # A colour that is still changing is not the one that people read.
+    page.evaluate("() => Promise.all(document.getAnimations().map((each) => each.finished))")
     answer: dict[str, Any] = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
     return [
         f"{each['id']} ({each['impact']}): {each['help']}: "

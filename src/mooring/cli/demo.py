@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from mooring.cli.demo_devices import demo_devices
 from mooring.cli.output import Page, counted
 from mooring.cli.simulate import run
 from mooring.cli.simulation_tables import add_tables
@@ -19,14 +20,20 @@ _HOPELESS = "ml/finetune"
 
 
 @click.command()
-def demo() -> None:
+@click.argument("which", type=click.Choice(["cluster", "devices"]), default="cluster")
+def demo(which: str) -> None:
     """Simulate a small cluster that comes with mooring.
 
     The cluster has three zones, a pool of GPU nodes, a web shop, training jobs, a pod that fits on no
-    node and a pod that preempts another. The demo needs no cluster and changes nothing.
+    node and a pod that preempts another. `mooring demo devices` is another one: GPUs, slices of a GPU and
+    shared network cards, which pods claim (Dynamic Resource Allocation). The demo needs no cluster and
+    changes nothing.
 
     Exits 0, or 2 if the demo failed.
     """
+    if which == "devices":
+        demo_devices()
+        return
     with resources.as_file(resources.files("mooring") / "demo") as folder:
         manifests = read_manifests([str(folder)])
         report = run(manifests, SimOptions(), None)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from mooring.cli.output import Cell, Column, Page, counted
 from mooring.explain.counterfactuals import Counterfactuals
+from mooring.explain.devices import DeviceReason
 from mooring.explain.explanation import Explanation
 from mooring.explain.matrix import Matrix, NodeView, Score
 from mooring.explain.story import Step, names_in_short
@@ -37,6 +38,9 @@ def write_explanation(
         refusals = matrix.refusals()
         if refusals:
             _refusals(page, matrix)
+    if explanation.devices:
+        page.heading("DEVICES")
+        write_devices(page, explanation.devices)
     if changes is not None:
         _changes(page, changes)
     page.line()
@@ -195,6 +199,27 @@ def _refusals(page: Page, matrix: Matrix) -> None:
                 names_in_short(each.nodes),
             )
             for each in refusals
+        ),
+    )
+
+
+def write_devices(page: Page, reasons: Sequence[DeviceReason]) -> None:
+    """Why devices were refused."""
+    page.table(
+        (
+            Column("REQUEST"),
+            Column("DEVICES", right=True),
+            Column("WHY", wraps=True),
+            Column("WHICH", wraps=True),
+        ),
+        (
+            (
+                f"{each.claim}: {each.request}" if each.request else "-",
+                f"{len(each.devices):,}",
+                Cell(f"{each.reason}: {each.detail}" if each.detail else each.reason, "yellow"),
+                names_in_short(each.devices),
+            )
+            for each in reasons
         ),
     )
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.errors import MooringError
+from mooring.explain.devices import DeviceReason, device_reasons
 from mooring.explain.frames import Frame
 from mooring.explain.matrix import Matrix, NodeView
 from mooring.explain.story import Step, gate_step, steps_of
@@ -74,6 +75,8 @@ class Explanation:
     margin: int | None = None
     #: The nodes that share the best score.
     tied: tuple[str, ...] = ()
+    #: Why its claims get no devices, if no node has them; the reason of most devices first.
+    devices: tuple[DeviceReason, ...] = ()
 
     @property
     def fits(self) -> bool:
@@ -98,6 +101,7 @@ class Explanation:
             "refusals": [],
             "margin": self.margin,
             "tied": list(self.tied),
+            "devices": [asdict(reason) for reason in self.devices],
             "nodes": [],
         }
         if self.matrix is not None:
@@ -145,7 +149,10 @@ class Explainer:
             return _if_scheduled_again(what_if.look_without(pod), pod)
         if what_if.cluster.is_assumed(pod) and seen is not None:
             return _assumed(seen, what_if, pod)
-        return _not_placed(what_if, pod, as_read=self.as_read)
+        explanation = _not_placed(what_if, pod, as_read=self.as_read)
+        if explanation.fits or not pod.spec.resource_claims:
+            return explanation
+        return replace(explanation, devices=tuple(device_reasons(what_if.cluster, pod)))
 
 
 def explainer_for(
