@@ -13,9 +13,6 @@ from mooring.runtime.answers import Answers
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 
-#: Cases of device claims: mooring refuses pods that have any, and says so.
-NOT_YET = {"dra"}
-
 AREAS = sorted(path.name.removesuffix(".jsonl.gz") for path in GOLDEN.glob("*.jsonl.gz"))
 
 
@@ -23,7 +20,7 @@ def test_the_golden_files_are_there():
     assert len(AREAS) == 20
 
 
-@pytest.mark.parametrize("area", [area for area in AREAS if area not in NOT_YET])
+@pytest.mark.parametrize("area", AREAS)
 def test_every_case_is_decided_as_the_reference_decided_it(area):
     report = check_file(GOLDEN / f"{area}.jsonl.gz")
 
