@@ -230,7 +230,7 @@ def _scheduler(plugin: type[DefaultPreemption]) -> Engine:
             clock=_StoppedClock(),
             writer=SilentWriter(),
             spawn=_not_run,
-            registry=Registry(classes, unimplemented=plugin_registry.UNIMPLEMENTED, installed={}),
+            registry=Registry(classes, installed={}),
             metrics=Metrics(),
         ),
     )

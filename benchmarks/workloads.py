@@ -300,6 +300,31 @@ _DEVICES = (
     ),
 )
 
+
+def _device_workload(
+    name: str,
+    says: str,
+    upstream: str,
+    template: Template,
+    beside: Callable[[int], Iterator[KubeObject]],
+    brings: Callable[[str], Iterator[KubeObject]],
+    per_node: int,
+    goal: int,
+) -> Workload:
+    return Workload(
+        name=name,
+        says=says,
+        upstream=upstream,
+        template=lambda _: template,
+        beside=beside,
+        brings=brings,
+        warm_up=10,
+        most=lambda nodes: nodes * per_node // 2,
+        holds=lambda _: answers.fits(per_node + 1),
+        goal=goal,
+    )
+
+
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload
     for workload in (
@@ -437,21 +462,7 @@ WORKLOADS: dict[str, Workload] = {
             warm_up=10,
             holds=lambda _: answers.fits(_MOST_VOLUMES),
         ),
-        *(
-            Workload(
-                name=name,
-                says=says,
-                upstream=upstream,
-                template=lambda _, template=template: template,
-                beside=beside,
-                brings=brings,
-                warm_up=10,
-                most=lambda nodes, per_node=per_node: nodes * per_node // 2,
-                holds=lambda _, per_node=per_node: answers.fits(per_node + 1),
-                goal=goal,
-            )
-            for name, says, upstream, template, beside, brings, per_node, goal in _DEVICES
-        ),
+        *(_device_workload(*each) for each in _DEVICES),
         Workload(
             name="whole-life",
             says="as basic, from the pod's appearance to its confirmed binding",
