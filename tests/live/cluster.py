@@ -18,6 +18,7 @@ NAMESPACED = (
     "PodDisruptionBudget",
     "ReplicaSet",
     "ResourceClaim",
+    "ResourceClaimTemplate",
     "CSIStorageCapacity",
     "Event",
     "Lease",

@@ -43,6 +43,7 @@ RESOURCES = {
     "PriorityClass": ("/apis/scheduling.k8s.io/v1", "priorityclasses", False),
     "ReplicaSet": ("/apis/apps/v1", "replicasets", True),
     "ResourceClaim": ("/apis/resource.k8s.io/v1", "resourceclaims", True),
+    "ResourceClaimTemplate": ("/apis/resource.k8s.io/v1", "resourceclaimtemplates", True),
     "ResourceSlice": ("/apis/resource.k8s.io/v1", "resourceslices", False),
     "Service": ("/api/v1", "services", True),
     "StorageClass": ("/apis/storage.k8s.io/v1", "storageclasses", False),
