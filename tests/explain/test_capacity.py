@@ -279,6 +279,17 @@ def test_the_requests_say_where_the_search_begins():
     assert min(found.probes) == 5
 
 
+def test_the_number_of_pods_that_a_node_takes_says_so_too():
+    pods = [make_pod(f"p-{i}", cpu="1m") for i in range(21)]
+
+    found = nodes_to_add(
+        settled(make_node("a", cpu=4, pods="1"), *pods), make_node("b", cpu=4, pods="4")
+    )
+
+    assert found.count == 5
+    assert min(found.probes) == 5
+
+
 def test_what_is_left_on_a_full_node_takes_nothing_from_the_others():
     """A node that holds more than it offers: the other still has room, so one node is enough."""
     full = [make_pod(f"f-{i}", cpu=1, node="a") for i in range(9)]

@@ -254,7 +254,10 @@ def _tried_alone(simulation: Simulation, pod: Pod, last: LastDecision) -> str:
 
 
 def _offered(node: Node) -> dict[str, int]:
-    return dict(amounts(node.status.allocatable))
+    """What a node offers, the number of pods included."""
+    allocatable = node.status.allocatable
+    pods = {PODS: allocatable[PODS].value} if PODS in allocatable else {}
+    return {**amounts(allocatable), **pods}
 
 
 def _add_amounts(total: dict[str, int], more: Mapping[str, int], sign: int) -> None:
