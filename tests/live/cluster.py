@@ -88,14 +88,23 @@ class Cluster:
         wait_for(lambda: not pending(), told, within_s=within_s)
         return {each["metadata"]["name"]: node_name(each) for each in self.pods()}
 
-    def wait_until_refused(self, name: str, *, within_s: float = PATIENCE_S) -> Json:
-        """Wait until a pod is said to fit nowhere, and return the condition that says so."""
+    def wait_until_refused(
+        self, name: str, *, saying: str = "", within_s: float = PATIENCE_S
+    ) -> Json:
+        """Wait until a pod is said to fit nowhere, and return the condition that says so.
+
+        Nodes and pods come by watches of their own, so a pod may be tried before the nodes that were made
+        before it are seen. Where that matters, `saying` waits for the condition with these words.
+        """
 
         def look() -> Json | None:
             condition = scheduled_condition(self.pod(name))
-            return condition if condition and condition["status"] == "False" else None
+            if not condition or condition["status"] != "False":
+                return None
+            return condition if saying in condition.get("message", "") else None
 
-        found = wait_for(look, f"{name} has the condition PodScheduled=False", within_s=within_s)
+        what = f"{name} has the condition PodScheduled=False {saying}"
+        found = wait_for(look, what, within_s=within_s)
         assert found is not None
         return found
 

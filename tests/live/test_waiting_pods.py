@@ -75,8 +75,9 @@ def test_a_gang_that_is_not_whole_in_time_gives_its_places_back(
     cluster.add(*(objects.node(f"node-{number}", cpu="1") for number in range(2)))
     cluster.add(*gang(2, size=3))
 
-    condition = cluster.wait_until_refused("crew-0")
-    assert "rejected due to timeout after waiting 2s at plugin" in condition["message"]
+    cluster.wait_until_refused(
+        "crew-0", saying="rejected due to timeout after waiting 2s at plugin"
+    )
     cluster.add(objects.pod("single", cpu="1"))
     cluster.wait_until_bound("single")
     assert mooring.metric("scheduler_permit_wait_duration_seconds_count") >= 2
