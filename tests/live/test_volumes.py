@@ -112,8 +112,8 @@ def test_as_many_pods_as_there_are_volumes(cluster: Cluster, mooring: Mooring) -
     wait_for(lambda: len(bound()) == 5, lambda: f"five pods have a volume: {bound()}")
     assert bound() == nodes
     [left] = [pod for pod in cluster.pods() if not node_name(pod)]
-    condition = cluster.wait_until_refused(left["metadata"]["name"])
-    assert "didn't find available persistent volumes to bind" in condition["message"]
+    reason = "didn't find available persistent volumes to bind"
+    cluster.wait_until_refused(left["metadata"]["name"], saying=reason)
 
     # One more volume, and the last one goes, too.
     cluster.add(objects.local_volume("late", "local", "node-0"))
