@@ -107,7 +107,6 @@ def test_view_as_json_has_the_configuration_and_the_plugins_of_each_profile(conf
     assert data["plugins"]["a"]["score"] == [{"name": "ImageLocality", "weight": 7}]
     assert data["plugins"]["a"]["bind"] == [{"name": "DefaultBinder"}]
     assert len(data["plugins"]["b"]["score"]) > 1
-    assert isinstance(data["notBuiltYet"], list)
 
 
 def test_view_of_an_invalid_configuration_exits_2(config):

@@ -63,13 +63,6 @@ def test_a_name_that_nobody_knows_has_no_class():
     assert registry().factory("Unheard") is None
 
 
-def test_a_seat_is_known_and_takes_part_nowhere():
-    known = registry(unimplemented=["GangScheduling"])
-
-    assert known.names() == {"GangScheduling"}
-    assert known.implemented(["GangScheduling"]) == {"GangScheduling": frozenset()}
-
-
 def test_the_points_of_a_plugin_are_those_it_has_a_method_for():
     class Many:
         less = score_rows = unreserve = lambda *_: None
@@ -96,16 +89,9 @@ def test_an_installed_plugin_may_not_take_the_name_of_a_built_in_one():
         registry({"Fits": Fits}, installed=entry("Fits", "other:Fits"))
 
 
-def test_nor_that_of_a_seat():
-    with pytest.raises(PluginError, match="named GangScheduling already exists"):
-        registry(unimplemented=["GangScheduling"], installed=entry("GangScheduling", "other:Gang"))
-
-
-@pytest.mark.parametrize("taken", ["Fits", "GangScheduling", "Berth"])
+@pytest.mark.parametrize("taken", ["Fits", "Berth"])
 def test_a_program_may_not_bring_a_plugin_under_a_name_that_is_taken(taken):
-    known = registry(
-        {"Fits": Fits}, unimplemented=["GangScheduling"], installed=entry("Berth", NODE_NAME)
-    )
+    known = registry({"Fits": Fits}, installed=entry("Berth", NODE_NAME))
 
     with pytest.raises(PluginError, match=f"a plugin named {taken} already exists"):
         known.add(taken, Fits)

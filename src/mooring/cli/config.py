@@ -15,7 +15,6 @@ from mooring.cli.options import feature_gates_option, output_option
 from mooring.config import (
     ExpandedPlugins,
     ExtensionPoint,
-    KubeSchedulerConfiguration,
     default_config,
     write_config,
 )
@@ -89,9 +88,8 @@ def view(file: str | None, form: str, ignores_unknown: bool) -> None:
     """
     loaded = read_config(file, ignores_unknown=ignores_unknown)
     resolved = loaded.config or default_config()
-    registry = default_registry()
     with naming(file):
-        profiles = expand(resolved, registry)
+        profiles = expand(resolved, default_registry())
     match form:
         case "yaml":
             output.write_yaml(write_config(resolved))
@@ -100,19 +98,12 @@ def view(file: str | None, form: str, ignores_unknown: bool) -> None:
                 {
                     "configuration": write_config(resolved),
                     "plugins": {name: _data(plugins) for name, plugins in profiles.items()},
-                    "notBuiltYet": _idle(resolved, registry.unimplemented),
                     **loaded.to_data(),
                 }
             )
         case _:
             output.write(f"{output.to_yaml(write_config(resolved))}\n")
-            _write_tables(profiles, _idle(resolved, registry.unimplemented))
-
-
-def _idle(resolved: KubeSchedulerConfiguration, unimplemented: frozenset[str]) -> list[str]:
-    """The enabled plugins that mooring does not implement yet."""
-    enabled = {name for profile in resolved.profiles for name in profile.plugins.enabled_names}
-    return sorted(enabled & unimplemented)
+            _write_tables(profiles)
 
 
 def _data(plugins: ExpandedPlugins) -> dict[str, Any]:
@@ -138,7 +129,7 @@ def _weights(plugins: ExpandedPlugins, point: ExtensionPoint) -> dict[str, int]:
             return {}
 
 
-def _write_tables(profiles: dict[str, ExpandedPlugins], idle: list[str]) -> None:
+def _write_tables(profiles: dict[str, ExpandedPlugins]) -> None:
     page = output.Page()
     for name, plugins in profiles.items():
         page.heading(f"PROFILE {name}")
@@ -150,9 +141,6 @@ def _write_tables(profiles: dict[str, ExpandedPlugins], idle: list[str]) -> None
             ),
             _rows(plugins),
         )
-    if idle:
-        page.line()
-        page.line(f"not implemented yet, so without effect: {', '.join(idle)}", "yellow")
     page.write()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from mooring.cli.output import Cell, Column, Page, counted
 from mooring.explain.counterfactuals import Counterfactuals
-from mooring.explain.devices import DeviceReason
+from mooring.explain.devices import MOST_NODES, DeviceReason
 from mooring.explain.explanation import Explanation
 from mooring.explain.matrix import Matrix, NodeView, Score
 from mooring.explain.story import Step, names_in_short
@@ -39,7 +39,8 @@ def write_explanation(
         if refusals:
             _refusals(page, matrix)
     if explanation.devices:
-        page.heading("DEVICES")
+        some = matrix is not None and len(matrix) > MOST_NODES
+        page.heading(f"DEVICES, of the first {MOST_NODES} nodes" if some else "DEVICES")
         write_devices(page, explanation.devices)
     if changes is not None:
         _changes(page, changes)

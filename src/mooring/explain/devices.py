@@ -11,7 +11,7 @@ from mooring.objects.pod import Pod
 from mooring.plugins.dynamic_resources.pod_claims import claims_of
 
 #: On how many nodes devices are looked at.
-_MOST_NODES = 200
+MOST_NODES = 200
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ def device_reasons(cluster: Cluster, pod: Pod) -> list[DeviceReason]:
     if not claims:
         return []
     found: dict[tuple[str, str, str, str], DeviceReason] = {}
-    for node in list(cluster.snapshot())[:_MOST_NODES]:
+    for node in list(cluster.snapshot())[:MOST_NODES]:
         refusals: list[Refusal] = []
         try:
             if node.node is None or cluster.device_pools.allocator().allocate(

@@ -26,14 +26,11 @@ class Registry:
         self,
         built_in: Mapping[str, PluginFactory],
         *,
-        unimplemented: Collection[str] = (),
         installed: Mapping[str, metadata.EntryPoint] | None = None,
     ) -> None:
-        """`unimplemented` are names of the reference's plugins that have no class yet: allowed, idle."""
         self._factories: dict[str, PluginFactory] = dict(built_in)
-        self.unimplemented = frozenset(unimplemented)
         self._installed = installed_plugins() if installed is None else dict(installed)
-        for name in self._installed.keys() & (self._factories.keys() | self.unimplemented):
+        for name in self._installed.keys() & self._factories.keys():
             raise PluginError(
                 f"a plugin named {name} already exists; the package that offers another as"
                 f" {self._installed[name].value} must choose another name"
@@ -47,7 +44,7 @@ class Registry:
 
     def names(self) -> frozenset[str]:
         """Every name that is known without being spelled out as `module:Class`."""
-        return frozenset(self._factories) | self._installed.keys() | self.unimplemented
+        return frozenset(self._factories) | self._installed.keys()
 
     def known(self, wanted: Collection[str]) -> frozenset[str]:
         """All known names, with those of `wanted` that name a class themselves."""
@@ -66,9 +63,7 @@ class Registry:
         """The points at which each of these plugins takes part."""
         points: dict[str, frozenset[ExtensionPoint]] = {}
         for name in names:
-            if name in self.unimplemented:
-                points[name] = frozenset()
-            elif (factory := self.factory(name)) is not None:
+            if (factory := self.factory(name)) is not None:
                 points[name] = points_of(factory)
         return points
 
