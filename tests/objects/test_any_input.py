@@ -7,7 +7,7 @@ import io
 import json
 import operator
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mooring.errors import InputError
@@ -132,6 +132,7 @@ def test_a_field_may_hold_anything(changes, as_json):
 
 
 @given(st.binary(max_size=300))
+@example(b"\x1f\x8b")
 def test_bytes_may_be_any(text):
     read(text)
 

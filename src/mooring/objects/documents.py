@@ -115,7 +115,7 @@ class _Reader:
         self, source: Source, findings: Findings, progress: Callable[[int], None] | None
     ) -> None:
         self._source = source
-        self._name = "standard input" if source.path == STDIN else source.path
+        self._name = source.name
         self._findings = findings
         self._progress = progress
         self._number = 0

@@ -41,6 +41,11 @@ class Source:
     text: bytes | None = None
 
     @property
+    def name(self) -> str:
+        """How messages name it."""
+        return "standard input" if self.path == STDIN else self.path
+
+    @property
     def size(self) -> int:
         if self.text is not None:
             return len(self.text)
@@ -60,7 +65,7 @@ class Source:
         try:
             return gzip.decompress(text)
         except (OSError, EOFError, zlib.error) as error:
-            findings.problems.append(f"{self.path}: cannot be decompressed: {error}")
+            findings.problems.append(f"{self.name}: cannot be decompressed: {error}")
             return None
 
 
