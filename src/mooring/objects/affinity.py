@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
+from mooring.objects.cached_property import cached_property
 from mooring.objects.selectors import NOTHING, Selector, compile_selector
 
 if TYPE_CHECKING:

@@ -158,9 +158,17 @@ class _Controllers:
     def _alike(self, owner: KubeObject, template: PodTemplate | None, number: int) -> Iterator[Pod]:
         if template is None or number <= 0:
             return
-        spec = self._admit(template.spec)
-        for _ in range(number):
-            yield self._pod(owner, template, spec)
+        first = self._pod(owner, template, self._admit(template.spec))
+        yield first
+        for _ in range(number - 1):
+            yield self._like(first)
+
+    def _like(self, pod: Pod) -> Pod:
+        """Another pod from the same template."""
+        metadata = pod.metadata
+        name = self._names.name(Pod, metadata.namespace, metadata.generate_name)
+        uid = generated_uid("", "Pod", metadata.namespace, name)
+        return replace(pod, metadata=replace(metadata, name=name, uid=uid))
 
     def _pod(
         self,

@@ -89,8 +89,10 @@ class Defaults:
         #: share the result.
         self._given: PodSpec | None = None
         self._latest: PodSpec | None = None
-        #: The last result of `pod`.
+        #: The last argument and result of `pod`, and the result's derived values.
+        self._given_pod: Pod | None = None
         self._latest_pod: Pod | None = None
+        self._derived: dict[str, object] | None = None
 
     def of(self, obj: KubeObject) -> KubeObject:
         """The object as the API server would store it; the same object if nothing is missing."""
@@ -120,6 +122,17 @@ class Defaults:
         return obj
 
     def pod(self, pod: Pod) -> Pod:
+        given, latest = self._given_pod, self._latest_pod
+        if given is not None and latest is not None and _is_like(pod, given):
+            if self._derived is None:
+                self._derived = latest.derived()
+            done = replace(pod, spec=latest.spec, status=latest.status)
+            done.__dict__.update(self._derived)
+            return done
+        self._given_pod, self._derived = pod, None
+        return self._completed(pod)
+
+    def _completed(self, pod: Pod) -> Pod:
         spec = _merged_label_keys(self.spec(pod.spec), pod.labels)
         status = pod.status
         conditions = status.conditions
@@ -430,6 +443,16 @@ def _merged(
     if not missing:
         return selector
     return replace(selector, match_expressions=[*selector.match_expressions, *missing])
+
+
+def _is_like(pod: Pod, other: Pod) -> bool:
+    """Whether two pods come from one template: they share everything but their names."""
+    return (
+        pod.spec is other.spec
+        and pod.status is other.status
+        and pod.metadata.labels is other.metadata.labels
+        and pod.metadata.namespace == other.metadata.namespace
+    )
 
 
 def _labelled(obj: KubeObject, labels: dict[str, str]) -> KubeObject:

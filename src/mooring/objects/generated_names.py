@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 import zlib
 from collections.abc import Iterable
+from hashlib import sha1
 
 import msgspec
 
@@ -14,11 +15,18 @@ from mooring.objects.meta import KubeObject, Part, encode_hook
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH = 5
 _LONGEST_BASE = 63 - _SUFFIX_LENGTH
-_UID_SPACE = uuid.UUID("6d6f6f72-696e-4670-8000-000000000000")
+_UID_SPACE = uuid.UUID("6d6f6f72-696e-4670-8000-000000000000").bytes
+#: The hexadecimal digit of a UUID that holds the variant: its two high bits are 10.
+_VARIANTS = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 
 
 def generated_uid(group: str, kind: str, namespace: str, name: str) -> str:
-    return str(uuid.uuid5(_UID_SPACE, f"{group}/{kind}/{namespace}/{name}"))
+    """A UUID of version 5, as `uuid.uuid5` gives it but at a third of the cost."""
+    name_hash = sha1(_UID_SPACE, usedforsecurity=False)
+    name_hash.update(f"{group}/{kind}/{namespace}/{name}".encode())
+    text = name_hash.hexdigest()
+    variant = _VARIANTS[text[16]]
+    return f"{text[:8]}-{text[8:12]}-5{text[13:16]}-{variant}{text[17:20]}-{text[20:32]}"
 
 
 def content_hash(*parts: Part) -> str:

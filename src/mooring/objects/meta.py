@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from functools import cached_property
 from typing import Any, Self
 
 import msgspec
 
+from mooring.objects.cached_property import cached_property
 from mooring.objects.quantity import ZERO, Quantity, parse_quantity
 
 #: A resource list: resource name → quantity.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
+from mooring.objects.cached_property import cached_property
 from mooring.objects.meta import KubeObject, Part, ResourceList
 from mooring.objects.taints import Taint
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from functools import cached_property
 
 import msgspec
 
 from mooring.objects import requests
 from mooring.objects.affinity import PodTerms, compile_pod_terms
+from mooring.objects.cached_property import cached_property
 from mooring.objects.meta import KubeObject, Part, ResourceList
 from mooring.objects.quantity import ZERO
 from mooring.objects.requests import Amounts
@@ -337,6 +337,11 @@ class Pod(KubeObject, frozen=True):
         if self.metadata.labels is other.metadata.labels:
             mine.setdefault("label_items", other.label_items)
             mine.setdefault("selector_key", other.selector_key)
+
+    def derived(self) -> dict[str, object]:
+        """What another pod of the same template can take over: all derived values but the key."""
+        names = (*_FROM_SPEC_AND_STATUS, "label_items", "selector_key")
+        return {name: getattr(self, name) for name in names}
 
     def condition(self, kind: str) -> PodCondition | None:
         return next((c for c in self.status.conditions if c.type == kind), None)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
+from mooring.objects.cached_property import cached_property
 from mooring.objects.meta import Part
 from mooring.objects.quantity import MAX_INT64, MIN_INT64
 

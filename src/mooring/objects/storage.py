@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import msgspec
 
+from mooring.objects.cached_property import cached_property
 from mooring.objects.meta import KubeObject, ObjectMeta, Part, ResourceList
 from mooring.objects.quantity import Quantity
 from mooring.objects.selectors import LabelSelector, NodeSelector, NodeTerm, compile_node_terms

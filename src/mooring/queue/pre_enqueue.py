@@ -54,12 +54,12 @@ class PreEnqueuePlugins:
         if first:
             plugins = sorted(plugins, key=lambda entry: entry[0] != first)
         for plugin, pre_enqueue in plugins:
-            started = self._metrics.timer()
+            started = self._metrics.timer() if sampled else 0.0
             status = self._ask(plugin, pre_enqueue, pod)
             if sampled:
                 duration_s = self._metrics.timer() - started
                 self._metrics.pre_enqueue_plugin_duration(plugin, status.code.title, duration_s)
-            if not status.ok:
+            if status is not SUCCESS and not status.ok:
                 return status.by(plugin)
         return None
 
@@ -68,7 +68,7 @@ class PreEnqueuePlugins:
             status = pre_enqueue(pod) or SUCCESS
         except Exception as error:
             status = failure(error)
-        if status.code == Code.ERROR:
+        if status is not SUCCESS and status.code == Code.ERROR:
             reason = status.message if status.error is None else repr(status.error)
             self._report(
                 f"PreEnqueue plugin {plugin} failed on pod {pod.key}, which is held back: {reason}"

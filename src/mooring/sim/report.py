@@ -15,6 +15,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from mooring.objects.storage import PersistentVolume
 from mooring.objects.well_known import POD_SCHEDULED
+from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.scheduler.decision import NoNodesError, NoProfileError
 from mooring.scheduler.journal import Fact, Preempted
 from mooring.sim.recorder import gated_by, waits_for
@@ -293,8 +294,8 @@ def _elapsed_s(simulation: Simulation) -> float:
 def pending_of(simulation: Simulation, pod: Pod) -> Pending:
     """Why the pod has no node."""
     record = simulation.summary.of(pod.uid)
-    state, message = _why_pending(simulation, pod, record.last_failure)
     queued = simulation.scheduler.queue.get(pod.key)
+    state, message = _why_pending(simulation, pod, queued, record.last_failure)
     return Pending(
         pod=pod.key,
         state=state,
@@ -307,14 +308,15 @@ def pending_of(simulation: Simulation, pod: Pod) -> Pending:
     )
 
 
-def _why_pending(simulation: Simulation, pod: Pod, last_failure: str | None) -> tuple[str, str]:
+def _why_pending(
+    simulation: Simulation, pod: Pod, queued: QueuedPodInfo | None, last_failure: str | None
+) -> tuple[str, str]:
     scheduler = simulation.scheduler
     if pod.scheduler_name not in scheduler.frameworks:
         return IGNORED, str(NoProfileError(pod))
     if scheduler.cluster.is_assumed(pod):
         node_name = scheduler.cluster.pods[pod.uid].node_name
         return "waiting", f"waiting {waits_for(scheduler, pod)} to be bound to {node_name}"
-    queued = scheduler.queue.get(pod.key)
     if queued is not None and queued.gated:
         return "gated", gated_by(pod, queued.gating_plugin)
     if last_failure is None:

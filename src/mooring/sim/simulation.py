@@ -142,12 +142,8 @@ class Simulation:
         """
         known = self.in_gangs(objects)
         _check_run_times(known)
-        for obj in known:
-            if not isinstance(obj, Pod):
-                self.api.create(obj)
-        for obj in known:
-            if isinstance(obj, Pod) and not obj.finished:
-                self.api.create(obj)
+        self.api.create_all(obj for obj in known if not isinstance(obj, Pod))
+        self.api.create_all(obj for obj in known if isinstance(obj, Pod) and not obj.finished)
 
     def in_gangs(self, objects: Iterable[KubeObject]) -> list[KubeObject]:
         """The objects that are to be created, with the pods that belong together in groups.
