@@ -14,7 +14,7 @@ AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -n")
 TYPED := $(wildcard src examples benchmarks tools/control-plane)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-live control-plane test-web chromium lint format bench bench-live bench-pressure bench-full lock clean
+.PHONY: help demo test test-live control-plane test-web chromium lint format bench bench-live bench-pressure bench-reference bench-full lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -62,6 +62,10 @@ bench-live: .venv/.dev control-plane  ## Measure pods bound per second beside ku
 
 bench-pressure: .venv/.dev control-plane  ## Measure what pressure does to mooring and kube-scheduler (50 minutes)
 	PYTHONPATH=tools/control-plane $(BIN)/python -m benchmarks.pressure --write benchmarks/results
+
+bench-reference: .venv/.base  ## Measure decisions beside kube-scheduler's own cycle (40 minutes; needs Go)
+	$(BIN)/python -m benchmarks.beside_reference --write benchmarks/results
+	$(BIN)/python -m benchmarks.report
 
 # One after another, since they share the machine; the page is written from what they found.
 bench-full: .venv/.base  ## Measure everything, and write docs/performance.md (twenty minutes)

@@ -36,6 +36,10 @@ def all_placed(answer: Answer) -> None:
     _demand(len(answer.placed) == answer.wanted, f"{len(answer.placed)} of {answer.wanted} placed")
 
 
+def none_placed(answer: Answer) -> None:
+    _demand(not answer.placed, f"{len(answer.placed)} placed, though none fits")
+
+
 def same_as(expected: dict[str, str], got: dict[str, str]) -> None:
     """Kept work must not change a choice: one by one, pods go where a full evaluation puts them."""
     for pod in sorted(expected.keys() | got.keys()):

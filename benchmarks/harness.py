@@ -19,6 +19,7 @@ import numpy as np
 from benchmarks import answers, driving
 from benchmarks.answers import Answer
 from benchmarks.driver import Driver
+from benchmarks.driving import Clock
 from benchmarks.workloads import Workload
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
@@ -78,7 +79,9 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class _Repeat:
+class Repeat:
+    """One run of a workload."""
+
     decisions: int
     cpu_s: float
     wall_s: float
@@ -90,7 +93,7 @@ def measure(workload: Workload, size: Size) -> Measured:
     """Raises WrongAnswer if the scheduler answers wrongly, before or while it is timed."""
     objects = list(workload.objects(size.nodes, size.bound))
     warm_up = min(workload.warm_up, max(1, workload.most(size.nodes) // 4))
-    trial = _Trial(workload, size.nodes, objects)
+    trial = Trial(workload, size.nodes, objects)
     affordable = int(size.most_s / trial.agrees_with_full_evaluation(warm_up))
     count = min(size.pods, workload.most(size.nodes) - warm_up, max(warm_up, affordable))
     repeats = [trial.run(warm_up, count) for _ in range(size.repeats)]
@@ -115,13 +118,14 @@ def measure(workload: Workload, size: Size) -> Measured:
     )
 
 
-class _Trial:
+class Trial:
     """One workload on one cluster, which is built anew for every run."""
 
     def __init__(self, workload: Workload, nodes: int, objects: list[KubeObject]) -> None:
         self._workload = workload
         self._objects = objects
-        self._holds = answers.every([answers.all_placed, workload.holds(nodes)])
+        placed = answers.all_placed if workload.fits else answers.none_placed
+        self._holds = answers.every([placed, workload.holds(nodes)])
 
     def agrees_with_full_evaluation(self, count: int) -> float:
         """The first pods go where they go if no work is ever kept for the next.
@@ -134,7 +138,7 @@ class _Trial:
             with self._build(keep_answers=keep_answers) as driver:
                 pods = self._arrive(driver, "checked", count)
                 attempts_s.clear()
-                self._workload.drive(driver, pods, attempts_s)
+                self._workload.drive(driver, pods, attempts_s, time.perf_counter)
                 driver.settle()
                 placed.append(self._checked(driver, ["checked"], count).placed)
         answers.same_as(*placed)
@@ -142,20 +146,21 @@ class _Trial:
         later_s = attempts_s[-len(attempts_s) // 3 :]
         return statistics.median(later_s) * len(attempts_s) / count
 
-    def run(self, warm_up: int, count: int) -> _Repeat:
+    def run(self, warm_up: int, count: int, clock: Clock = time.perf_counter) -> Repeat:
+        """`clock` times the attempts."""
         with self._build() as driver:
             # By other numbers, or the first pods of a make would not be the first.
             others = self._arrive(driver, "warm-up", warm_up, first=-warm_up)
-            self._workload.drive(driver, others, [])
+            self._workload.drive(driver, others, [], time.perf_counter)
             driver.settle()
             pods = self._arrive(driver, "pod", count)
             yardsticks_s = [numpy_pass(driver.scheduler)]
-            repeat = _timed(self._workload.drive, driver, pods)
+            repeat = _timed(self._workload.drive, driver, pods, clock)
             driver.settle()
             yardsticks_s.append(numpy_pass(driver.scheduler))
             self._checked(driver, ["warm-up", "pod"], warm_up + count)
             driver.scheduler.cluster.validate()
-        return _Repeat(*repeat, yardstick_s=statistics.median(yardsticks_s))
+        return Repeat(*repeat, yardstick_s=statistics.median(yardsticks_s))
 
     def _build(self, *, keep_answers: bool = True) -> Driver:
         driver = Driver(self._objects, keep_answers=keep_answers)
@@ -193,13 +198,13 @@ class _Trial:
 
 
 def _timed(
-    drive: driving.Drive, driver: Driver, pods: Sequence[Pod]
+    drive: driving.Drive, driver: Driver, pods: Sequence[Pod], clock: Clock
 ) -> tuple[int, float, float, list[float]]:
     """Garbage of the preparation is taken out before, and collected as always meanwhile."""
     attempts_s: list[float] = []
     gc.collect()
     wall_s, cpu_s = time.perf_counter(), time.process_time()
-    decisions = drive(driver, pods, attempts_s)
+    decisions = drive(driver, pods, attempts_s, clock)
     cpu_s, wall_s = time.process_time() - cpu_s, time.perf_counter() - wall_s
     return decisions, cpu_s, wall_s, attempts_s
 

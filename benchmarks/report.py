@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import growth, live_table, memory, plots, pressure_table, suite
+from benchmarks import beside_reference, growth, live_table, memory, plots, pressure_table, suite
 from benchmarks.workloads import WORKLOADS
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -57,6 +57,8 @@ def tables(folder: Path) -> dict[str, str]:
         found["machine"] = _machine(measured["machine"])
         found["workloads"] = _workloads(measured["results"])
         found["sizes"] = _sizes(measured["results"])
+    if (beside := _load(folder / beside_reference.FILE)) is not None:
+        found["reference"] = f"{_machine(beside['machine'])}\n\n{_beside(beside)}"
     if measured or held:
         found["goals"] = _goals(measured, held)
     if grown:
@@ -114,8 +116,6 @@ def _bar(result: Data) -> plots.Bar:
     marks: dict[str, float] = {}
     if workload.goal is not None:
         marks["goal"] = workload.goal
-    if (reference := workload.reference.get(result["nodes"])) is not None:
-        marks |= {"reference, sampling": reference[0], "reference, all nodes": reference[1]}
     return plots.Bar(workload.name, rate["median"], rate["low"], rate["high"], marks)
 
 
@@ -188,11 +188,33 @@ def _memory_goals(held: Data) -> list[list[str]]:
     ]
 
 
+def _beside(data: Data) -> str:
+    rows = [
+        [
+            row.workload,
+            f"{row.nodes:,}",
+            f"{row.sampling_cpu_ms:.2f}",
+            f"{row.all_nodes_cpu_ms:.1f}",
+            f"{row.mooring_cpu_ms:.3f}",
+            f"{row.times_sampling:.0f}",
+            f"{row.times_all_nodes:.0f}",
+        ]
+        for row in beside_reference.rows_of(data)
+    ]
+    heads = [
+        "workload",
+        "nodes",
+        "kube-scheduler, sampling",
+        "kube-scheduler, all nodes",
+        "mooring",
+    ]
+    return _table([*heads, "× sampling", "× all nodes"], rows)
+
+
 def _workloads(results: Sequence[Data]) -> str:
     rows = []
     for result in _at(results, _STANDARD_NODES):
         workload, cpu = WORKLOADS[result["workload"]], result["per_cpu_s"]
-        reference = workload.reference.get(_STANDARD_NODES)
         rows.append(
             [
                 workload.name,
@@ -202,11 +224,10 @@ def _workloads(results: Sequence[Data]) -> str:
                 f"{result['per_wall_s']['median']:,.0f}",
                 f"{result['passes_per_decision']:.2f}",
                 f"{result['attempt_us']['median']:,.0f} / {result['attempt_us']['p99']:,.0f}",
-                f"{reference[0]} / {reference[1]}" if reference else "",
             ]
         )
     heads = ["workload", "", "per CPU s", "low – high", "per wall s", "NumPy passes"]
-    return _table([*heads, "attempt µs, median / p99", "reference: sampling / all"], rows)
+    return _table([*heads, "attempt µs, median / p99"], rows)
 
 
 def _sizes(results: Sequence[Data]) -> str:

@@ -70,8 +70,8 @@ class Workload:
     holds: Callable[[int], Holds] = field(default=lambda _: answers.fits(_PODS_PER_NODE))
     #: Decisions per second to be reached at 5,000 nodes with 5,000 bound pods.
     goal: int | None = None
-    #: The reference's own pods per second by number of nodes: as it samples by default, and all nodes.
-    reference: dict[int, tuple[int, int]] = field(default_factory=dict)
+    #: Whether all measured pods are placed; else none of them.
+    fits: bool = True
 
     def objects(self, nodes: int, bound: int | None = None) -> Iterator[KubeObject]:
         """The cluster before the measured pods come."""
@@ -333,7 +333,6 @@ WORKLOADS: dict[str, Workload] = {
             says="plain pods of one make",
             upstream="SchedulingBasic",
             goal=12_000,
-            reference={5000: (588, 90), 15_000: (330, 22)},
         ),
         signatures(20),
         Workload(
@@ -376,7 +375,6 @@ WORKLOADS: dict[str, Workload] = {
             most=lambda nodes: nodes * 3 // 5,
             holds=lambda _: answers.one_a_node(_one_in_five),
             goal=4000,
-            reference={5000: (86, 39), 15_000: (29, 11)},
         ),
         Workload(
             name="preferred-affinity",
@@ -403,7 +401,6 @@ WORKLOADS: dict[str, Workload] = {
             template=lambda _: _HARD_SPREAD,
             holds=lambda _: answers.zones_within(1),
             goal=4800,
-            reference={5000: (238, 53), 15_000: (72, 16)},
         ),
         Workload(
             name="soft-zone-spread",
@@ -438,6 +435,12 @@ WORKLOADS: dict[str, Workload] = {
             upstream="Unschedulable",
             backlog=2000,
             drive=driving.before_a_backlog,
+        ),
+        Workload(
+            name="unschedulable",
+            says="pods of one make that fit nowhere",
+            template=lambda _: driving.TOO_LARGE,
+            fits=False,
         ),
         Workload(
             name="preemption",

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks import answers, growth, memory, plots, report, suite
+from benchmarks import answers, beside_reference, growth, memory, plots, report, suite
 from benchmarks.answers import Answer, WrongAnswer
 from benchmarks.harness import Size, measure
 from benchmarks.workloads import WORKLOADS
 
 ALL = list(WORKLOADS.values())
 TINY = Size(20, pods=15, repeats=1)
+BESIDE = beside_reference.Row(
+    workload="basic",
+    nodes=5000,
+    rounds=3,
+    sampling_cpu_ms=2.4,
+    all_nodes_cpu_ms=21.0,
+    mooring_cpu_ms=0.12,
+    sampling_per_wall_s=500.0,
+    all_nodes_per_wall_s=50.0,
+    mooring_per_wall_s=8000.0,
+)
 
 
 @pytest.fixture(scope="module")
@@ -130,12 +141,14 @@ def test_results_become_tables_and_plots(measured, tmp_path):
     suite.write(as_if, tmp_path / suite.FILE)
     suite.write(grown, tmp_path / growth.FILE)
     suite.write(held, tmp_path / memory.FILE)
+    beside = {"machine": measured["machine"], "rows": [asdict(BESIDE)]}
+    suite.write(beside, tmp_path / beside_reference.FILE)
 
     found = report.tables(tmp_path)
     report.write_plots(tmp_path)
 
     assert "| basic, decisions/s | ≥ 12,000 |" in found["goals"]
-    assert "588 / 90" in found["workloads"]
+    assert "| basic | 5,000 | 2.40 | 21.0 | 0.120 | 20 | 175 |" in found["reference"]
     assert "10 nodes and 20 pods" in found["goals"]
     for name in ("rates.svg", "growth-bound-pods.svg"):
         assert (tmp_path / name).read_text().startswith("<svg ")
@@ -154,7 +167,7 @@ def test_only_what_stands_between_the_marks_is_written():
 def test_the_page_has_a_place_for_every_table():
     page = (Path(__file__).parents[2] / "docs" / "performance.md").read_text()
 
-    for name in ("machine", "goals", "workloads", "sizes", "growth", "memory"):
+    for name in ("machine", "goals", "reference", "workloads", "sizes", "growth", "memory"):
         report.with_tables(page, {name: ""})
 
 
@@ -171,3 +184,24 @@ def test_a_plot_stays_within_its_edges():
                 (("y", "y1", "y2", "cy"), height),
             ):
                 assert all(0 <= float(shape.attrib.get(name, 0)) <= most for name in names)
+
+
+def test_a_row_beside_the_reference_says_how_many_times_it_takes():
+    assert (BESIDE.times_sampling, BESIDE.times_all_nodes) == (
+        pytest.approx(20),
+        pytest.approx(175),
+    )
+    assert "20.0" in beside_reference.table([BESIDE])
+
+
+def test_every_workload_of_the_reference_is_one_of_ours():
+    assert set(beside_reference.BOTH_HAVE) <= set(WORKLOADS)
+    source = (Path(beside_reference.__file__).parent / "reference" / "workloads.go").read_text()
+    assert all(f'case "{name}":' in source for name in beside_reference.BOTH_HAVE)
+
+
+def test_mooring_decides_what_the_reference_is_asked():
+    for name in ("basic", "unschedulable", "preemption"):
+        cpu_ms, per_s = beside_reference.mooring(name, nodes=20, pods=10)()
+        assert cpu_ms > 0
+        assert per_s > 0
