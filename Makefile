@@ -14,7 +14,7 @@ AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -n")
 TYPED := $(wildcard src examples benchmarks tools/control-plane)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-live control-plane test-web chromium lint format bench bench-live bench-pressure bench-reference bench-full lock clean
+.PHONY: help demo test test-live control-plane test-web chromium lint format bench bench-live bench-pressure bench-reference bench-scheduler-perf bench-full lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -66,6 +66,9 @@ bench-pressure: .venv/.dev control-plane  ## Measure what pressure does to moori
 bench-reference: .venv/.base  ## Measure decisions beside kube-scheduler's own cycle (40 minutes; needs Go)
 	$(BIN)/python -m benchmarks.beside_reference --write benchmarks/results
 	$(BIN)/python -m benchmarks.report
+
+bench-scheduler-perf: .venv/.base control-plane  ## Run upstream's performance workloads in process (minutes)
+	$(BIN)/python -m benchmarks.scheduler_perf --labels performance --write benchmarks/results
 
 # One after another, since they share the machine; the page is written from what they found.
 bench-full: .venv/.base  ## Measure everything, and write docs/performance.md (twenty minutes)

@@ -25,6 +25,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         return self._now
 
+    def advance(self, seconds: float) -> None:
+        """Let time pass while a callback runs. Timers that become due run after it."""
+        self._now += seconds
+
     def select(self, timeout: float | None) -> list[object]:
         """The base class calls this when nothing is ready for `timeout` seconds; None means forever."""
         if timeout is None or (timeout > 0 and self.stops_when is not None and self.stops_when()):

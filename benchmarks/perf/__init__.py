@@ -1,0 +1,1 @@
+"""The workloads of upstream's scheduler_perf: its language, and clusters to run it on."""
