@@ -40,7 +40,8 @@ class CacheError(MooringError):
 class Cluster:
     """Nodes, pods and the objects that plugins look up; columns follow by generation."""
 
-    def __init__(self, *, has_pod_groups: bool = False) -> None:
+    def __init__(self, *, has_pod_groups: bool = False, has_taint_rules: bool = False) -> None:
+        """Both say whether feature gates are on: GenericWorkload, and DRADeviceTaintRules."""
         self.listers = Listers()
         #: None unless the gate GenericWorkload is on.
         self.pod_groups = PodGroupStates() if has_pod_groups else None
@@ -48,7 +49,9 @@ class Cluster:
         self.volumes = VolumeCache(self.listers)
         #: One for all profiles, so that no profile takes a device that another has chosen.
         self.claims = ClaimCache(self.listers)
-        self.device_pools = DevicePools(self.listers, self.claims.devices)
+        self.device_pools = DevicePools(
+            self.listers, self.claims.devices, has_rules=has_taint_rules
+        )
         #: Shared by all profiles.
         self.deduced_selectors = DeducedSelectors(self.listers)
         self.device_classes = DeviceClassNames(self.listers)

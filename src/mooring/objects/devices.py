@@ -273,3 +273,20 @@ class ResourceSliceSpec(Part, frozen=True):
 
 class ResourceSlice(KubeObject, frozen=True):
     spec: ResourceSliceSpec = ResourceSliceSpec()
+
+
+class DeviceTaintSelector(Part, frozen=True):
+    """All fields that are set must match."""
+
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class DeviceTaintRuleSpec(Part, frozen=True):
+    device_selector: DeviceTaintSelector | None = None
+    taint: DeviceTaint = DeviceTaint()
+
+
+class DeviceTaintRule(KubeObject, frozen=True):
+    spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()

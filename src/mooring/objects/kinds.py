@@ -7,6 +7,7 @@ from datetime import datetime
 
 from mooring.objects.devices import (
     DeviceClass,
+    DeviceTaintRule,
     ResourceClaim,
     ResourceClaimTemplate,
     ResourceSlice,
@@ -264,6 +265,14 @@ KINDS: tuple[Kind, ...] = (
     Kind(ResourceClaim, "resource.k8s.io", "resourceclaims", events=True),
     Kind(ResourceClaimTemplate, "resource.k8s.io", "resourceclaimtemplates", listed=False),
     Kind(ResourceSlice, "resource.k8s.io", "resourceslices", namespaced=False, events=True),
+    Kind(
+        DeviceTaintRule,
+        "resource.k8s.io",
+        "devicetaintrules",
+        version="v1beta2",
+        namespaced=False,
+        gate="DRADeviceTaintRules",
+    ),
     Kind(
         PodGroup,
         "scheduling.k8s.io",

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from mooring.cluster.cache import CacheError
 from mooring.framework.events import ASSIGNED_POD_DELETE, Action, ClusterEvent, EventResource
 from mooring.framework.object_changes import node_change_events, pod_change_events
-from mooring.objects.devices import ResourceClaim
+from mooring.objects.devices import DeviceTaintRule, ResourceClaim
 from mooring.objects.kinds import KINDS
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
@@ -84,6 +84,10 @@ class EventHandlers:
 
     def _move(self, action: Action, old: KubeObject | None, new: KubeObject | None) -> None:
         changed = new or old
+        if isinstance(changed, DeviceTaintRule):
+            for before, after in self._cluster.device_pools.take_tainted():
+                self._move(Action.UPDATE, before, after)
+            return
         if isinstance(changed, _TOLD_BY_CACHE):
             return
         resource = _RESOURCES.get(type(changed)) if changed is not None else None

@@ -37,7 +37,10 @@ class Parts:
         self.gates = config.gates
         #: Whether pods of a group are scheduled together.
         self.schedules_groups = self.gates.enabled("GenericWorkload")
-        self.cluster = Cluster(has_pod_groups=self.schedules_groups)
+        self.cluster = Cluster(
+            has_pod_groups=self.schedules_groups,
+            has_taint_rules=self.gates.enabled("DRADeviceTaintRules"),
+        )
         #: Every pod as the API server last showed it, by `namespace/name`.
         self.observed_pods: dict[str, Pod] = {}
         #: The attempts that have assumed their pod and not ended yet, by UID of the pod.
