@@ -134,3 +134,32 @@ def test_a_workload_whose_pods_all_fit_is_a_yes(tmp_path):
         assert "Deployment shop/web: 3 pods" in result.stdout
         assert "the story of shop/web-" in result.stdout
     assert mooring("explain", "deploy/web", tmp_path / "c.yaml").exit_code == 0
+
+
+def test_a_workload_whose_pods_are_refused_says_why(tmp_path):
+    path = tmp_path / "refused.yaml"
+    path.write_text(
+        """
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: "4", pods: "10"}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {priorityClassName: nope, containers: [{name: c, image: i}]}
+"""
+    )
+    manifests = read_manifests([path])
+
+    with pytest.raises(CannotAnswer) as error:
+        find_target(manifests.objects, "deployment/web", refused=manifests.refused)
+
+    assert "would not create any of its 3 pods" in str(error.value)
+    assert "there is no PriorityClass 'nope'" in str(error.value)

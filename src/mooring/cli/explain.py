@@ -80,7 +80,7 @@ def explain(
     check_created(manifests.refused, pod)
     loaded = config.read()
     objects = config.choose_pods(manifests.objects, loaded)
-    target = find_target(objects, pod, namespace=cluster.namespace)
+    target = find_target(objects, pod, namespace=cluster.namespace, refused=manifests.refused)
     options = SimOptions(config=loaded.config, seed=seed)
     watched = target.pods[0]
     with naming(loaded.path), placing_pods(manifests.pods, options) as followed:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mooring.explain.explanation import CannotAnswer, check_nodes, unknown
+from mooring.objects.admission import Refused
 from mooring.objects.controllers import TEMPLATE_HASH
 from mooring.objects.kinds import KINDS
 from mooring.objects.meta import KubeObject
@@ -35,9 +36,13 @@ class Target:
 
 
 def find_target(
-    objects: Sequence[KubeObject], text: str, *, namespace: str | None = None
+    objects: Sequence[KubeObject],
+    text: str,
+    *,
+    namespace: str | None = None,
+    refused: Iterable[Refused] = (),
 ) -> Target:
-    """Raises CannotAnswer with similar names.
+    """Raises CannotAnswer with similar names, or with why the pods of a workload are not created.
 
     With a namespace, names without one are looked up there only.
     """
@@ -46,7 +51,7 @@ def find_target(
     if text in pods:
         return _one(pods[text])
     *before, last = text.split("/")
-    owners = _Owners(objects)
+    owners = _Owners(objects, refused)
     if len(before) == 2 and owners.kind(before[0]):
         # As in scenarios: deployment/shop/web.
         before.reverse()
@@ -102,8 +107,9 @@ def _one(pod: Pod) -> Target:
 class _Owners:
     """Which workload a pod belongs to, through all its owners."""
 
-    def __init__(self, objects: Sequence[KubeObject]) -> None:
+    def __init__(self, objects: Sequence[KubeObject], refused: Iterable[Refused] = ()) -> None:
         self._objects = objects
+        self._refused = refused
         self._known = {(obj.kind.lower(), obj.namespace, obj.name): obj for obj in objects}
 
     def kind(self, text: str) -> str:
@@ -154,8 +160,21 @@ class _Owners:
             key[0] == kind and key[2] == name and namespace in (None, key[1]) for key in self._known
         )
         if exists:
-            return f"{text} has no pods that need a node"
+            return self._why_without_pods(kind, name, namespace, text)
         return unknown(kind, f"{kind}/{name}", same)
+
+    def _why_without_pods(self, kind: str, name: str, namespace: str | None, text: str) -> str:
+        reasons = [
+            each.reason
+            for each in self._refused
+            if isinstance(each.object, Pod)
+            and namespace in (None, each.object.namespace)
+            and any(key[0] == kind and key[2] == name for key in self.chain(each.object))
+        ]
+        if not reasons:
+            return f"{text} has no pods that need a node"
+        pods = "its pod" if len(reasons) == 1 else f"any of its {len(reasons)} pods"
+        return f"{text} has no pods: the API server would not create {pods}: {reasons[0]}"
 
     def _title(self, key: _Key) -> str:
         obj = self._known.get(key)
