@@ -7,6 +7,8 @@ its generation, and a device is in use if any claim has it or a share of it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from mooring.cluster.device_classes import DeviceClassNames, is_counted
 from mooring.cluster.device_pools import DevicePools
 from mooring.devices.allocated import AllocatedDevices, DeviceID, PoolID
@@ -21,8 +23,25 @@ from mooring.objects.node import Node
 from mooring.objects.selectors import NodeSelector, compile_node_terms
 
 
+@dataclass(slots=True)
+class _Found:
+    """The devices of a class on a node."""
+
+    #: The node's labels.
+    labels: dict[str, str]
+    devices: list[DeviceID]
+    pools: tuple[PoolID, ...]
+    #: How many are in use, and the revisions of the pools at which that was counted.
+    in_use: int = 0
+    revisions: list[int] | None = None
+
+
 class DeviceCounts:
-    """Counts devices; what selectors say of them is kept until a slice or a class changes."""
+    """Counts devices.
+
+    What selectors say of devices is kept until a slice or a class changes; how many are in use, until the use
+    of their pools changes.
+    """
 
     def __init__(
         self, classes: DeviceClassNames, pools: DevicePools, allocated: AllocatedDevices
@@ -34,8 +53,8 @@ class DeviceCounts:
         #: Slices by the name of their node, and those that every node must be compared with.
         self._on_node: dict[str, list[ResourceSlice]] = {}
         self._compared: list[ResourceSlice] = []
-        #: (Name of the class, of the node) → the node's labels, and its devices of the class.
-        self._found: dict[tuple[str, str], tuple[dict[str, str], list[DeviceID]]] = {}
+        #: By the names of the class and of the node.
+        self._found: dict[tuple[str, str], _Found] = {}
         self._selectors: dict[str, Selector] = {}
 
     def counts(self, resource: str) -> bool:
@@ -48,23 +67,29 @@ class DeviceCounts:
         if served_by is None:
             return 0, 0
         try:
-            devices = self._devices(served_by, node)
+            found = self._devices(served_by, node)
         except (SelectorCompileError, SelectorRuntimeError):
             return 0, 0
-        return sum(map(self._is_in_use, devices)), len(devices)
+        revisions = [self._allocated.revision(pool) for pool in found.pools]
+        if revisions != found.revisions:
+            found.in_use = sum(map(self._is_in_use, found.devices))
+            found.revisions = revisions
+        return found.in_use, len(found.devices)
 
     def _is_in_use(self, device: DeviceID) -> bool:
         use = self._allocated.in_pool(PoolID(device.driver, device.pool))
         return device.device in use.dedicated or device.device in use.shares
 
-    def _devices(self, device_class: DeviceClass, node: Node) -> list[DeviceID]:
+    def _devices(self, device_class: DeviceClass, node: Node) -> _Found:
         if self._revision != self._pools.revision:
             self._file_slices()
         key = device_class.name, node.name
         known = self._found.get(key)
-        if known is None or known[0] != node.labels:
-            known = self._found[key] = node.labels, self._look(device_class, node)
-        return known[1]
+        if known is None or (known.labels is not node.labels and known.labels != node.labels):
+            devices = self._look(device_class, node)
+            pools = dict.fromkeys(PoolID(each.driver, each.pool) for each in devices)
+            known = self._found[key] = _Found(node.labels, devices, tuple(pools))
+        return known
 
     def _look(self, device_class: DeviceClass, node: Node) -> list[DeviceID]:
         return [
