@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mooring.cluster.pod_groups import NoGroupError, PodGroupStates
-from mooring.errors import MooringError
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
-from mooring.framework.interface import Handle
-from mooring.framework.status import SUCCESS, Status, failure, unresolvable, wait
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.objects.pod_groups import PodGroup
+from mooring.plugin import (
+    SUCCESS,
+    Action,
+    ClusterEvent,
+    CycleState,
+    EventResource,
+    EventWithHint,
+    Handle,
+    Hint,
+    MooringError,
+    Status,
+    failure,
+    unresolvable,
+    wait,
+)
+from mooring.plugin.groups import NoGroupError, PodGroupStates
 
 #: How long a pod that has a node waits for the rest of its gang.
 LONGEST_WAIT_S = 5 * 60.0

@@ -9,22 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from mooring.cluster.columns import Columns, Ints, Rows
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.node_matching import (
-    RequiredNodeAffinity,
-    match_rows,
-    match_rows_any,
-    matches_any,
-)
-from mooring.cluster.snapshot import Snapshot
-from mooring.config.args import NodeAffinityArgs
-from mooring.errors import PluginError
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
-from mooring.framework.interface import Depends, PreFilterResult
-from mooring.framework.status import SKIP, SUCCESS, Status, failure, unresolvable
-from mooring.framework.verdicts import RowVerdicts, by_mask, by_table
 from mooring.objects import pod as pods
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
@@ -37,6 +21,32 @@ from mooring.objects.selectors import (
     SelectorRequirement,
     compile_node_term,
 )
+from mooring.plugin import (
+    SKIP,
+    SUCCESS,
+    Action,
+    ClusterEvent,
+    Columns,
+    CycleState,
+    Depends,
+    EventResource,
+    EventWithHint,
+    Hint,
+    Ints,
+    NodeInfo,
+    PluginError,
+    PreFilterResult,
+    Rows,
+    RowVerdicts,
+    Snapshot,
+    Status,
+    by_mask,
+    by_table,
+    failure,
+    unresolvable,
+)
+from mooring.plugin.args import NodeAffinityArgs
+from mooring.plugin.nodes import RequiredNodeAffinity, match_rows, match_rows_any, matches_any
 from mooring.plugins.normalize import normalize
 
 MISMATCH = unresolvable("node(s) didn't match Pod's node affinity/selector")

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mooring.cluster.columns import Columns, Rows
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.snapshot import Snapshot
-from mooring.errors import PluginError
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
-from mooring.framework.interface import Depends
-from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable
-from mooring.framework.verdicts import RowVerdicts, by_mask
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.plugin import (
+    SKIP,
+    SUCCESS,
+    Action,
+    ClusterEvent,
+    Columns,
+    CycleState,
+    Depends,
+    EventResource,
+    EventWithHint,
+    Hint,
+    NodeInfo,
+    PluginError,
+    Rows,
+    RowVerdicts,
+    Snapshot,
+    Status,
+    by_mask,
+    unresolvable,
+)
 
 NOT_DECLARED = unresolvable("node(s) didn't match Pod's required features")
 

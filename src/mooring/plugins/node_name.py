@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mooring.cluster.columns import Columns, Rows
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.node_matching import rows_named
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint
-from mooring.framework.interface import Depends
-from mooring.framework.status import SUCCESS, Status, unresolvable
-from mooring.framework.verdicts import RowVerdicts, by_mask
 from mooring.objects.pod import Pod
+from mooring.plugin import (
+    SUCCESS,
+    Action,
+    ClusterEvent,
+    Columns,
+    CycleState,
+    Depends,
+    EventResource,
+    EventWithHint,
+    NodeInfo,
+    Rows,
+    RowVerdicts,
+    Status,
+    by_mask,
+    unresolvable,
+)
+from mooring.plugin.nodes import rows_named
 
 ANOTHER_NODE = unresolvable("node(s) didn't match the requested node name")
 

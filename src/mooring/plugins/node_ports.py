@@ -5,17 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from mooring.cluster.columns import Columns, Rows
-from mooring.cluster.node_info import HostPort, NodeInfo
-from mooring.cluster.snapshot import Snapshot
-from mooring.errors import PluginError
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
-from mooring.framework.interface import Depends
-from mooring.framework.status import SKIP, SUCCESS, Status, unschedulable
-from mooring.framework.verdicts import RowVerdicts, by_mask
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
+from mooring.plugin import (
+    SKIP,
+    SUCCESS,
+    Action,
+    ClusterEvent,
+    Columns,
+    CycleState,
+    Depends,
+    EventResource,
+    EventWithHint,
+    Hint,
+    NodeInfo,
+    PluginError,
+    Rows,
+    RowVerdicts,
+    Snapshot,
+    Status,
+    by_mask,
+    unschedulable,
+)
+from mooring.plugin.nodes import HostPort
 
 #: Preemption may help.
 TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports")

@@ -14,25 +14,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster.columns import Columns, Ints, Rows, row_count
-from mooring.cluster.device_classes import DEVICE_CLASS_PREFIX
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.snapshot import Snapshot
-from mooring.config.args import (
-    CPU_AND_MEMORY,
-    LEAST_ALLOCATED,
-    MOST_ALLOCATED,
-    REQUESTED_TO_CAPACITY_RATIO,
-    NodeResourcesFitArgs,
-    ScoringStrategy,
-)
-from mooring.errors import PluginError
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
-from mooring.framework.interface import Depends, Handle
-from mooring.framework.placements import Placement, PodGroupAssignments, PodGroupInfo
-from mooring.framework.status import SUCCESS, Status, unresolvable, unschedulable
-from mooring.framework.verdicts import RowVerdicts
 from mooring.objects.devices import DeviceClass
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
@@ -46,6 +27,38 @@ from mooring.objects.requests import (
     is_extended,
     spec_requests,
 )
+from mooring.plugin import (
+    SUCCESS,
+    Action,
+    ClusterEvent,
+    Columns,
+    CycleState,
+    Depends,
+    EventResource,
+    EventWithHint,
+    Handle,
+    Hint,
+    Ints,
+    NodeInfo,
+    PluginError,
+    Rows,
+    RowVerdicts,
+    Snapshot,
+    Status,
+    row_count,
+    unresolvable,
+    unschedulable,
+)
+from mooring.plugin.args import (
+    CPU_AND_MEMORY,
+    LEAST_ALLOCATED,
+    MOST_ALLOCATED,
+    REQUESTED_TO_CAPACITY_RATIO,
+    NodeResourcesFitArgs,
+    ScoringStrategy,
+)
+from mooring.plugin.devices import DEVICE_CLASS_PREFIX
+from mooring.plugin.groups import Placement, PodGroupAssignments, PodGroupInfo
 from mooring.plugins import resource_scoring
 from mooring.plugins.placement_usage import (
     PlacementUsage,

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mooring.cluster.columns import Columns, Rows
-from mooring.cluster.node_info import NodeInfo
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
-from mooring.framework.interface import Depends
-from mooring.framework.status import SUCCESS, Status, unresolvable
-from mooring.framework.verdicts import RowVerdicts, by_mask
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.taints import tolerated
 from mooring.objects.well_known import UNSCHEDULABLE_TAINT
+from mooring.plugin import (
+    SUCCESS,
+    Action,
+    ClusterEvent,
+    Columns,
+    CycleState,
+    Depends,
+    EventResource,
+    EventWithHint,
+    Hint,
+    NodeInfo,
+    Rows,
+    RowVerdicts,
+    Status,
+    by_mask,
+    unresolvable,
+)
 
 CORDONED = unresolvable("node(s) were unschedulable")
 

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
-from mooring.framework.status import SUCCESS, Status, unresolvable
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
+from mooring.plugin import (
+    SUCCESS,
+    Action,
+    ClusterEvent,
+    EventResource,
+    EventWithHint,
+    Hint,
+    Status,
+    unresolvable,
+)
 
 #: Followed by the names of the gates, in the order of the spec.
 WAITING = "waiting for scheduling gates: [{gates}]"

@@ -10,19 +10,30 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from mooring.cluster.columns import Columns, Ints, Rows
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.snapshot import Snapshot
-from mooring.errors import PluginError
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
-from mooring.framework.interface import Depends
-from mooring.framework.status import SUCCESS, Status, unresolvable
-from mooring.framework.verdicts import RowVerdicts, by_mask
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.taints import Taint, Toleration, tolerated, untolerated
+from mooring.plugin import (
+    SUCCESS,
+    Action,
+    ClusterEvent,
+    Columns,
+    CycleState,
+    Depends,
+    EventResource,
+    EventWithHint,
+    Hint,
+    Ints,
+    NodeInfo,
+    PluginError,
+    Rows,
+    RowVerdicts,
+    Snapshot,
+    Status,
+    by_mask,
+    unresolvable,
+)
 from mooring.plugins.normalize import normalize_reversed
 
 #: Users read this text in Events and in `kubectl describe`. It is the reference's, verbatim.

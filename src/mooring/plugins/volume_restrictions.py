@@ -5,14 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.snapshot import Snapshot
-from mooring.errors import PluginError
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
-from mooring.framework.interface import Depends, Handle
-from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
-from mooring.framework.volume_signature import sign_volumes
 from mooring.objects.claims import (
     READ_WRITE_ONCE_POD,
     claim_not_found,
@@ -22,6 +14,25 @@ from mooring.objects.claims import (
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolumeClaim, Volume
+from mooring.plugin import (
+    SKIP,
+    SUCCESS,
+    Action,
+    ClusterEvent,
+    CycleState,
+    Depends,
+    EventResource,
+    EventWithHint,
+    Handle,
+    Hint,
+    NodeInfo,
+    PluginError,
+    Snapshot,
+    Status,
+    unresolvable,
+    unschedulable,
+)
+from mooring.plugin.storage import sign_volumes
 
 #: Preempting the pod that has the disk helps.
 DISK_CONFLICT = unschedulable("node(s) had no available disk")

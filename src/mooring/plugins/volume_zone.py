@@ -7,16 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mooring.cluster.columns import Columns, Rows
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.node_matching import match_rows_any
-from mooring.cluster.snapshot import Snapshot
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
-from mooring.framework.interface import Depends, Handle
-from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable
-from mooring.framework.verdicts import RowVerdicts, by_mask
-from mooring.framework.volume_signature import sign_volumes
 from mooring.objects.claims import (
     claim_not_found,
     class_not_found,
@@ -35,6 +25,28 @@ from mooring.objects.pod import Pod
 from mooring.objects.selectors import NodeTerm, Requirement
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.objects.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
+from mooring.plugin import (
+    SKIP,
+    SUCCESS,
+    Action,
+    ClusterEvent,
+    Columns,
+    CycleState,
+    Depends,
+    EventResource,
+    EventWithHint,
+    Handle,
+    Hint,
+    NodeInfo,
+    Rows,
+    RowVerdicts,
+    Snapshot,
+    Status,
+    by_mask,
+    unresolvable,
+)
+from mooring.plugin.nodes import match_rows_any
+from mooring.plugin.storage import sign_volumes
 
 #: Users read these texts in Events and in `kubectl describe`. They are the reference's, verbatim.
 CONFLICT = unresolvable("node(s) had no available volume zone")

@@ -17,6 +17,7 @@ from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.errors import MooringError
 from mooring.framework.cycle_state import CycleState
+from mooring.framework.dry_run import PluginFailure as PluginFailure
 from mooring.framework.events import EventWithHint
 from mooring.framework.interface import (
     Depends,
@@ -27,7 +28,7 @@ from mooring.framework.interface import (
     QueuedPod,
 )
 from mooring.framework.placements import Placement, PodGroupAssignments, PodGroupInfo
-from mooring.framework.status import SUCCESS, Code, Status, failure
+from mooring.framework.status import SUCCESS, Code, Status
 from mooring.framework.verdicts import RowVerdicts
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
@@ -69,17 +70,6 @@ _OnPod = Callable[[CycleState, Pod, Pod, NodeInfo], Status | None]
 _OnNode = Callable[[CycleState, Pod, str], T]
 _PostFilterAnswer = tuple[PostFilterResult | None, Status | None]
 _Awaitable = Status | Awaitable[Status | None] | None
-
-
-class PluginFailure(MooringError):
-    """A plugin raised, or said what it may not say at that point."""
-
-    def __init__(self, plugin: str, text: str) -> None:
-        super().__init__(text)
-        self.plugin = plugin
-
-    def as_status(self) -> Status:
-        return failure(self).by(self.plugin)
 
 
 class PointRules:

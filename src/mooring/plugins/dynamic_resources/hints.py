@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from mooring.cluster.claim_cache import ClaimCache
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.objects.devices import ResourceClaim
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.objects.resource_claims import ClaimProblem
+from mooring.plugin import Action, ClusterEvent, EventResource, EventWithHint, Hint
+from mooring.plugin.devices import ClaimCache
 from mooring.plugins.dynamic_resources.pod_claims import claims_of
 
 _ADD_OR_UPDATE = Action.ADD | Action.UPDATE

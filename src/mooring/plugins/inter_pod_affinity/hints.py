@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.objects.affinity import AffinityTerm
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.plugin import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.plugins.inter_pod_affinity.malformed import REQUIRED, REQUIRED_ANTI, is_malformed
 
 

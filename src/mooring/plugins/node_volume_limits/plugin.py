@@ -6,17 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mooring.cluster.columns import Columns, Rows
-from mooring.cluster.listers import Index
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.snapshot import Snapshot
-from mooring.errors import MooringError
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
-from mooring.framework.interface import Depends, Handle
-from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
-from mooring.framework.verdicts import RowVerdicts, by_mask
-from mooring.framework.volume_signature import sign_volumes
 from mooring.objects.claims import (
     claim_name,
     claim_not_found,
@@ -42,6 +31,30 @@ from mooring.objects.storage import (
     Volume,
     VolumeAttachment,
 )
+from mooring.plugin import (
+    SKIP,
+    SUCCESS,
+    Action,
+    ClusterEvent,
+    Columns,
+    CycleState,
+    Depends,
+    EventResource,
+    EventWithHint,
+    Handle,
+    Hint,
+    Index,
+    MooringError,
+    NodeInfo,
+    Rows,
+    RowVerdicts,
+    Snapshot,
+    Status,
+    by_mask,
+    unresolvable,
+    unschedulable,
+)
+from mooring.plugin.storage import sign_volumes
 from mooring.plugins.node_volume_limits.attached_volumes import (
     Attachable,
     AttachedVolumes,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.plugin import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.plugins.pod_topology_spread.constraints import HARD, PodConstraints
 
 _POD_CHANGES = Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.objects.claims import uses_claim
 from mooring.objects.csi_translation import MIGRATED_PLUGINS
 from mooring.objects.meta import KubeObject
@@ -14,6 +13,7 @@ from mooring.objects.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
+from mooring.plugin import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.plugins.volume_binding.provisioning import volume_limit
 
 
