@@ -52,7 +52,7 @@ class Metric:
         return {"name": self.name, "kind": self.kind, "help": self.text, "values": rows}
 
     def rows(self) -> Iterator[tuple[Labels, Any]]:
-        """Label values, and what was reported for them."""
+        """Label values, and what was reported for them: a copy, as another thread may read it."""
         raise NotImplementedError
 
 
@@ -72,7 +72,7 @@ class Counter(Metric):
         self._values[labels] = self._values.get(labels, 0) + by
 
     def rows(self) -> Iterator[tuple[Labels, Any]]:
-        return iter(self._values.items())
+        return iter(list(self._values.items()))
 
 
 class Gauge(Metric):
@@ -89,7 +89,7 @@ class Gauge(Metric):
         self._values[labels] = value
 
     def rows(self) -> Iterator[tuple[Labels, Any]]:
-        return iter(self._values.items())
+        return iter(list(self._values.items()))
 
 
 class Histogram(Metric):
@@ -112,7 +112,7 @@ class Histogram(Metric):
         self._sums[labels] = self._sums.get(labels, 0.0) + value
 
     def rows(self) -> Iterator[tuple[Labels, Any]]:
-        for labels, counts in self._counts.items():
+        for labels, counts in list(self._counts.items()):
             upto = [sum(counts[: i + 1]) for i in range(len(self.bounds))]
             buckets = dict(zip(map(str, self.bounds), upto, strict=True))
             yield (

@@ -54,6 +54,8 @@ class Engine:
         self.searches = parts.searches
         self.nominator = parts.nominator
         self.observed_pods = parts.observed_pods
+        #: What plugins count about themselves.
+        self.plugin_metrics = parts.plugin_metrics
         self._conditions = PodConditions(parts)
         self.failures = Failures(parts, self._conditions)
         binding_cycle = BindingCycle(parts, self._conditions, self.failures)
