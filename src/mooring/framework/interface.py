@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from mooring.cluster.columns import Columns, Ints, Rows
 from mooring.cluster.node_info import NodeInfo
+from mooring.cluster.own_columns import ColumnSpec
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.gates import FeatureGates
 from mooring.framework.api import ApiWriter
@@ -323,6 +324,17 @@ class SignPlugin(Protocol):
 
 
 @runtime_checkable
+class OwnColumnsPlugin(Protocol):
+    def own_columns(self) -> Sequence[ColumnSpec]:
+        """The columns that the plugin declares; a plain attribute will do.
+
+        Names are shared by all plugins and profiles of a scheduler: two declarations of one name must be
+        equal.
+        """
+        ...
+
+
+@runtime_checkable
 class ClosePlugin(Protocol):
     def close(self) -> None: ...
 
@@ -345,6 +357,22 @@ class PodInPreBind(Protocol):
 
     def cancel(self, cause: str) -> bool:
         """Stop it; whether the pod will not be bound. A pod that is past PreBind cannot be stopped."""
+        ...
+
+
+class OwnColumnHandle(Protocol):
+    """A column that a plugin declares, for one node at a time."""
+
+    def at(self, node: NodeInfo) -> int | float:
+        """The value of a node, which may be a copy with other pods on it. Raises PluginError."""
+        ...
+
+    def set(self, node_name: str, value: int | float) -> None:
+        """Feed the value of a node, known or not. It is forgotten when the node is removed.
+
+        What is kept of answers about the node is dropped, if the value is another one. No waiting pod is
+        woken: call `Handle.activate` for that. Raises PluginError.
+        """
         ...
 
 
@@ -393,6 +421,12 @@ class Handle(Protocol):
     def waiting_pod(self, uid: str) -> WaitingPod | None: ...
     def reject_waiting_pod(self, uid: str) -> bool: ...
     def pod_in_pre_bind(self, uid: str) -> PodInPreBind | None: ...
+
+    # Columns
+
+    def column(self, name: str) -> OwnColumnHandle:
+        """A column of `own_columns`, by name. In `filter_rows` and `score_rows`: `columns.own(name)`."""
+        ...
 
     # Nominations
 

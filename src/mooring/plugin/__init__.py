@@ -19,6 +19,7 @@ from mooring.cluster.listers import (
 from mooring.cluster.node_info import (
     NodeInfo,
 )
+from mooring.cluster.own_columns import ColumnSpec, FedColumn, NodeColumn, PodsColumn
 from mooring.cluster.snapshot import (
     Snapshot,
 )
@@ -81,6 +82,8 @@ from mooring.framework.interface import (
     NodeStatuses,
     Nomination,
     NormalizePlugin,
+    OwnColumnHandle,
+    OwnColumnsPlugin,
     PermitPlugin,
     Plugin,
     PodInPreBind,
@@ -130,6 +133,12 @@ from mooring.framework.verdicts import (
 )
 
 __all__ = [
+    "ColumnSpec",
+    "FedColumn",
+    "NodeColumn",
+    "OwnColumnHandle",
+    "OwnColumnsPlugin",
+    "PodsColumn",
     "Action",
     "ApiError",
     "ApiWriter",

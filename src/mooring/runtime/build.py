@@ -95,10 +95,11 @@ def _build(
     for name in configured:
         try:
             plugin = registry.build(name, profile.args_of(name), handle)
+            calls[name] = call = Calls(_own_name(plugin, name), plugin, metrics)
+            for spec in call.own_columns:
+                handle.books.declare_column(spec, call.name)
         except PluginError as error:
             problems.append(str(error))
-            continue
-        calls[name] = Calls(_own_name(plugin, name), plugin, metrics)
     if problems:
         where = f"creating profile for scheduler name {profile.scheduler_name}"
         raise ConfigError([f"{where}: {problem}" for problem in problems])

@@ -15,6 +15,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.interface import Nomination, PreemptionExtender
 from mooring.framework.metrics import PluginMetrics, PreemptionMetrics
 from mooring.objects.pod import Pod
+from mooring.runtime.declared_columns import PluginColumn
 from mooring.runtime.dry_run import FilterDryRun, PodsTakenOut
 from mooring.runtime.framework import Framework
 from mooring.runtime.nominator import Nominator, PodLookup
@@ -72,6 +73,9 @@ class PluginHandle:
 
     def pod_in_pre_bind(self, uid: str) -> PodInPreBind | None:
         return self.pods_in_pre_bind.get(uid)
+
+    def column(self, name: str) -> PluginColumn:
+        return PluginColumn(self.books, name)
 
     def nominate(self, pod: Pod, node_name: str) -> None:
         self.nominator.add(pod, Nomination(node_name))

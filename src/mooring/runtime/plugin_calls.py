@@ -32,6 +32,7 @@ from mooring.framework.status import SUCCESS, Code, Status
 from mooring.framework.verdicts import RowVerdicts
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
+from mooring.runtime.declared_columns import columns_of, widened
 from mooring.runtime.metrics import Metrics
 
 _LOG = logging.getLogger(__name__)
@@ -150,6 +151,8 @@ class Calls:
         self.evaluations: dict[str, int] = {}
         for method in _METHODS:
             setattr(self, method, _method(plugin, method))
+        #: The columns that it declares.
+        self.own_columns = columns_of(plugin)
         #: Whether `normalize_scores` looks only at the lowest and the highest score.
         self.normalizes_by_extremes: bool = getattr(plugin, "normalizes_by_extremes", False)
         #: Kinds of objects that `depends_on` and `sign` look at.
@@ -162,7 +165,7 @@ class Calls:
         if self.depends_on is None:
             return Depends.CLUSTER
         try:
-            return self.depends_on(pod)
+            return widened(self.depends_on(pod), self.own_columns)
         except Exception:
             _LOG.exception(
                 "plugin %s cannot say what its answers about pod %s depend on", self.name, pod.key
