@@ -66,6 +66,11 @@ from mooring.framework.events import (
     EventWithHint,
     Hint,
     HintFunction,
+    on_add_or_update,
+    on_change,
+    on_delete,
+    on_update,
+    on_update_or_delete,
 )
 from mooring.framework.interface import (
     CLEAR_NOMINATION,
@@ -133,6 +138,11 @@ from mooring.framework.verdicts import (
 )
 
 __all__ = [
+    "on_add_or_update",
+    "on_change",
+    "on_delete",
+    "on_update",
+    "on_update_or_delete",
     "ColumnSpec",
     "FedColumn",
     "NodeColumn",

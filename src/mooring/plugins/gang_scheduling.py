@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.objects.pod_groups import PodGroup
 from mooring.plugin import (
     SUCCESS,
     Action,
-    ClusterEvent,
     CycleState,
-    EventResource,
     EventWithHint,
     Handle,
     Hint,
     MooringError,
     Status,
     failure,
+    on_add_or_update,
     unresolvable,
     wait,
 )
@@ -82,8 +80,8 @@ class GangScheduling:
     def events_to_register(self) -> Sequence[EventWithHint]:
         """A pod's group never changes, so neither pods nor groups matter when they are updated."""
         return (
-            EventWithHint(ClusterEvent(EventResource.POD, Action.ADD), _after_pod_added),
-            EventWithHint(ClusterEvent(EventResource.POD_GROUP, Action.ADD), _after_group_added),
+            on_add_or_update(Pod, Action.ADD, _after_pod_added),
+            on_add_or_update(PodGroup, Action.ADD, _after_group_added),
         )
 
     def _group(self, pod: Pod) -> PodGroup | None:
@@ -95,10 +93,10 @@ class GangScheduling:
         return self._handle.cluster.pod_groups or PodGroupStates()
 
 
-def _after_pod_added(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    same = isinstance(new, Pod) and new.group_key and new.group_key == pod.group_key
+def _after_pod_added(pod: Pod, old: Pod | None, new: Pod) -> Hint:
+    same = new.group_key and new.group_key == pod.group_key
     return Hint.QUEUE if same else Hint.SKIP
 
 
-def _after_group_added(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    return Hint.QUEUE if new is not None and new.key == pod.group_key else Hint.SKIP
+def _after_group_added(pod: Pod, old: PodGroup | None, new: PodGroup) -> Hint:
+    return Hint.QUEUE if new.key == pod.group_key else Hint.SKIP

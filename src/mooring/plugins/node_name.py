@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.plugin import (
     SUCCESS,
     Action,
-    ClusterEvent,
     Columns,
     CycleState,
     Depends,
-    EventResource,
     EventWithHint,
     NodeInfo,
     Rows,
     RowVerdicts,
     Status,
     by_mask,
+    on_change,
     unresolvable,
 )
 from mooring.plugin.nodes import rows_named
@@ -38,7 +38,7 @@ class NodeName:
         return by_mask(rows_named(pod.node_name, columns, rows), ANOTHER_NODE)
 
     def events_to_register(self) -> Sequence[EventWithHint]:
-        return (EventWithHint(ClusterEvent(EventResource.NODE, Action.ADD)),)
+        return (on_change(Node, Action.ADD),)
 
     def depends_on(self, pod: Pod) -> Depends:
         return Depends.NODE

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from mooring.objects.meta import KubeObject
+from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.plugin import (
     SKIP,
     SUCCESS,
     Action,
-    ClusterEvent,
     Columns,
     CycleState,
     Depends,
-    EventResource,
     EventWithHint,
     Hint,
     NodeInfo,
@@ -25,6 +23,8 @@ from mooring.plugin import (
     Snapshot,
     Status,
     by_mask,
+    on_change,
+    on_delete,
     unschedulable,
 )
 from mooring.plugin.nodes import HostPort
@@ -58,8 +58,8 @@ class NodePorts:
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (
-            EventWithHint(ClusterEvent(EventResource.POD, Action.DELETE), _after_pod_is_gone),
-            EventWithHint(ClusterEvent(EventResource.NODE, Action.ADD)),
+            on_delete(Pod, _after_pod_is_gone),
+            on_change(Node, Action.ADD),
         )
 
     def depends_on(self, pod: Pod) -> Depends:
@@ -93,9 +93,8 @@ def _taken(wanted: HostPort, used: AbstractSet[HostPort]) -> bool:
     return wanted in used or (EVERY_ADDRESS, protocol, port) in used
 
 
-def _after_pod_is_gone(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+def _after_pod_is_gone(pod: Pod, old: Pod, new: Pod | None) -> Hint:
     """Queue the pod if the other pod had a node, or a nominated node, and a conflicting port."""
-    assert isinstance(old, Pod)
     if not old.node_name and not old.nominated_node_name:
         return Hint.SKIP
     return Hint.SKIP if _all_free(pod.host_ports, frozenset(old.host_ports)) else Hint.QUEUE

@@ -10,18 +10,14 @@ from functools import cmp_to_key, partial
 
 import numpy as np
 
-from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.objects.pod_groups import PodGroup
 from mooring.plugin import (
     CLEAR_NOMINATION,
     SUCCESS,
-    Action,
-    ClusterEvent,
     Code,
     CycleState,
     Depends,
-    EventResource,
     EventWithHint,
     Handle,
     Hint,
@@ -32,6 +28,7 @@ from mooring.plugin import (
     PostFilterResult,
     Snapshot,
     Status,
+    on_delete,
     unresolvable,
     unschedulable,
 )
@@ -205,7 +202,7 @@ class DefaultPreemption:
 
         The filters that refused the pod register the events that help it.
         """
-        return (EventWithHint(ClusterEvent(EventResource.POD, Action.DELETE), _never_helps),)
+        return (on_delete(Pod, _never_helps),)
 
     # The steps
 
@@ -375,5 +372,5 @@ def _take(
     )
 
 
-def _never_helps(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+def _never_helps(pod: Pod, old: Pod, new: Pod | None) -> Hint:
     return Hint.SKIP
