@@ -19,7 +19,7 @@ All methods of the scheduling cycle are synchronous. `pre_bind`, `bind` and `pos
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import IntEnum
@@ -41,6 +41,7 @@ from mooring.framework.dry_run import ClusterTrial, DryRun
 from mooring.framework.events import EventWithHint
 from mooring.framework.metrics import PluginMetrics, PreemptionMetrics
 from mooring.framework.status import Status
+from mooring.framework.suggestions import Refusals, Suggestion
 from mooring.framework.verdicts import RowVerdicts
 from mooring.objects.pod import Pod
 from mooring.objects.pod_groups import PodGroup
@@ -330,6 +331,17 @@ class OwnColumnsPlugin(Protocol):
 
         Names are shared by all plugins and profiles of a scheduler: two declarations of one name must be
         equal.
+        """
+        ...
+
+
+@runtime_checkable
+class SuggestPlugin(Protocol):
+    def suggest(self, pod: Pod, refusals: Refusals) -> Iterable[Suggestion]:
+        """Changes that may make the pod fit, the most promising of each kind first.
+
+        For a pod that fits nowhere, whether this plugin refuses it or not. Explanations call this, the
+        scheduler does not.
         """
         ...
 

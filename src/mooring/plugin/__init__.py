@@ -39,6 +39,7 @@ from mooring.framework.api import (
     Event,
     PodStatusPatch,
 )
+from mooring.framework.changes import Change
 from mooring.framework.clock import (
     Clock,
     Timer,
@@ -110,6 +111,7 @@ from mooring.framework.interface import (
     ScorePlugin,
     ScoreRowsPlugin,
     SignPlugin,
+    SuggestPlugin,
     Victims,
     WaitingPod,
 )
@@ -131,6 +133,7 @@ from mooring.framework.status import (
     unschedulable,
     wait,
 )
+from mooring.framework.suggestions import Refusals, Suggestion
 from mooring.framework.verdicts import (
     RowVerdicts,
     by_mask,
@@ -138,6 +141,10 @@ from mooring.framework.verdicts import (
 )
 
 __all__ = [
+    "Change",
+    "Refusals",
+    "Suggestion",
+    "SuggestPlugin",
     "on_add_or_update",
     "on_change",
     "on_delete",
