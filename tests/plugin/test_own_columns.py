@@ -377,6 +377,25 @@ def test_what_is_fed_within_an_attempt_counts_from_the_next_one_on():
     engine.scheduler.validate()
 
 
+def test_a_pod_that_was_refused_is_placed_once_another_value_is_fed_and_it_is_activated():
+    engine = engine_with(Racks, objects=(make_node("a"), make_pod("p"), make_pod("twin")))
+    framework = engine.scheduler.frameworks["default-scheduler"]
+    handle = framework.plugins["DefaultPreemption"].plugin._handle
+    handle.column("load").set("a", 0.9)
+    while engine.scheduler.schedule_one():
+        pass
+    assert engine.placements() == {}
+
+    handle.column("load").set("a", 0.1)
+    pods = {key: handle.observed_pod(key) for key in ("default/p", "default/twin")}
+    handle.activate(pods)
+    while engine.scheduler.schedule_one():
+        pass
+
+    assert engine.placements() == {"default/p": "a", "default/twin": "a"}
+    engine.scheduler.validate()
+
+
 def test_an_engine_that_takes_over_knows_what_was_fed():
     engine, other = _engine(), _engine()
     _plugin(engine).load.set("a", 0.75)
