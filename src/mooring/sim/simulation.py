@@ -12,7 +12,7 @@ from mooring.config import default_config
 from mooring.config.types import KubeSchedulerConfiguration
 from mooring.errors import InputError
 from mooring.framework.api import ApiWriter
-from mooring.objects.gangs import with_gangs
+from mooring.objects.gangs import asks_to_be_a_gang, with_gangs
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.plugins.registry import default_registry
@@ -156,7 +156,7 @@ class Simulation:
         """
         given, gates = list(objects), self.scheduler.config.gates
         if not gates.enabled("GenericWorkload"):
-            alone = sum(isinstance(obj, Pod) and bool(obj.group_key) for obj in given)
+            alone = _pods_in_gangs(given)
             if alone:
                 self._note(_ALONE.format(alone))
             return given
@@ -335,6 +335,23 @@ def _http_transport(config: KubeSchedulerConfiguration) -> HttpTransport | None:
     from mooring.webhook import HttpTransport
 
     return HttpTransport(config.extenders)
+
+
+def _pods_in_gangs(objects: Iterable[KubeObject]) -> int:
+    """How many pods are in a group, or ask for one themselves or by their controller."""
+    asking: set[tuple[str, str, str]] = set()
+    pods = []
+    for obj in objects:
+        if isinstance(obj, Pod):
+            pods.append(obj)
+        elif asks_to_be_a_gang(obj):
+            asking.add((obj.kind, obj.namespace, obj.name))
+    count = 0
+    for pod in pods:
+        owner = pod.metadata.controller
+        by_owner = owner is not None and (owner.kind, pod.namespace, owner.name) in asking
+        count += bool(pod.group_key) or by_owner or asks_to_be_a_gang(pod)
+    return count
 
 
 def _check_run_times(objects: Iterable[KubeObject]) -> None:
