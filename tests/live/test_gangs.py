@@ -136,7 +136,7 @@ def wait_for_condition(cluster: Cluster, status: str, group: str = "gang") -> Js
 
 
 def test_a_gang_is_bound_when_its_last_member_comes(cluster: Cluster, start: StartGangs) -> None:
-    start()
+    mooring = start()
     cluster.add(*nodes(), pod_group())
     cluster.add(*members(count=SIZE - 1))
     cluster.add(objects.pod("small", cpu="100m", nodeName="node-0"))
@@ -147,6 +147,7 @@ def test_a_gang_is_bound_when_its_last_member_comes(cluster: Cluster, start: Sta
 
     assert len(set(cluster.wait_until_bound().values())) == SIZE
     assert wait_for_condition(cluster, "True")["reason"] == "Scheduled"
+    assert mooring.metric("scheduler_podgroup_schedule_attempts_total", result="scheduled") == 1
     cluster.check_books()
 
 

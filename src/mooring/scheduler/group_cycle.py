@@ -94,9 +94,12 @@ class GroupCycle:
         return sorted(members, key=QueuedGroup.order)
 
     def _run(self, group: QueuedGroup) -> None:
+        metrics = self._parts.deps.metrics
+        started = metrics.timer()
         self._groups.begin(group.pods)
         try:
             result = self._algorithm.run(group)
+            metrics.group_algorithm_duration(metrics.timer() - started)
             if self._preempts and result.status.code == Code.UNSCHEDULABLE:
                 self._preempt(group, result)
         except InvariantError:
@@ -115,6 +118,8 @@ class GroupCycle:
                 member = MemberResult(attempt, result.status, nominating=None)
             self._act(result, member)
             self._groups.end(queued.pod)
+        profile = group.framework.profile_name
+        metrics.group_attempt(_outcome(result), profile, metrics.timer() - started)
         self._conditions.tell(group.info.key, result.status)
 
     def _preempt(self, group: QueuedGroup, result: GroupResult) -> None:
@@ -166,6 +171,15 @@ class GroupCycle:
     ) -> None:
         framework = self._parts.frameworks[queued.pod.scheduler_name]
         self._failures.fail(self._cycle.attempt(framework, queued), status, nominating)
+
+
+def _outcome(result: GroupResult) -> str:
+    """What metrics call it."""
+    if result.status.ok:
+        return "scheduled"
+    if not result.status.rejected:
+        return "error"
+    return "waiting_on_preemption" if result.waiting_on_preemption else "unschedulable"
 
 
 def _failure_of(result: GroupResult, member: MemberResult) -> tuple[Status, Nomination | None]:
