@@ -39,6 +39,7 @@ class Engine:
         one_for_all: bool = True,
         tie_break: TieBreak = first_by_name,
         metrics: Metrics | None = None,
+        keeps_reasons: bool = False,
     ) -> None:
         self.clock = FakeClock()
         self.decisions: list[Any] = []
@@ -53,6 +54,7 @@ class Engine:
                 tie_break=tie_break,
                 keep_answers=keep_answers,
                 one_for_all=one_for_all,
+                keeps_reasons=keeps_reasons,
                 on_decision=lambda _, decision: self.decisions.append(decision),
             ),
         )

@@ -55,6 +55,7 @@ class GroupAlgorithm:
         self._cluster = parts.cluster
         self._cycle = scheduling_cycle
         self._on_decision = parts.deps.on_decision
+        self._keeps_reasons = parts.deps.keeps_reasons
         #: Whether a group may be limited to some nodes.
         self._by_placement = parts.gates.enabled("TopologyAwareWorkloadScheduling")
 
@@ -253,6 +254,8 @@ class GroupAlgorithm:
             post_filters=post_filters,
             on_decision=on_decision,
         )
+        if self._keeps_reasons and found.decision is not None:
+            found.decision.keep_reasons()
         member = MemberResult(
             attempt,
             found.status,

@@ -63,6 +63,8 @@ class SimOptions:
     seed: int | None = None
     #: Told of each decision as it is taken.
     on_decision: Callable[[Decision], None] | None = None
+    #: Whether `on_decision` asks for the reasons of decisions.
+    keeps_reasons: bool = False
     #: The facts that the journal keeps: a long run has a great many. Their sums are kept in any case.
     keeps: AbstractSet[FactKind] = NOTHING
     #: Whether pods that fit nowhere are tried every few minutes though nothing has happened, as long as
@@ -116,6 +118,7 @@ class Simulation:
                     one_for_all=options.one_for_all,
                     seed=options.seed or 0,
                     on_decision=self._decided,
+                    keeps_reasons=options.keeps_reasons,
                     on_crash=self.errors.append,
                     on_ready=self._drive.wake,
                     transport=options.transport or self._http,
