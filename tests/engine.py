@@ -38,6 +38,8 @@ class Engine:
         keep_answers: bool = True,
         one_for_all: bool = True,
         tie_break: TieBreak = first_by_name,
+        metrics: Metrics | None = None,
+        keeps_reasons: bool = False,
     ) -> None:
         self.clock = FakeClock()
         self.decisions: list[Any] = []
@@ -48,10 +50,11 @@ class Engine:
                 writer=SilentWriter(),
                 spawn=discard,
                 registry=registry_with(plugins),
-                metrics=Metrics(),
+                metrics=metrics or Metrics(),
                 tie_break=tie_break,
                 keep_answers=keep_answers,
                 one_for_all=one_for_all,
+                keeps_reasons=keeps_reasons,
                 on_decision=lambda _, decision: self.decisions.append(decision),
             ),
         )

@@ -259,3 +259,21 @@ def test_more_pods_are_shaped_by_the_classes_and_limit_ranges_of_the_cluster(fil
     result = mooring("capacity", "-f", files / "cluster.yaml", "--pod", files / "large.yaml")
     assert result.exit_code == 2
     assert "Pod default/large would not be created: " in result.stderr
+
+
+def test_gangs_are_added_whole_if_the_gates_are_on(tmp_path):
+    job = tmp_path / "job.yaml"
+    job.write_text(
+        "{apiVersion: batch/v1, kind: Job, metadata: {name: train, annotations:"
+        " {mooring.dev/gang: 'true'}}, spec: {parallelism: 3, completions: 3, template: {spec: {"
+        "restartPolicy: Never, containers: [{name: c, resources: {requests: {cpu: 1}}}]}}}}"
+    )
+    gates = ("--feature-gates", "GenericWorkload=true,GangScheduling=true")
+
+    whole = mooring("capacity", "--nodes", "2x4cpu,8Gi", "--pod", job, *gates, "-o", "json")
+    alone = mooring("capacity", "--nodes", "2x4cpu,8Gi", "--pod", job, "-o", "json")
+
+    (answer,) = json.loads(whole.stdout)["answers"]
+    assert answer["question"] == "more whole default/train (3 pods)"
+    assert answer["rounds"] == 2, "six of eight cores"
+    assert json.loads(alone.stdout)["answers"][0]["rounds"] == 8

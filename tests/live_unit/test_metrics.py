@@ -77,3 +77,17 @@ def test_two_schedulers_in_one_process_do_not_mix_their_figures():
     one.attempt("error", "x", 0.1)
 
     assert 'result="error"' not in other.exposition().decode()
+
+
+def test_attempts_at_pod_groups_have_the_names_of_the_reference():
+    metrics = LiveMetrics()
+
+    metrics.group_attempt("waiting_on_preemption", "x", 0.1)
+    metrics.group_algorithm_duration(0.1)
+
+    labels = '{profile="x",result="waiting_on_preemption"}'
+    assert {
+        f"scheduler_podgroup_schedule_attempts_total{labels} 1.0",
+        f"scheduler_podgroup_scheduling_attempt_duration_seconds_count{labels} 1.0",
+        "scheduler_podgroup_scheduling_algorithm_duration_seconds_count 1.0",
+    } <= lines_of(metrics)

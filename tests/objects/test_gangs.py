@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from msgspec.structs import replace
 
@@ -150,3 +152,128 @@ spec: {{containers: [{{name: c}}]}}
 
     assert groups_of(manifests.objects) == ({"mpi": 2}, {"default/mpi"})
     assert "is read as a gang" in manifests.warnings[0]
+
+
+TEMPLATE = "template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}"
+KINDS = {
+    "Job": ("batch/v1", f"{{parallelism: 3, completions: 3, {TEMPLATE}}}"),
+    "JobSet": (
+        "jobset.x-k8s.io/v1alpha2",
+        "{replicatedJobs: [{name: leader, replicas: 1, template: {spec: {parallelism: 1, completions: 1,"
+        f" {TEMPLATE}}}}}}}, {{name: workers, replicas: 2, template: {{spec: {{parallelism: 2,"
+        f" completions: 2, {TEMPLATE}}}}}}}]}}",
+    ),
+    "LeaderWorkerSet": (
+        "leaderworkerset.x-k8s.io/v1",
+        "{replicas: 2, leaderWorkerTemplate: {size: 3, workerTemplate: {spec: {containers: [{name: c}]}}}}",
+    ),
+    "PyTorchJob": (
+        "kubeflow.org/v1",
+        f"{{pytorchReplicaSpecs: {{Master: {{replicas: 1, {TEMPLATE}}}, Worker: {{replicas: 3,"
+        f" {TEMPLATE}}}}}}}",
+    ),
+    "RayJob": (
+        "ray.io/v1",
+        f"{{rayClusterSpec: {{headGroupSpec: {{{TEMPLATE}}}, workerGroupSpecs: [{{groupName: g, replicas: 2,"
+        f" {TEMPLATE}}}]}}}}",
+    ),
+}
+
+
+def read(tmp_path, text: str) -> tuple[dict[str, int | None], Counter[str], list[str]]:
+    """Group → minCount, group → its pods, and notes."""
+    path = tmp_path / "objects.yaml"
+    path.write_text(text)
+    made, notes = with_gangs(read_manifests([str(path)]).objects)
+    groups = {obj.name: obj.min_count for obj in made if isinstance(obj, PodGroup)}
+    return groups, Counter(obj.group_key for obj in made if isinstance(obj, Pod)), notes
+
+
+@pytest.mark.parametrize("where", ["annotations", "labels"])
+@pytest.mark.parametrize(
+    ("kind", "sizes"),
+    [
+        pytest.param("Job", {"x": 3}, id="Job"),
+        pytest.param("JobSet", {"x": 5}, id="all jobs of a JobSet"),
+        pytest.param(
+            "LeaderWorkerSet", {"x-0": 3, "x-1": 3}, id="each replica of a LeaderWorkerSet"
+        ),
+        pytest.param("PyTorchJob", {"x": 4}, id="master and workers of a PyTorchJob"),
+        pytest.param("RayJob", {"": 3}, id="head and workers of a RayJob, without its submitter"),
+    ],
+)
+def test_all_of_a_workload_or_nothing(tmp_path, kind, sizes, where):
+    version, spec = KINDS[kind]
+    metadata = f"{{name: x, {where}: {{{GANG}: 'true', {TOPOLOGY_KEY}: rack}}}}"
+
+    groups, pods, notes = read(
+        tmp_path, f"{{apiVersion: {version}, kind: {kind}, metadata: {metadata}, spec: {spec}}}"
+    )
+
+    if kind == "RayJob":
+        assert list(groups.values()) == [3]
+        assert sorted(pods.values()) == [1, 3]
+    else:
+        assert groups == sizes
+        assert pods == {f"default/{name}": size for name, size in sizes.items()}
+    assert notes == []
+
+
+def test_a_part_of_a_workload_may_stay_out_of_its_gang(tmp_path):
+    apart = TEMPLATE.replace(
+        "{spec:", "{metadata: {annotations: {mooring.dev/gang: 'false'}}, spec:"
+    )
+    spec = f"{{pytorchReplicaSpecs: {{Master: {{{apart}}}, Worker: {{replicas: 3, {TEMPLATE}}}}}}}"
+    metadata = f"{{name: x, annotations: {{{GANG}: 'true'}}}}"
+
+    groups, _, _ = read(
+        tmp_path,
+        f"{{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {metadata}, spec: {spec}}}",
+    )
+
+    assert groups == {"x": 3}
+
+
+@pytest.mark.parametrize(("least", "expected"), [("minAvailable: 2, ", 2), ("", 4)])
+def test_a_job_of_volcano_is_a_gang_of_the_pods_that_it_needs(tmp_path, least, expected):
+    spec = f"{{{least}tasks: [{{name: a, replicas: 3, {TEMPLATE}}}, {{name: b, {TEMPLATE}}}]}}"
+
+    groups, pods, _ = read(
+        tmp_path,
+        f"{{apiVersion: batch.volcano.sh/v1alpha1, kind: Job, metadata: {{name: x}}, spec: {spec}}}",
+    )
+
+    assert groups == {"x": expected}
+    assert pods == {"default/x": 4}
+
+
+def test_a_workload_that_kueue_keeps_in_one_domain_is_a_gang_within_it():
+    annotation = {"kueue.x-k8s.io/podset-required-topology": "example.com/rack"}
+    made, notes = with_gangs([job(), *pods(3, annotations=annotation)])
+
+    (group,) = [obj for obj in made if isinstance(obj, PodGroup)]
+    assert (group.name, group.min_count, group.topology_key) == ("train", 3, "example.com/rack")
+    assert notes == ["gang default/train has 3 pods of these objects: Kueue admits it whole"]
+
+
+@pytest.mark.parametrize(
+    ("version", "label"),
+    [
+        ("scheduling.x-k8s.io/v1alpha1", "labels: {scheduling.x-k8s.io/pod-group: g}"),
+        ("scheduling.sigs.k8s.io/v1alpha1", "labels: {pod-group.scheduling.sigs.k8s.io: g}"),
+        ("scheduling.volcano.sh/v1beta1", "annotations: {scheduling.k8s.io/group-name: g}"),
+    ],
+)
+def test_a_pod_group_of_another_scheduler_is_a_gang(tmp_path, version, label):
+    groups, pods, notes = read(
+        tmp_path,
+        f"""
+{{apiVersion: {version}, kind: PodGroup, metadata: {{name: g}}, spec: {{minMember: 2}}}}
+---
+{{apiVersion: v1, kind: Pod, metadata: {{name: p, {label}}}, spec: {{containers: [{{name: c}}]}}}}
+""",
+    )
+
+    assert groups == {"g": 2}
+    assert pods == {"default/g": 1}
+    assert "another scheduler" in notes[0]

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from mooring.config import default_config
 from mooring.web.cluster_map import STATES, group_keys, map_data
-from tests.makers import HOSTNAME, ZONE, make_node
+from tests.groups import BY_RACK, gates, members
+from tests.makers import HOSTNAME, ZONE, make_group, make_node
 from tests.web_unit.clusters import BIG, GATED, THERE, WEB, run_of, run_spec, trace_run_spec
 
 
@@ -123,3 +127,20 @@ def test_an_empty_cluster_has_a_map_too():
 
     assert data["nodes"]["name"] == []
     assert [each["name"] for each in data["resources"]] == ["cpu", "memory", "pods"]
+
+
+def test_pods_of_a_group_name_it_and_groups_say_what_they_need():
+    gang = make_group("gang", min_count=3, rack_key=ZONE)
+    spec = replace(run_spec(gang, *members(3, cpu=3)), config=default_config(gates(BY_RACK)))
+    run = run_of(spec)
+    try:
+        data = map_data(run)
+    finally:
+        run.close()
+
+    named = [data["strings"][code] for code in data["pods"]["gang"]]
+    assert named.count("default/gang") == 3
+    assert set(named) == {"", "default/gang"}
+    (told,) = data["gangs"]
+    assert (told["name"], told["minCount"], told["topologyKey"]) == ("default/gang", 3, ZONE)
+    assert "placements are available" in told["message"]

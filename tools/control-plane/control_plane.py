@@ -212,7 +212,8 @@ class ControlPlane:
     """etcd and kube-apiserver, on free ports of the loopback interface.
 
     With a `folder`, what is in it is used again and stays there; without, a folder is made for the time
-    that the control plane runs. `audit_policy` says which requests `audited` tells of.
+    that the control plane runs. `audit_policy` says which requests `audited` tells of. `gates` are switched
+    on in every component, and `apis` (as `scheduling.k8s.io/v1alpha2`) are served beside the usual ones.
     """
 
     def __init__(
@@ -221,8 +222,14 @@ class ControlPlane:
         *,
         binaries: Binaries | None = None,
         audit_policy: Mapping[str, Any] = AUDIT_POLICY,
+        gates: Sequence[str] = (),
+        apis: Sequence[str] = (),
     ) -> None:
         self.binaries = binaries or Binaries.find()
+        self._gates = [f"--feature-gates={','.join(f'{gate}=true' for gate in gates)}"] * bool(
+            gates
+        )
+        self._apis = [f"--runtime-config={','.join(f'{api}=true' for api in apis)}"] * bool(apis)
         self._audit_policy = audit_policy
         self._owns_folder = folder is None
         self.folder = folder or Path(tempfile.mkdtemp(prefix="control-plane-"))
@@ -309,6 +316,7 @@ class ControlPlane:
                 "--pvclaimbinder-sync-period=1s",
                 "--kube-api-qps=1000",
                 "--kube-api-burst=1000",
+                *self._gates,
             ],
         )
         return self._start_beside(component)
@@ -320,7 +328,7 @@ class ControlPlane:
             arguments = [f"--kubeconfig={kubeconfig}", "--leader-elect=false"]
         else:
             arguments = [f"--config={config}"]
-        arguments.append("--secure-port=0")
+        arguments += ["--secure-port=0", *self._gates]
         return self._start_beside(self._component("kube-scheduler", arguments))
 
     def client(self, user: User = ADMIN) -> PlainClient:
@@ -456,6 +464,8 @@ class ControlPlane:
             # In megabytes. A position in the log is one in this file, so it must not be rotated.
             "--audit-log-maxsize=10000",
             "--shutdown-delay-duration=0s",
+            *self._gates,
+            *self._apis,
         ]
 
     def _is_ready(self) -> bool:

@@ -40,6 +40,7 @@ RESOURCES = {
     "PersistentVolumeClaim": ("/api/v1", "persistentvolumeclaims", True),
     "Pod": ("/api/v1", "pods", True),
     "PodDisruptionBudget": ("/apis/policy/v1", "poddisruptionbudgets", True),
+    "PodGroup": ("/apis/scheduling.k8s.io/v1alpha2", "podgroups", True),
     "PriorityClass": ("/apis/scheduling.k8s.io/v1", "priorityclasses", False),
     "ReplicaSet": ("/apis/apps/v1", "replicasets", True),
     "ResourceClaim": ("/apis/resource.k8s.io/v1", "resourceclaims", True),
@@ -47,6 +48,7 @@ RESOURCES = {
     "ResourceSlice": ("/apis/resource.k8s.io/v1", "resourceslices", False),
     "Service": ("/api/v1", "services", True),
     "StorageClass": ("/apis/storage.k8s.io/v1", "storageclasses", False),
+    "Workload": ("/apis/scheduling.k8s.io/v1alpha2", "workloads", True),
 }
 
 

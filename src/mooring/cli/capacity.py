@@ -22,7 +22,9 @@ from mooring.cli.options import (
 from mooring.cli.output import Cell, Column, Page, counted
 from mooring.cli.progress import Progress
 from mooring.cli.simulate import placing_pods
+from mooring.config import default_config
 from mooring.explain.drain import Survival, nodes_of_zone, without_nodes
+from mooring.explain.gang_room import how_many_more_gangs
 from mooring.explain.nodes_to_add import NodesToAdd, nodes_to_add
 from mooring.explain.room import Room, how_many_more
 from mooring.explain.settled import Settled, settle
@@ -56,7 +58,7 @@ class Answer:
     metavar="FILE[:N]",
     help="How many more copies of the pod or workload in this file fit? A file or folder with several"
     " workloads is a mix: a round adds all of their pods. Several --pod make a mix, too: a round adds N of"
-    " each.",
+    " each. Gangs are added whole, if the feature gates for them are on.",
 )
 @click.option(
     "--add-node",
@@ -114,6 +116,7 @@ def capacity(
     Examples:
       mooring capacity -f cluster/ --pod web.yaml
       mooring capacity -f cluster/ --pod web.yaml:3 --pod worker.yaml:1
+      mooring capacity -f cluster/ --pod job.yaml --feature-gates GenericWorkload=true,GangScheduling=true
       mooring capacity -f cluster/ --add-node node-7 --drain node-1,node-2 --lose eu-west-1a
       mooring capacity --nodes 20xm5.xlarge --pod shop/
       mooring capacity -f shop/ --add-node m5.xlarge
@@ -165,15 +168,7 @@ def _answers(
     zones = {zone: nodes_of_zone(settled, zone) for zone in lost}
     drains = [_names(text) for text in drained]
     if mixes:
-        with Progress("adding pods") as progress:
-            room = how_many_more(
-                settled,
-                [template for mix in mixes for template in mix.templates],
-                limit=limit,
-                others=new_objects(settled, mixes),
-                on_progress=progress.update,
-            )
-        yield _room_answer(mixes, room)
+        yield _room(settled, mixes, limit)
     removed = [(f"drain {', '.join(names)}", names) for names in drains]
     removed += [(f"lose {zone}", zones[zone]) for zone in lost]
     with Progress("moving pods") as progress:
@@ -187,6 +182,29 @@ def _answers(
         yield _nodes_answer(found)
     for question, survival in survivals:
         yield _survival_answer(question, survival)
+
+
+def _room(settled: Settled, mixes: Sequence[Mix], limit: int) -> Answer:
+    gates = (settled.options.config or default_config()).gates
+    gangs = [mix.gangs(gates) for mix in mixes]
+    others = new_objects(settled, mixes)
+    with Progress("adding pods") as progress:
+        if any(gangs):
+            units = [gang or mix.alone() for gang, mix in zip(gangs, mixes, strict=True)]
+            room = how_many_more_gangs(
+                settled, units, limit=limit, others=others, on_progress=progress.update
+            )
+            return _room_answer(
+                [mix.as_whole(gang) for mix, gang in zip(mixes, units, strict=True)], room
+            )
+        room = how_many_more(
+            settled,
+            [template for mix in mixes for template in mix.templates],
+            limit=limit,
+            others=others,
+            on_progress=progress.update,
+        )
+    return _room_answer(mixes, room)
 
 
 def _names(text: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -11,9 +11,12 @@ from msgspec.structs import replace as changed
 
 from mooring.cli.main import print_warnings
 from mooring.cli.output import counted
+from mooring.config.gates import FeatureGates
 from mooring.errors import InputError
+from mooring.explain.gang_room import GangTemplates, gang_templates
 from mooring.explain.room import Template
 from mooring.explain.settled import Settled
+from mooring.objects.gangs import with_gangs
 from mooring.objects.kinds import PriorityClass
 from mooring.objects.manifests import DEFAULT_NAMESPACE, Manifests, read_manifests
 from mooring.objects.meta import KubeObject
@@ -41,6 +44,36 @@ class Mix:
     templates: tuple[Template, ...]
     #: The other objects of the file.
     others: tuple[KubeObject, ...] = ()
+    #: All pods of the file.
+    pods: tuple[Pod, ...] = ()
+
+    def gangs(self, gates: FeatureGates) -> GangTemplates | None:
+        """The pods in their groups, which are added whole; None if no pod is in one. Raises InputError."""
+        if not gates.enabled("GenericWorkload"):
+            return None
+        jobs = gates.enabled("WorkloadWithJob")
+        grouped, _ = with_gangs([*self.others, *self.pods], jobs=jobs)
+        pods = [obj for obj in grouped if isinstance(obj, Pod)]
+        templates = (Template(pod, 1, tuple(_own_claims(pod, self.others))) for pod in pods)
+        return gang_templates(grouped, templates, self.count)
+
+    def alone(self) -> GangTemplates:
+        """The same for pods in no group: the copies of a round."""
+        pods = tuple(replace(each, count=1) for each in self.templates for _ in range(each.count))
+        return GangTemplates(pods, ())
+
+    def as_whole(self, gangs: GangTemplates) -> Mix:
+        """What a round adds, if it adds whole gangs."""
+        if not gangs.groups:
+            return self
+        name = ", ".join(group.key for group in gangs.groups)
+        templates = tuple(replace(each, count=self.count) for each in gangs.pods)
+        return replace(
+            self,
+            name=f"{name} ({counted(len(gangs.pods), 'pod')})",
+            whole=True,
+            templates=templates,
+        )
 
     @property
     def title(self) -> str:
@@ -69,8 +102,9 @@ def read_mix(
     one_workload = len(controllers) == 1 and (None not in controllers or len(pods) == 1)
     if one_workload and not of_daemons:
         template = Template(pods[0], int(count), tuple(_own_claims(pods[0], others)))
-        return Mix(pods[0].name, int(count), False, (template,), others)
-    return Mix(path, int(count), True, tuple(_templates(pods, others, times=int(count))), others)
+        return Mix(pods[0].name, int(count), False, (template,), others, tuple(pods))
+    templates = tuple(_templates(pods, others, times=int(count)))
+    return Mix(path, int(count), True, templates, others, tuple(pods))
 
 
 def _templates(

@@ -180,7 +180,7 @@ def explainer_for(
         if also is not None:
             also(decision)
 
-    simulation = Simulation(replace(options, on_decision=watch))
+    simulation = Simulation(replace(options, on_decision=watch, keeps_reasons=True))
     what_if = WhatIf(simulation)
     try:
         with seldom_collecting():

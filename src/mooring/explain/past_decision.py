@@ -58,7 +58,11 @@ class RunInput:
 
     def options(self, on_decision: OnDecision | None = None) -> SimOptions:
         return SimOptions(
-            config=self.config, seed=self.seed, on_decision=on_decision, keeps=self.keeps
+            config=self.config,
+            seed=self.seed,
+            on_decision=on_decision,
+            keeps_reasons=on_decision is not None,
+            keeps=self.keeps,
         )
 
     def simulation(self, on_decision: OnDecision) -> Simulation:

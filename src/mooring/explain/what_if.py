@@ -72,7 +72,7 @@ class WhatIf:
     def as_read(cls, objects: Iterable[KubeObject], options: SimOptions | None = None) -> WhatIf:
         """What the objects say and nothing more: no pod is placed. Close its simulation when done."""
         simulation = Simulation(options)
-        simulation.scheduler.load(objects)
+        simulation.scheduler.load(simulation.in_gangs(objects))
         return cls(simulation)
 
     def close(self) -> None:

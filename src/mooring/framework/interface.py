@@ -228,6 +228,12 @@ class GroupPreemptionPlugin(Protocol):
         """
         ...
 
+    def victims_for_group(
+        self, group: PodGroup, pods: Sequence[Pod], fits: Callable[[], Status]
+    ) -> list[Pod] | Status:
+        """The pods that `preempt_for_group` would evict; a status if that does not help."""
+        ...
+
 
 @runtime_checkable
 class PreScorePlugin(Protocol):

@@ -164,6 +164,20 @@ class LiveMetrics(Metrics, QueueMetrics, WriteMetrics):
         "Scheduling algorithm latency in seconds.",
         (0.001, 2, 15),
     )
+    _group_attempts = _counter(
+        "scheduler_podgroup_schedule_attempts_total{result,profile}",
+        "Number of attempts to schedule pod groups.",
+    )
+    _group_attempt_s = _histogram(
+        "scheduler_podgroup_scheduling_attempt_duration_seconds{result,profile}",
+        "Pod group scheduling attempt latency in seconds.",
+        (0.001, 2, 15),
+    )
+    _group_algorithm_s = _histogram(
+        "scheduler_podgroup_scheduling_algorithm_duration_seconds",
+        "Pod group scheduling algorithm latency in seconds.",
+        (0.001, 2, 15),
+    )
     _victims = _histogram(
         "scheduler_preemption_victims", "Number of selected preemption victims.", (1, 2, 7)
     )
@@ -246,6 +260,13 @@ class LiveMetrics(Metrics, QueueMetrics, WriteMetrics):
 
     def algorithm_duration(self, seconds: float) -> None:
         self._algorithm_s.observe(seconds)
+
+    def group_attempt(self, result: str, profile: str, seconds: float) -> None:
+        self._group_attempts.add(1, result, profile)
+        self._group_attempt_s.observe(seconds, result, profile)
+
+    def group_algorithm_duration(self, seconds: float) -> None:
+        self._group_algorithm_s.observe(seconds)
 
     def permit_wait(self, result: str, seconds: float) -> None:
         self._permit_s.observe(seconds, result)

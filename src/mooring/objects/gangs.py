@@ -3,8 +3,9 @@
 A pod gets a group, and the group is made if there is none, if
 
 - it or its controller has the annotation or label `mooring.dev/gang`: `true` means all of it or nothing, a
-  number is the minCount. `mooring.dev/gang-topology-key` keeps it within one value of a node label. The
-  pods of a JobSet, LeaderWorkerSet, PyTorchJob or RayJob are known by the labels that these give them;
+  number is the minCount. `mooring.dev/gang-topology-key` keeps it within one value of a node label. What
+  a custom resource (JobSet, LeaderWorkerSet, PyTorchJob, RayJob …) asks for, `workload_kinds.expansion` hands
+  down to what it makes; the pods that are one gang are known by the labels that these kinds give them;
 - its Job is what the Job controller makes a gang of, with the gate WorkloadWithJob;
 - it is in a pod group of Coscheduling, Volcano or Kueue, which mean the same by it: all or nothing.
 """
@@ -42,18 +43,27 @@ TOPOLOGY_KEY = "mooring.dev/gang-topology-key"
 
 #: What the pods of these workloads are labelled with: one value is one gang.
 _WORKLOAD_LABELS = (
-    "leaderworkerset.sigs.k8s.io/group-key",
     "jobset.sigs.k8s.io/jobset-name",
     "training.kubeflow.org/job-name",
     "ray.io/cluster",
+    "volcano.sh/job-name",
 )
-_COSCHEDULING = "scheduling.x-k8s.io/pod-group"
+#: Each replica of a LeaderWorkerSet is a gang: a leader and its workers.
+_LEADER_WORKER_SET = ("leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/group-index")
+#: The second is that of versions before 0.18.
+_COSCHEDULING = ("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io")
 _VOLCANO = ("scheduling.volcano.sh/group-name", "scheduling.k8s.io/group-name")
 _KUEUE = "kueue.x-k8s.io/pod-group-name"
 _KUEUE_COUNT = "kueue.x-k8s.io/pod-group-total-count"
+#: With this, Kueue places all pods of a workload within one value of a node label, or none.
+_KUEUE_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
 
 #: The API groups whose PodGroup has a `minMember`, by which it is a gang.
-FOREIGN_GROUPS = {"scheduling.x-k8s.io": "Coscheduling", "scheduling.volcano.sh": "Volcano"}
+FOREIGN_GROUPS = {
+    "scheduling.x-k8s.io": "Coscheduling",
+    "scheduling.sigs.k8s.io": "Coscheduling",
+    "scheduling.volcano.sh": "Volcano",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +149,7 @@ class _Finder:
         )
 
     def _asked_for(self, pod: Pod, owner: KubeObject | None) -> _Gang | None:
-        settings = {**_settings(owner), **_settings(pod)}
+        settings = {**settings_of(owner), **settings_of(pod)}
         value = settings.get(GANG, "false")
         if value == "false":
             return None
@@ -181,7 +191,7 @@ class _Finder:
     def _of_other_scheduler(self, pod: Pod) -> _Gang | None:
         """Only with a PodGroup: without one, such a pod is scheduled alone there too."""
         annotations = pod.metadata.annotations
-        names = [pod.labels.get(_COSCHEDULING), *map(annotations.get, _VOLCANO)]
+        names = [*map(pod.labels.get, _COSCHEDULING), *map(annotations.get, _VOLCANO)]
         for name in filter(None, names):
             key = f"{pod.namespace}/{name}"
             if key in self.groups:
@@ -189,12 +199,21 @@ class _Finder:
         return None
 
     def _of_kueue(self, pod: Pod) -> _Gang | None:
+        """Plain pods that name their group, and workloads that must be within one topology domain."""
         name = pod.labels.get(_KUEUE)
         count = pod.metadata.annotations.get(_KUEUE_COUNT, "")
-        if not name or not (count.isascii() and count.isdigit() and int(count)):
+        topology_key = pod.metadata.annotations.get(_KUEUE_TOPOLOGY, "")
+        is_group = bool(name) and count.isascii() and count.isdigit() and bool(int(count))
+        name = name if is_group else _workload_name(pod) if topology_key else ""
+        if not name:
             return None
-        key = f"{pod.namespace}/{name}"
-        return _Gang(key, "Kueue admits it whole", int(count), priority=pod.priority)
+        return _Gang(
+            f"{pod.namespace}/{name}",
+            "Kueue admits it whole",
+            int(count) if is_group else None,
+            topology_key,
+            priority=pod.priority,
+        )
 
 
 def foreign_pod_group(group: str, body: Mapping[str, object]) -> dict[str, object] | None:
@@ -211,15 +230,26 @@ def foreign_pod_group(group: str, body: Mapping[str, object]) -> dict[str, objec
     }
 
 
-def _settings(obj: KubeObject | None) -> dict[str, str]:
+def settings_of(obj: KubeObject | None) -> dict[str, str]:
     """What an object asks for, by annotations or labels."""
-    if obj is None:
-        return {}
-    given = {**obj.labels, **obj.metadata.annotations}
+    return {} if obj is None else settings_in(obj.labels, obj.metadata.annotations)
+
+
+def settings_in(labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, str]:
+    """The same of an object that is not decoded."""
+    given = {**labels, **annotations}
     return {name: given[name] for name in (GANG, TOPOLOGY_KEY) if name in given}
 
 
+def asks_to_be_a_gang(obj: KubeObject) -> bool:
+    return settings_of(obj).get(GANG, "false") != "false"
+
+
 def _workload_name(pod: Pod) -> str:
+    """What all pods of a gang have in common."""
+    replica = [pod.labels.get(label, "") for label in _LEADER_WORKER_SET]
+    if all(replica):
+        return "-".join(replica)
     for label in _WORKLOAD_LABELS:
         if label in pod.labels:
             return pod.labels[label]

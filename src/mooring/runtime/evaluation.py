@@ -72,6 +72,7 @@ class Filtered:
         "nominated",
         "ok",
         "version",
+        "within",
     )
 
     def __init__(self, evaluation: Evaluation, question: Question, ok: Mask, count: int) -> None:
@@ -86,6 +87,8 @@ class Filtered:
         self.asked: dict[int, RowVerdicts] = _NOTHING
         #: Row → why it is refused with the pods that are nominated to it.
         self.nominated: dict[int, Status] = _NOTHING
+        #: bool[row]: the rows that were looked at; None for all.
+        self.within: Mask | None = None
         self._rows: NDArray[np.intp] | None = None
         self._matrix: FilterMatrix | None = None
         self._complete = False
@@ -138,6 +141,10 @@ class Scores:
         self._feasible = feasible
         self._live = live
         self._matrix = matrix
+
+    def keep_matrix(self) -> None:
+        """Make the matrix now, before the cluster changes."""
+        self._matrix = self.matrix
 
     @property
     def matrix(self) -> ScoreMatrix:
@@ -325,13 +332,21 @@ class Evaluation:
             return filtered
 
     def _run_filters(self, question: Question, looked_at: Mask | None) -> Filtered:
-        if looked_at is None and self._pre_filtered is not None:
+        if self._pre_filtered is not None and (looked_at is None or self._keeps_all(question)):
             try:
-                return self._filter_with_kept(question)
+                return self._filter_with_kept(question, looked_at)
             except PluginFailure:
                 self._forget()
         every = question.snapshot.columns.alive[: question.size]
         return self._filter_in_order(question, every if looked_at is None else looked_at)
+
+    def _keeps_all(self, question: Question) -> bool:
+        """Whether kept verdicts answer for some of the rows, too: no plugin is asked about the others.
+
+        A pod that may go to one node only is judged in order: it has no use for kept scores.
+        """
+        skipped = question.state.skip_filter
+        return self._used and all(call.name in skipped for _, call in self._live_filters)
 
     def _forget(self) -> None:
         self._verdicts.forget()
@@ -373,8 +388,8 @@ class Evaluation:
             question.state, question.pod, question.snapshot, looked_at
         )
 
-    def _filter_with_kept(self, question: Question) -> Filtered:
-        """The kept verdicts, with those of the other plugins on top."""
+    def _filter_with_kept(self, question: Question, within: Mask | None = None) -> Filtered:
+        """The kept verdicts, with those of the other plugins on top; all other rows are left out."""
         kept, skipped = self._verdicts, question.state.skip_filter
         changed = kept.bring_up_to_date(question)
         if changed is None:
@@ -389,9 +404,13 @@ class Evaluation:
                     filtered.asked = {**filtered.asked, place: verdicts}
                     # A row that this plugin was not asked about is refused by an earlier one.
                     filtered.ok = filtered.ok & (verdicts.codes == 0)
+        if within is not None:
+            filtered.within = within
+            filtered.ok = filtered.ok & within
         if self.framework.nominator.has_any:
             every = question.snapshot.columns.alive[: question.size]
-            filtered.nominated = self._refused_for_nominated(question, every)
+            looked_at = every if within is None else within
+            filtered.nominated = self._refused_for_nominated(question, looked_at)
             if filtered.nominated:
                 filtered.ok = filtered.ok.copy()
                 filtered.ok[list(filtered.nominated)] = False
@@ -425,6 +444,8 @@ class Evaluation:
         last = len(self._filters)
         refused_by = self._verdicts.refused_by
         first = np.where(refused_by == PASSED, last, refused_by)
+        if filtered.within is not None:
+            first[~filtered.within] = NOT_ASKED
         matrix = FilterMatrix(question.snapshot, [], [], first)
         # From the place among all filters to the place among those that were not skipped.
         places = np.full(last + 1, PASSED, np.int16)

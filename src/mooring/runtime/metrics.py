@@ -24,6 +24,12 @@ class Metrics:
     def algorithm_duration(self, seconds: float) -> None:
         """A node was looked for, from PreFilter to the pick."""
 
+    def group_attempt(self, result: str, profile: str, seconds: float) -> None:
+        """An attempt at a pod group ended; `waiting_on_preemption` is a result of its own."""
+
+    def group_algorithm_duration(self, seconds: float) -> None:
+        """Nodes were looked for, for all members of a group."""
+
     def permit_wait(self, result: str, seconds: float) -> None:
         """A pod stopped waiting on Permit."""
 

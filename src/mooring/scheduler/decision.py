@@ -50,6 +50,13 @@ class Decision:
     def scores(self) -> ScoreMatrix | None:
         return self.scored.matrix if self.scored is not None else None
 
+    def keep_reasons(self) -> None:
+        """Work the reasons out now, for those who ask after the cluster has changed."""
+        if self.diagnosis.filtered is not None:
+            self.diagnosis.filtered.matrix(complete=True)
+        if self.scored is not None:
+            self.scored.keep_matrix()
+
     @property
     def winners(self) -> NDArray[np.intp]:
         """intp[...]: the best of the feasible rows."""

@@ -45,6 +45,9 @@ class Dependencies:
     seed: int = 0
     #: Told of every attempt's decision before anything is done about it.
     on_decision: OnDecision | None = None
+    #: Whether it asks for reasons. Of a group that is tried in several placements, it is told when all
+    #: have been tried; the reasons are kept until then.
+    keeps_reasons: bool = False
     #: Told of an attempt whose pod is bound.
     on_bound: Callable[[Attempt], None] | None = None
     #: Told of an attempt that failed, once its pod is back in the queue.

@@ -30,6 +30,7 @@ from mooring.scheduler.dependencies import Dependencies
 from mooring.scheduler.event_handlers import EventHandlers
 from mooring.scheduler.failure import Failures
 from mooring.scheduler.group_cycle import GroupCycle
+from mooring.scheduler.group_questions import GroupQuestions
 from mooring.scheduler.parts import Parts
 from mooring.scheduler.pod_conditions import PodConditions
 from mooring.scheduler.scheduling_cycle import SchedulingCycle
@@ -65,6 +66,10 @@ class Engine:
             GroupCycle(parts, self._scheduling_cycle, self.failures)
             if parts.schedules_groups
             else None
+        )
+        #: What would become of pod groups; None unless pods of a group are scheduled together.
+        self.group_questions = (
+            GroupQuestions(parts, self._scheduling_cycle) if parts.schedules_groups else None
         )
         self._handlers = EventHandlers(parts)
 

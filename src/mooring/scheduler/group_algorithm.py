@@ -55,6 +55,7 @@ class GroupAlgorithm:
         self._cluster = parts.cluster
         self._cycle = scheduling_cycle
         self._on_decision = parts.deps.on_decision
+        self._keeps_reasons = parts.deps.keeps_reasons
         #: Whether a group may be limited to some nodes.
         self._by_placement = parts.gates.enabled("TopologyAwareWorkloadScheduling")
 
@@ -67,6 +68,44 @@ class GroupAlgorithm:
             return self._run_placements(group, post_filters=post_filters)
         on_decision = self._on_decision if post_filters else None
         return self._try_members(group, None, post_filters, on_decision)
+
+    def try_all(
+        self,
+        group: QueuedGroup,
+        on_decision: OnDecision,
+        within: list[str],
+        *,
+        only: str | None = None,
+    ) -> list[tuple[Placement, GroupResult, int | None]] | Status:
+        """Every placement with what would become of the group there, and its score if it fits.
+
+        A dry run. While a placement is tried, `within[0]` is its name. `only` leaves the others out.
+        """
+        info, snapshot = group.info, self._cluster.snapshot()
+        placements: Sequence[Placement] | Status = (Placement(""),)
+        if self._by_placement:
+            placements = generate_placements(group.framework, info, snapshot)
+        if isinstance(placements, Status):
+            return placements
+        tried = []
+        for placement in placements:
+            if only not in (None, placement.name):
+                continue
+            within[0] = placement.name
+            result = self._try_members(group, self._rows_of(placement), False, on_decision)
+            if result.status.code == Code.ERROR:
+                return result.status
+            tried.append((placement, result))
+        fitting = [each for each in tried if each[1].fits]
+        scores: dict[int, int] = {}
+        if self._by_placement and fitting:
+            found = score_placements(
+                group.framework, info, [self._assignments(*each) for each in fitting]
+            )
+            if isinstance(found, Status):
+                return found
+            scores = {id(each[1]): score for each, score in zip(fitting, found, strict=True)}
+        return [(placement, result, scores.get(id(result))) for placement, result in tried]
 
     # Placements
 
@@ -215,6 +254,8 @@ class GroupAlgorithm:
             post_filters=post_filters,
             on_decision=on_decision,
         )
+        if self._keeps_reasons and found.decision is not None:
+            found.decision.keep_reasons()
         member = MemberResult(
             attempt,
             found.status,

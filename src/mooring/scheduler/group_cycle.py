@@ -12,7 +12,6 @@ gate GenericWorkload is on.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf
 
 from mooring.cluster.pod_groups import NoGroupError, PodGroupStates
 from mooring.errors import InvariantError, MooringError
@@ -23,6 +22,7 @@ from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.scheduler.failure import Failures
 from mooring.scheduler.group_algorithm import GroupAlgorithm
 from mooring.scheduler.group_conditions import GroupConditions
+from mooring.scheduler.group_questions import PREEMPTION
 from mooring.scheduler.parts import Parts
 from mooring.scheduler.pod_group import (
     UNSCHEDULABLE,
@@ -31,9 +31,6 @@ from mooring.scheduler.pod_group import (
     QueuedGroup,
 )
 from mooring.scheduler.scheduling_cycle import SchedulingCycle
-
-#: The plugin that preempts for a whole group.
-_PREEMPTION = "DefaultPreemption"
 
 #: The reference's texts.
 _TWO_PROFILES = (
@@ -94,12 +91,15 @@ class GroupCycle:
                 queued = self._parts.queue.pop_specific(pod)
                 if queued is not None:
                     members.append(queued)
-        return sorted(members, key=_order)
+        return sorted(members, key=QueuedGroup.order)
 
     def _run(self, group: QueuedGroup) -> None:
+        metrics = self._parts.deps.metrics
+        started = metrics.timer()
         self._groups.begin(group.pods)
         try:
             result = self._algorithm.run(group)
+            metrics.group_algorithm_duration(metrics.timer() - started)
             if self._preempts and result.status.code == Code.UNSCHEDULABLE:
                 self._preempt(group, result)
         except InvariantError:
@@ -118,6 +118,8 @@ class GroupCycle:
                 member = MemberResult(attempt, result.status, nominating=None)
             self._act(result, member)
             self._groups.end(queued.pod)
+        profile = group.framework.profile_name
+        metrics.group_attempt(_outcome(result), profile, metrics.timer() - started)
         self._conditions.tell(group.info.key, result.status)
 
     def _preempt(self, group: QueuedGroup, result: GroupResult) -> None:
@@ -132,7 +134,7 @@ class GroupCycle:
             result.status = replace(result.status, reasons=reasons)
 
     def _preemption_status(self, group: QueuedGroup) -> Status:
-        call = group.framework.plugins.get(_PREEMPTION)
+        call = group.framework.plugins.get(PREEMPTION)
         if call is None or not isinstance(call.plugin, GroupPreemptionPlugin):
             return _NO_PREEMPTION
         info = group.info
@@ -171,6 +173,15 @@ class GroupCycle:
         self._failures.fail(self._cycle.attempt(framework, queued), status, nominating)
 
 
+def _outcome(result: GroupResult) -> str:
+    """What metrics call it."""
+    if result.status.ok:
+        return "scheduled"
+    if not result.status.rejected:
+        return "error"
+    return "waiting_on_preemption" if result.waiting_on_preemption else "unschedulable"
+
+
 def _failure_of(result: GroupResult, member: MemberResult) -> tuple[Status, Nomination | None]:
     """Why a member has to wait, and the node that is held for it meanwhile."""
     if result.status.code == Code.ERROR:
@@ -191,8 +202,3 @@ def _different_profiles(members: list[QueuedPodInfo]) -> Status | None:
             text = _TWO_PROFILES.format(queued.pod.scheduler_name, first)
             return failure(MooringError(text))
     return None
-
-
-def _order(queued: QueuedPodInfo) -> tuple[int, float]:
-    first_attempt = queued.initial_attempt_timestamp
-    return -queued.pod.priority, -inf if first_attempt is None else first_attempt

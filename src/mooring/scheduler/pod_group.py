@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 
 from mooring.errors import MooringError
 from mooring.framework.interface import CLEAR_NOMINATION, NominatingInfo
@@ -51,6 +52,12 @@ class QueuedGroup:
     @property
     def pods(self) -> tuple[Pod, ...]:
         return tuple(queued.pod for queued in self.members)
+
+    @staticmethod
+    def order(queued: QueuedPodInfo) -> tuple[int, float]:
+        """Members are tried by priority, then by the time of the first attempt."""
+        first_attempt = queued.initial_attempt_timestamp
+        return -queued.pod.priority, -inf if first_attempt is None else first_attempt
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from mooring.config import default_config
 from mooring.config.types import KubeSchedulerConfiguration
 from mooring.errors import InputError
 from mooring.framework.api import ApiWriter
-from mooring.objects.gangs import with_gangs
+from mooring.objects.gangs import asks_to_be_a_gang, with_gangs
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.plugins.registry import default_registry
@@ -63,6 +63,8 @@ class SimOptions:
     seed: int | None = None
     #: Told of each decision as it is taken.
     on_decision: Callable[[Decision], None] | None = None
+    #: Whether `on_decision` asks for the reasons of decisions.
+    keeps_reasons: bool = False
     #: The facts that the journal keeps: a long run has a great many. Their sums are kept in any case.
     keeps: AbstractSet[FactKind] = NOTHING
     #: Whether pods that fit nowhere are tried every few minutes though nothing has happened, as long as
@@ -116,6 +118,7 @@ class Simulation:
                     one_for_all=options.one_for_all,
                     seed=options.seed or 0,
                     on_decision=self._decided,
+                    keeps_reasons=options.keeps_reasons,
                     on_crash=self.errors.append,
                     on_ready=self._drive.wake,
                     transport=options.transport or self._http,
@@ -152,7 +155,7 @@ class Simulation:
         """
         given, gates = list(objects), self.scheduler.config.gates
         if not gates.enabled("GenericWorkload"):
-            alone = sum(isinstance(obj, Pod) and bool(obj.group_key) for obj in given)
+            alone = _pods_in_gangs(given)
             if alone:
                 self._note(_ALONE.format(alone))
             return given
@@ -331,6 +334,23 @@ def _http_transport(config: KubeSchedulerConfiguration) -> HttpTransport | None:
     from mooring.webhook import HttpTransport
 
     return HttpTransport(config.extenders)
+
+
+def _pods_in_gangs(objects: Iterable[KubeObject]) -> int:
+    """How many pods are in a group, or ask for one themselves or by their controller."""
+    asking: set[tuple[str, str, str]] = set()
+    pods = []
+    for obj in objects:
+        if isinstance(obj, Pod):
+            pods.append(obj)
+        elif asks_to_be_a_gang(obj):
+            asking.add((obj.kind, obj.namespace, obj.name))
+    count = 0
+    for pod in pods:
+        owner = pod.metadata.controller
+        by_owner = owner is not None and (owner.kind, pod.namespace, owner.name) in asking
+        count += bool(pod.group_key) or by_owner or asks_to_be_a_gang(pod)
+    return count
 
 
 def _check_run_times(objects: Iterable[KubeObject]) -> None:

@@ -14,6 +14,7 @@ from mooring.explain.changes import taint_text
 from mooring.explain.reasons import cause_data
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.pod_groups import POD_GROUP_SCHEDULED, PodGroup
 from mooring.objects.requests import CPU, MEMORY, PODS
 from mooring.objects.well_known import ZONE
 from mooring.sim.report import unit_of
@@ -54,6 +55,7 @@ def map_data(run: Run) -> dict[str, Any]:
         "pods": _pods(run, _Labels(strings, label_sets), resources, shapes),
         "states": STATES,
         "pending": _pending(run, strings),
+        "gangs": _gangs(run),
         "opensAt": opening_step(run),
         "measures": run.measures.to_data(),
     }
@@ -130,6 +132,7 @@ def _pods(
         "labels": [labels.code(pod.labels) for pod in pods],
         "state": [states.get(i, 0) for i in range(len(pods))],
         "workload": [strings.code(workload_name(pod)) for pod in pods],
+        "gang": [strings.code(pod.group_key) for pod in pods],
     }
 
 
@@ -149,6 +152,25 @@ def _states(run: Run) -> dict[int, int]:
             states[index[pod.key]] = STATES.index("finished")
     states.update({index[each.pod]: STATES.index(each.state) for each in run.report.unplaced})
     return states
+
+
+def _gangs(run: Run) -> list[dict[str, Any]]:
+    """The pod groups that have pods, in the order of their names."""
+    named = {pod.group_key for pod in run.pods}
+    listers = run.simulation.scheduler.cluster.listers
+    gangs = []
+    for group in sorted(listers.all(PodGroup), key=lambda group: group.key):
+        if group.key in named:
+            condition = group.condition(POD_GROUP_SCHEDULED)
+            gangs.append(
+                {
+                    "name": group.key,
+                    "minCount": group.min_count,
+                    "topologyKey": group.topology_key,
+                    "message": condition.message if condition is not None else "",
+                }
+            )
+    return gangs
 
 
 def _pending(run: Run, strings: Codes[str]) -> dict[str, Any]:

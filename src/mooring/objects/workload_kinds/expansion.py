@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mooring.objects.decoding import group_of, kind_of
+from mooring.objects.gangs import settings_in
 from mooring.objects.generated_names import generated_uid, letters_of
 from mooring.objects.workload_kinds import computed
 from mooring.objects.workload_kinds.descriptions import Description, Descriptions, Made
@@ -241,7 +242,23 @@ def _object(made: Made, values: Mapping[str, Any], resource: Resource) -> dict[s
         owner["uid"] = generated_uid(group, owner["kind"], resource.namespace, owner["name"])
     if "name" in metadata and "generateName" not in metadata:
         metadata["name"] = str(metadata["name"]).lower()
+    metadata = _with_gang(metadata, resource)
     body["metadata"] = {**metadata, "namespace": resource.namespace, "ownerReferences": [owner]}
     if "generateName" in metadata:
         body["metadata"].pop("name", None)
     return body
+
+
+def _with_gang(metadata: dict[str, Any], resource: Resource) -> dict[str, Any]:
+    """What the resource asks for as a gang holds for what it makes, unless that says otherwise."""
+    above = resource.body.get("metadata")
+    asked = settings_in(_texts(above, "labels"), _texts(above, "annotations"))
+    if not asked:
+        return metadata
+    own = settings_in(_texts(metadata, "labels"), _texts(metadata, "annotations"))
+    return {**metadata, "annotations": _texts(metadata, "annotations") | asked | own}
+
+
+def _texts(metadata: Any, name: str) -> dict[str, Any]:
+    found = metadata.get(name) if isinstance(metadata, Mapping) else None
+    return dict(found) if isinstance(found, Mapping) else {}

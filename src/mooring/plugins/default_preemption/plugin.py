@@ -168,7 +168,17 @@ class DefaultPreemption:
         self, group: PodGroup, pods: Sequence[Pod], fits: Callable[[], Status]
     ) -> Status:
         """Evict what stands in the way of the whole group; Success if that helps."""
-        victims = select_victims(
+        victims = self.victims_for_group(group, pods, fits)
+        if isinstance(victims, Status):
+            return victims
+        self._evictions.start(Preemptor(group, tuple(pods)), WHOLE_CLUSTER, victims)
+        return SUCCESS
+
+    def victims_for_group(
+        self, group: PodGroup, pods: Sequence[Pod], fits: Callable[[], Status]
+    ) -> list[Pod] | Status:
+        """What `preempt_for_group` would evict; nothing is evicted."""
+        return select_victims(
             group,
             pods,
             fits,
@@ -176,10 +186,6 @@ class DefaultPreemption:
             budgets=self._budgets.current(),
             now=self._now(),
         )
-        if isinstance(victims, Status):
-            return victims
-        self._evictions.start(Preemptor(group, tuple(pods)), WHOLE_CLUSTER, victims)
-        return SUCCESS
 
     def _refuses_member(self, pod: Pod) -> Status | None:
         """Why nobody is evicted for a single pod of a group; None if somebody may be."""

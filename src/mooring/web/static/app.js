@@ -23,6 +23,7 @@ const TITLES = {
   compare: "Before and after",
   pod: "Pod",
   workload: "Workload",
+  gang: "Gang",
 };
 
 export function App() {
@@ -92,6 +93,8 @@ function Shown({ route, session, run, cluster, error, moments, text, onText }) {
     return html`<${PodView} ...${all} podKey=${route.parts.join("/")} attempt=${route.query.attempt} endSeconds=${run.summary.elapsedSeconds} />`;
   if (route.view === "workload")
     return html`<${WorkloadView} ...${all} scene=${moments.scene} name=${route.parts.join("/")} />`;
+  if (route.view === "gang")
+    return html`<${WorkloadView} ...${all} scene=${moments.scene} name=${route.parts.join("/")} isGang />`;
   if (route.view === "time") return html`<${TimeView} ...${all} />`;
   if (route.view === "whatif") return html`<${WhatIfView} ...${all} parts=${route.parts} />`;
   return html`<${MapView} ...${all} chosen=${route.parts[0]} />`;

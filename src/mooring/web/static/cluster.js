@@ -31,6 +31,21 @@ export class Cluster {
     return this.map.strings[this.map.pods.workload[pod]];
   }
 
+  // The pod group that it is scheduled with; "" if it is scheduled alone.
+  gangOf(pod) {
+    return this.map.strings[this.map.pods.gang[pod]];
+  }
+
+  // Map of name → {name, minCount, topologyKey, message, pods}.
+  gangs() {
+    if (!this.foundGangs) {
+      this.foundGangs = new Map(this.map.gangs.map((gang) => [gang.name, { ...gang, pods: [] }]));
+      if (this.foundGangs.size)
+        for (let pod = 0; pod < this.podCount; pod += 1) this.foundGangs.get(this.gangOf(pod))?.pods.push(pod);
+    }
+    return this.foundGangs;
+  }
+
   podLabels(pod) {
     return this.#labels(this.map.pods.labels[pod]);
   }

@@ -1,11 +1,18 @@
-// Colours of pods by what they are: their namespace, workload or priority. Utilisation is the map's own colour.
+// Colours of pods by what they are: their namespace, workload, gang or priority. Utilisation is the map's own colour.
 
-export const PAINTS = [
+const PAINTS = [
   ["utilisation", "utilisation"],
   ["namespace", "namespace"],
   ["workload", "workload"],
   ["priority", "priority"],
 ];
+
+export function paintsFor(cluster) {
+  return cluster.gangs().size ? [...PAINTS, ["gang", "gang"]] : PAINTS;
+}
+
+// What stands for the gang of a pod that has none; it gets no colour of its own.
+const ALONE = Symbol("alone");
 
 // {colourOf(pod), colourOfNode(scene, node, resource), legend: [[name, colour]]}; null for utilisation.
 export function paintOf(cluster, by, palette) {
@@ -17,7 +24,9 @@ export function paintOf(cluster, by, palette) {
   const others = palette.kinds[palette.kinds.length - 1];
   const colourOf = (pod) => named.get(values[pod]) ?? others;
   const legend = [...named].map(([value, colour]) => [String(value) || "no workload", colour]);
-  if (counts.size > named.size) legend.push([`${counts.size - named.size} others`, others]);
+  if (by === "gang" && counts.has(ALONE)) legend.push(["in no gang", others]);
+  const unnamed = counts.size - named.size - (counts.has(ALONE) ? 1 : 0);
+  if (unnamed > 0) legend.push([`${unnamed} others`, others]);
   return { by, colourOf, legend, colourOfNode: (scene, node, resource) => largest(scene, node, resource, colourOf) };
 }
 
@@ -25,13 +34,14 @@ function valuesOf(cluster, by) {
   const { pods, strings } = cluster.map;
   if (by === "namespace") return pods.namespace.map((code) => strings[code]);
   if (by === "workload") return pods.workload.map((code) => strings[code].split(" ").pop());
+  if (by === "gang") return pods.gang.map((code) => strings[code] || ALONE);
   return by === "priority" ? pods.priority : null;
 }
 
 // The most frequent have a colour of their own.
 function ofNames(counts, palette) {
   const colours = palette.kinds.slice(0, -1);
-  const frequent = [...counts].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
+  const frequent = [...counts].filter(([value]) => value !== ALONE).sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
   return new Map(frequent.slice(0, colours.length).map(([value], i) => [value, colours[i]]));
 }
 

@@ -71,10 +71,30 @@ function byPlugin(row) {
   return most;
 }
 
-// [{id, title, workload, state, rows, cause}]: pods of one workload that wait for the same reasons.
+// {placed, waiting}: how many pods of a gang have a node at this moment, and how many wait for one.
+export function fateOf(gang, scene) {
+  let [placed, waiting] = [0, 0];
+  for (const pod of gang.pods) {
+    placed += scene.places[pod] >= 0 ? 1 : 0;
+    waiting += scene.places[pod] === -1 ? 1 : 0;
+  }
+  return { placed, waiting };
+}
+
+// [{id, title, workload, gang, state, rows, cause}]: pods of one workload that wait for the same reasons. A gang is
+// one thing, whatever each of its pods is told: its reason is that of the pods that have no room.
 export function groupsOf(rows, cluster) {
   const groups = new Map();
   for (const row of rows) {
+    const gang = cluster.gangs().get(cluster.gangOf(row.pod));
+    if (gang) {
+      const id = `gang ${gang.name}`;
+      const group = groups.get(id) ?? { id, title: gang.name, workload: "", gang, state: row.state, rows: [], cause: row.cause };
+      if (row.cause.of > group.cause.of) Object.assign(group, { state: row.state, cause: row.cause });
+      group.rows.push(row);
+      groups.set(id, group);
+      continue;
+    }
     const title = titleOf(row, cluster);
     const why = row.cause.reasons.map(([text]) => text).sort().join("; ");
     const id = `${title}|${row.state}|${why}`;

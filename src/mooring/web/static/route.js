@@ -2,7 +2,7 @@
 // the same to somebody else, a reload shows it again, and «back» brings it back.
 import { useEffect, useState } from "preact-hooks";
 
-export const VIEWS = ["map", "pending", "time", "whatif", "compare", "pod", "workload"];
+export const VIEWS = ["map", "pending", "time", "whatif", "compare", "pod", "workload", "gang"];
 // What stays when another view is opened; everything else belongs to one view.
 const SHARED = ["run", "q", "at", "by", "resource", "group", "size", "colour"];
 // A moment and a filter belong to a run's own pods and nodes.

@@ -4,6 +4,7 @@ export const FIELDS = [
   ["ns:shop", "pods of a namespace"],
   ["label:app=web", "pods or nodes with a label; label:app for any value"],
   ["workload:web", "pods of a workload"],
+  ["gang:train", "pods of a gang"],
   ["node:n1", "a node and its pods"],
   ["priority:>=1000", "pods by priority: 0, >0, <=100"],
   ["state:gated", "pods by state"],
@@ -78,7 +79,7 @@ function testsOf(terms, testOf) {
     return test && term.not ? (i) => !test(i) : test;
   });
   if (tests.includes(null)) return null;
-  const about = (term) => ["ns", "workload", "priority", "state", "node", "taint", "is"].includes(term.field);
+  const about = (term) => ["ns", "workload", "gang", "priority", "state", "node", "taint", "is"].includes(term.field);
   return terms.some((term) => !term.not || about(term)) ? tests : null;
 }
 
@@ -115,6 +116,8 @@ function podTest(cluster, places, { field, value, matches }) {
   }
   if (field === "ns") return oncePer(pods.namespace, (code) => matches(small[code]));
   if (field === "workload") return oncePer(pods.workload, (code) => workloadNames(small[code]).some(matches));
+  if (field === "gang")
+    return oncePer(pods.gang, (code) => small[code] !== "" && workloadNames(small[code]).some(matches));
   if (field === "priority") return priorityTest(pods.priority, value);
   if (field === "node") return (i) => places[i] >= 0 && matches(nodes[places[i]]);
   if (field === "label") return labelTest(value, (i) => cluster.podLabels(i), pods.labels);

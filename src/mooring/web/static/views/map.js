@@ -9,8 +9,8 @@ import { Choice, Switch } from "mooring/parts";
 import { go, link, podLink, useQuery } from "mooring/route";
 import { foundSentence } from "mooring/finder";
 import { fieldIn, find, withField } from "mooring/search";
-import { paintOf, PAINTS } from "mooring/paint";
-import { pendingAt, rejectionsOf } from "mooring/pending";
+import { paintOf, paintsFor } from "mooring/paint";
+import { fateOf, pendingAt, rejectionsOf } from "mooring/pending";
 import { useTheme } from "mooring/theme";
 import { TimeStrip } from "mooring/timestrip";
 import { count, share } from "mooring/words";
@@ -48,7 +48,7 @@ export function MapOptions({ cluster, options }) {
         ["capacity", "by capacity"],
         ["equal", "all equal"],
       ]} />
-    <${Choice} label="Colour" value=${options.colour} onChange=${options.setColour} options=${PAINTS} />
+    <${Choice} label="Colour" value=${options.colour} onChange=${options.setColour} options=${paintsFor(cluster)} />
   </div>`;
 }
 
@@ -109,6 +109,7 @@ export function MapView({ moments, cluster, text, onText, chosen }) {
       }
     </div>
     <${Whole} scene=${scene} moments=${moments} />
+    <${Gangs} scene=${scene} text=${text} onText=${onText} />
     ${chosen && selected < 0 && html`<${NoSuchNode} name=${chosen} />`}
     <div class="map-frame">
       ${
@@ -175,6 +176,26 @@ function Whole({ scene, moments }) {
       ${reasons.length > 0 && html`<span class="why">${reasons.map(({ name }) => name).join(" · ")}</span>`}
     </a>
   </div>`;
+}
+
+// Each gang as one thing: how much of it has a node, and by a click where on the map it is.
+const MOST_GANGS = 12;
+
+function Gangs({ scene, text, onText }) {
+  const gangs = [...scene.cluster.gangs().values()];
+  const chosen = fieldIn(text, "gang");
+  if (!gangs.length) return null;
+  return html`<p class="gangs" aria-label="Gangs">
+    ${gangs.slice(0, MOST_GANGS).map((gang) => {
+      const { placed, waiting } = fateOf(gang, scene);
+      const name = gang.name;
+      return html`<button type="button" class=${`gang ${waiting ? "some" : ""}`} key=${name}
+        aria-pressed=${name.toLowerCase() === chosen ? "true" : "false"}
+        onClick=${() => onText(withField(text, "gang", name.toLowerCase() === chosen ? "" : name))}>
+        ${name} <strong>${placed}</strong> of ${gang.pods.length}${waiting ? " · waits" : ""}</button>`;
+    })}
+    ${gangs.length > MOST_GANGS && html`<span class="quiet">and ${gangs.length - MOST_GANGS} more; look for gang:NAME</span>`}
+  </p>`;
 }
 
 function EmptyCluster({ cluster }) {

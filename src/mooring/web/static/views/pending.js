@@ -3,7 +3,7 @@ import { useMemo, useState } from "preact-hooks";
 import { isReport, useAnswer } from "mooring/api";
 import { html } from "mooring/html";
 import { Problems, State, Switch } from "mooring/parts";
-import { groupsOf, pendingAt, rejectionsOf } from "mooring/pending";
+import { fateOf, groupsOf, pendingAt, rejectionsOf } from "mooring/pending";
 import { link, linkWith, podLink, useQuery } from "mooring/route";
 import { fieldIn, find, withField } from "mooring/search";
 import { useWork } from "mooring/session";
@@ -35,7 +35,7 @@ export function PendingView({ cluster, run, moments, scene, text, onText }) {
       (tab === "pods"
         ? html`<${Table} label="Pending pods" columns=${COLUMNS} rows=${rows} rowKey=${(row) => row.pod} sortIn="sort"
       empty="No pending pod matches." />`
-        : html`<${Groups} groups=${groups} run=${run} cluster=${cluster} atEnd=${moments.step === null} />`)
+        : html`<${Groups} groups=${groups} run=${run} cluster=${cluster} scene=${scene} atEnd=${moments.step === null} />`)
     }
     <${TimeStrip} moments=${moments} />
   </div>`;
@@ -65,32 +65,34 @@ function Rejections({ rejections, text, onText, atEnd }) {
   </section>`;
 }
 
-function Groups({ groups, run, cluster, atEnd }) {
+function Groups({ groups, run, cluster, scene, atEnd }) {
   if (!groups.length) return html`<p class="nothing">No pending pod matches.</p>`;
   return html`<ol class="causes" aria-label="Pending pods by cause">
-    ${groups.slice(0, 200).map((group) => html`<${Group} key=${group.id} group=${group} run=${run} cluster=${cluster} atEnd=${atEnd} />`)}
+    ${groups.slice(0, 200).map((group) => html`<${Group} key=${group.id} group=${group} run=${run} cluster=${cluster} scene=${scene} atEnd=${atEnd} />`)}
     ${groups.length > 200 && html`<li class="quiet">and ${count(groups.length - 200, "more group")}: see “Every pod”, or filter.</li>`}
   </ol>`;
 }
 
-function Group({ group, run, cluster, atEnd }) {
+function Group({ group, run, cluster, scene, atEnd }) {
   const [asked, setAsked] = useState(false);
-  const { rows, cause, state, title } = group;
+  const { rows, cause, state, title, gang } = group;
   const [first] = rows;
   const since = rows.reduce((least, row) => Math.min(least, row.sinceSeconds), Infinity);
-  const helpable = atEnd && (state === "unschedulable" || state === "gated");
+  const helpable = atEnd && !gang && (state === "unschedulable" || state === "gated");
   return html`<li class="cause box">
     <div class="cause-head">
-      <h2>${rows.length === 1 ? html`<a href=${podLink(first.key)}>${first.key}</a>` : title}
+      <h2>${gang ? html`Gang <a href=${link("gang", ...title.split("/"))}>${title}</a>` : rows.length === 1 ? html`<a href=${podLink(first.key)}>${first.key}</a>` : title}
         ${rows.length > 1 && html` <span class="times">× ${rows.length.toLocaleString("en")}</span>`}</h2>
       <${State} state=${state} />
       <span class="quiet">since ${clock(since)}, ${count(rows.reduce((sum, row) => sum + row.attempts, 0), "attempt")}</span>
     </div>
+    ${gang && html`<p class="cause-why">${gangSentence(gang, scene)}</p>`}
     <${Reasons} cause=${cause} message=${first.message} nominated=${first.nominated} />
     ${
       rows.length > 1 &&
       html`<p class="cause-pods">${rows.slice(0, 6).map((row) => html`<a href=${podLink(row.key)}>${row.key}</a> `)}
       ${rows.length > 6 && html`<a href=${linkWith({ q: filterOf(group), tab: "pods" }, "pending")}>all ${rows.length.toLocaleString("en")}</a>`}
+      ${gang && atEnd && html` · <code>mooring explain podgroup/${title}</code> tells what would make all of it fit`}
       ${group.workload && html` · <a href=${link("workload", ...title.split("/"))}>the workload</a>`}</p>`
     }
     ${helpable && !asked && html`<p><button type="button" class="small" onClick=${() => setAsked(true)}>What would help?</button></p>`}
@@ -98,7 +100,15 @@ function Group({ group, run, cluster, atEnd }) {
   </li>`;
 }
 
-function filterOf({ workload, title }) {
+function gangSentence(gang, scene) {
+  const { placed, waiting } = fateOf(gang, scene);
+  const needs = gang.minCount === null ? "" : `It needs ${count(gang.minCount, "pod")}`;
+  const where = gang.topologyKey ? `${needs ? " " : "It must be "}within one ${gang.topologyKey}` : "";
+  return `${needs}${where}${needs || where ? ": " : ""}${placed} of ${gang.pods.length} have a node, ${waiting} wait.`;
+}
+
+function filterOf({ workload, gang, title }) {
+  if (gang) return `gang:${title}`;
   return workload ? `workload:${title}` : title;
 }
 

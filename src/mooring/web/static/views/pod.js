@@ -102,6 +102,7 @@ function Attempts({ page, podKey, asked }) {
 
 function PodFacts({ cluster, pod, podKey }) {
   const workload = cluster.workloadOf(pod);
+  const gang = cluster.gangOf(pod);
   const labels = cluster.podLabels(pod).map(([key, value]) => `${key}=${value}`);
   return html`<div class="pod-facts">
     <dl class="facts">
@@ -112,6 +113,7 @@ function PodFacts({ cluster, pod, podKey }) {
         <dt>${name}</dt><dd>${amount(name, cluster.requestOf(pod, r))}</dd></div>`,
       )}
       <div><dt>priority</dt><dd>${cluster.map.pods.priority[pod]}</dd></div>
+      ${gang && html`<div><dt>gang</dt><dd><a href=${link("gang", ...gang.split("/"))}>${gang}</a></dd></div>`}
       ${workload && html`<div><dt>workload</dt><dd><a href=${link("workload", ...workload.split(" ").pop().split("/"))}>${workload}</a></dd></div>`}
     </dl>
     ${labels.length > 0 && html`<p class="chips"><${Few} items=${labels} /></p>`}

@@ -99,7 +99,7 @@ function Events({ moments, cluster, text }) {
   const { events } = moments.time;
   const [kind, setKind] = useQuery("kind", "");
   const found = useMemo(() => find(cluster, moments.scene.places, text), [cluster, text]);
-  const rows = useMemo(() => {
+  const { rows, together, total } = useMemo(() => {
     const wanted = events.kinds.indexOf(kind);
     const rows = [];
     for (let i = 0; i < events.step.length; i += 1) {
@@ -107,8 +107,8 @@ function Events({ moments, cluster, text }) {
       if (found && (events.pod[i] < 0 || !found.pods[events.pod[i]])) continue;
       rows.push(i);
     }
-    return rows;
-  }, [events, kind, found]);
+    return folded(rows, events, cluster);
+  }, [events, kind, found, cluster]);
   const columns = useMemo(
     () => [
       {
@@ -131,7 +131,10 @@ function Events({ moments, cluster, text }) {
         label: "Pod",
         sort: (i) => (events.pod[i] < 0 ? null : cluster.podKey(events.pod[i])),
         cell: (i) =>
-          events.pod[i] < 0
+          together.get(i)
+            ? html`gang <a href=${link("gang", ...cluster.gangOf(events.pod[i]).split("/"))}>${cluster.gangOf(events.pod[i])}</a>${" "}
+              <span class="times">× ${together.get(i).length}</span>`
+            : events.pod[i] < 0
             ? "–"
             : html`<a href=${podLink(cluster.podKey(events.pod[i]))}>${cluster.podKey(events.pod[i])}</a>`,
       },
@@ -139,23 +142,57 @@ function Events({ moments, cluster, text }) {
         key: "node",
         label: "Node",
         sort: (i) => cluster.nodeNames[events.node[i]] ?? null,
-        cell: (i) => cluster.nodeNames[events.node[i]] ?? "–",
+        cell: (i) => nodesOf(together.get(i) ?? [i], events, cluster),
       },
       {
         key: "message",
         label: "Message",
-        cell: (i) =>
-          html`<span title=${events.strings[events.message[i]]}>${events.strings[events.message[i]]}</span>`,
+        cell: (i) => {
+          const message = messageOf(together.get(i) ?? [i], events);
+          return html`<span title=${message}>${message}</span>`;
+        },
       },
     ],
-    [events, cluster, moments.go],
+    [events, cluster, together, moments.go],
   );
   return html`<section class="events" aria-labelledby="events-title">
     <div class="title"><h2 id="events-title">Timeline</h2>
-      <p>${count(rows.length, "event")}${events.leftOut ? `, and ${events.leftOut.toLocaleString("en")} more that are not listed` : ""}</p>
+      <p>${count(total, "event")}${events.leftOut ? `, and ${events.leftOut.toLocaleString("en")} more that are not listed` : ""}</p>
       <${Choice} label="Kind" value=${kind} onChange=${setKind}
         options=${[["", "all"], ...events.kinds.map((each) => [each, each])]} /></div>
     <${Table} label="Events" columns=${columns} rows=${rows} rowKey=${(i) => i} sortIn="sort"
       rowClass=${(i) => (events.step[i] === moments.step ? "lit" : "")} empty="No such events." />
   </section>`;
+}
+
+// What happens to pods of a gang at one moment is one row. `together`: the first event of it → all of them.
+function folded(indices, events, cluster) {
+  const together = new Map();
+  const total = indices.length;
+  if (!cluster.gangs().size) return { rows: indices, together, total };
+  const rows = [];
+  let [before, last] = [null, ""];
+  for (const i of indices) {
+    const gang = events.pod[i] < 0 ? "" : cluster.gangOf(events.pod[i]);
+    const what = gang && `${gang} ${events.kind[i]} ${events.atSeconds[i]}`;
+    if (what && what === last) {
+      if (!together.has(before)) together.set(before, [before]);
+      together.get(before).push(i);
+    } else {
+      rows.push(i);
+      [before, last] = [i, what];
+    }
+  }
+  return { rows, together, total };
+}
+
+function messageOf(indices, events) {
+  const messages = [...new Set(indices.map((i) => events.strings[events.message[i]]))];
+  return messages.length > 1 ? `${messages[0]} (and ${count(messages.length - 1, "other message")})` : messages[0];
+}
+
+function nodesOf(indices, events, cluster) {
+  const names = [...new Set(indices.map((i) => cluster.nodeNames[events.node[i]]).filter(Boolean))];
+  if (!names.length) return "–";
+  return names.slice(0, 3).join(", ") + (names.length > 3 ? ` and ${names.length - 3} more` : "");
 }

@@ -1,4 +1,4 @@
-// A workload: its pods at this moment, where they are, and what keeps the others from a node.
+// A workload or a gang: its pods at this moment, where they are, and what keeps the others from a node.
 import { useMemo } from "preact-hooks";
 import { html } from "mooring/html";
 import { State } from "mooring/parts";
@@ -8,25 +8,28 @@ import { Table } from "mooring/table";
 import { TimeStrip } from "mooring/timestrip";
 import { count } from "mooring/words";
 
-export function WorkloadView({ cluster, moments, scene, name }) {
-  const pods = useMemo(() => podsOf(cluster, name), [cluster, name]);
+export function WorkloadView({ cluster, moments, scene, name, isGang = false }) {
+  const pods = useMemo(
+    () => (isGang ? (cluster.gangs().get(name)?.pods ?? []) : podsOf(cluster, name)),
+    [cluster, name, isGang],
+  );
   const rows = useMemo(() => rowsOf(cluster, scene, pods), [cluster, scene, pods]);
   const waiting = useMemo(() => {
     const own = new Set(pods);
     return groupsOf(pendingAt(moments, cluster).filter((row) => own.has(row.pod)), cluster);
   }, [moments.step, moments.time, cluster, pods]);
   if (!pods.length)
-    return html`<div class="empty"><h1>No such workload</h1>
+    return html`<div class="empty"><h1>No such ${isGang ? "gang" : "workload"}</h1>
       <p>No pod of this run belongs to “${name}”. <a href=${link("map")}>Go to the map</a></p></div>`;
   const placed = rows.filter((row) => row.node);
   const nodes = new Set(placed.map((row) => row.node));
   return html`<article class="workload-view">
     <header class="title"><p class="crumbs"><a href=${link("map")}>Map</a> /</p>
-      <h1>${name}</h1> <p>${cluster.workloadOf(pods[0]).split(" ")[0]}: ${count(placed.length, "pod")} on ${count(nodes.size, "node")},
+      <h1>${name}</h1> <p>${isGang ? "Gang" : cluster.workloadOf(pods[0]).split(" ")[0]}: ${count(placed.length, "pod")} on ${count(nodes.size, "node")},
         ${" "}${count(rows.filter((row) => row.state === "pending").length, "pod")} pending.</p>
-      <p><a href=${linkWith({ q: `workload:${name}` }, "map")}>Show on the map</a></p></header>
+      <p><a href=${linkWith({ q: `${isGang ? "gang" : "workload"}:${name}` }, "map")}>Show on the map</a></p></header>
     ${waiting.map((group) => html`<p class="reason">${count(group.rows.length, "pod")} ${group.state}: ${group.cause.of ? group.cause.text : group.rows[0].message}</p>`)}
-    <${Table} label="Pods of the workload" columns=${COLUMNS} rows=${rows} rowKey=${(row) => row.key} sortIn="sort" sortedBy="pod" />
+    <${Table} label=${`Pods of the ${isGang ? "gang" : "workload"}`} columns=${COLUMNS} rows=${rows} rowKey=${(row) => row.key} sortIn="sort" sortedBy="pod" />
     <${TimeStrip} moments=${moments} />
   </article>`;
 }
