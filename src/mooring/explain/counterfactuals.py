@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from itertools import combinations
 from time import perf_counter
 from typing import Any
@@ -37,6 +38,7 @@ from mooring.explain.changes import (
     Uncordon,
     taint_text,
 )
+from mooring.explain.device_proposals import device_proposals
 from mooring.explain.explanation import pod_of
 from mooring.explain.frames import Frame, make_frame
 from mooring.explain.matrix import UNASKED, Matrix
@@ -232,7 +234,7 @@ class _Search:
         self._cut_short = False
 
     def run(self) -> Counterfactuals:
-        of_pod = [*self._storage(), *self._dials_of_pod()]
+        of_pod = [*self._storage(), *self._devices(), *self._dials_of_pod()]
         features = [Dial.fixed(change) for change in self._features()]
         uncordon = [Dial.fixed(change) for change in self._uncordonings()]
         templates = self._templates()
@@ -372,6 +374,10 @@ class _Search:
         missing = missing_storage(self._what_if.cluster.listers, self._pod)
         if missing is not None:
             yield Dial.fixed(missing)
+
+    def _devices(self) -> Iterator[Dial]:
+        for ladder in device_proposals(self._what_if.cluster, self._pod):
+            yield Dial(partial(_from_the_end, ladder), len(ladder))
 
     # Changes of nodes
 
@@ -535,6 +541,10 @@ def _to_match(term: NodeSelectorTerm, node: Node) -> tuple[dict[str, str], froze
             case _:
                 removed.add(line.key)
     return (wanted, frozenset(removed)) if term.match_expressions or term.match_fields else None
+
+
+def _from_the_end(ladder: Sequence[Change], step: int) -> Change:
+    return ladder[-1 - step]
 
 
 def _request_dial(resource: str, asked: int, least: int) -> Dial:
