@@ -22,6 +22,7 @@ from mooring.cli.options import (
 from mooring.cli.output import Cell, Column, Page, counted
 from mooring.cli.progress import Progress
 from mooring.cli.simulate import placing_pods
+from mooring.cluster.device_usage import ClassUse
 from mooring.explain.drain import Survival, nodes_of_zone, without_nodes
 from mooring.explain.nodes_to_add import NodesToAdd, nodes_to_add
 from mooring.explain.room import Room, how_many_more
@@ -203,6 +204,8 @@ def _room_answer(mixes: Sequence[Mix], room: Room) -> Answer:
         question = f"more {'whole ' if mixes[0].whole else 'of '}{mixes[0].name}"
     number = f"{room.rounds:,}"
     because = f"the next {room.stopped_at}: {room.stopped_by}"
+    if room.devices:
+        because += f" Devices: {'; '.join(map(_class_text, room.devices))}."
     if room.limited:
         number, because = f"{room.rounds:,} or more", "the search stopped at --limit"
     return Answer(
@@ -218,9 +221,30 @@ def _room_answer(mixes: Sequence[Mix], room: Room) -> Answer:
             "perRound": {each.pod.key: each.count for mix in mixes for each in mix.templates},
             "stoppedAt": room.stopped_at,
             "stoppedBy": room.stopped_by,
+            "devices": [_class_data(each) for each in room.devices],
             "nodes": room.nodes,
         },
     )
+
+
+def _class_text(use: ClassUse) -> str:
+    """`class gpu: 7 of 9 in use, 1 free, 1 blocked`."""
+    if not use.total:
+        return f"class {use.name}: no device"
+    parts = [f"{use.count('in use'):,} of {use.total:,} in use"]
+    parts += [f"{use.count(s):,} {s}" for s in ("shared", "free", "blocked") if use.count(s)]
+    return f"class {use.name}: {', '.join(parts)}"
+
+
+def _class_data(use: ClassUse) -> dict[str, Any]:
+    return {
+        "deviceClass": use.name,
+        "total": use.total,
+        "inUse": use.count("in use"),
+        "shared": use.count("shared"),
+        "free": use.count("free"),
+        "blocked": use.count("blocked"),
+    }
 
 
 def _nodes_answer(found: NodesToAdd) -> Answer:

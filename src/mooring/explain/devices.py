@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mooring.cluster.cache import Cluster
 from mooring.cluster.node_info import NodeInfo
 from mooring.devices.refusals import DeviceRefusal, Refusal
 from mooring.errors import MooringError
-from mooring.objects.devices import ResourceClaim
+from mooring.objects.devices import ResourceClaim, ResourceClaimSpec, ResourceClaimTemplate
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.resource_claims import ClaimProblem
@@ -59,6 +60,32 @@ def device_reasons(cluster: Cluster, pod: Pod) -> list[DeviceReason]:
 
 def needs_devices(cluster: Cluster, pod: Pod) -> bool:
     return bool(pod.spec.resource_claims) or cluster.device_classes.serve(pod)
+
+
+def asked_classes(cluster: Cluster, pod: Pod) -> Iterator[str]:
+    """The device classes that the claims, the templates and the resources of a pod name."""
+    for entry in pod.spec.resource_claims:
+        spec: ResourceClaimSpec | None = None
+        if entry.resource_claim_template_name is not None:
+            key = f"{pod.namespace}/{entry.resource_claim_template_name}"
+            template = cluster.listers.get(ResourceClaimTemplate, key)
+            spec = template.spec.spec if template is not None else None
+        elif entry.resource_claim_name is not None:
+            claim = cluster.claims.get(f"{pod.namespace}/{entry.resource_claim_name}")
+            spec = claim.spec if claim is not None else None
+        yield from classes_of(spec) if spec is not None else ()
+    for resource in pod.requests:
+        served_by = cluster.device_classes.get(resource)
+        if served_by is not None:
+            yield served_by.name
+
+
+def classes_of(spec: ResourceClaimSpec) -> Iterator[str]:
+    """The device classes that a claim names."""
+    for request in spec.devices.requests:
+        if request.exactly is not None:
+            yield request.exactly.device_class_name
+        yield from (each.device_class_name for each in request.first_available)
 
 
 def claims_to_allocate(cluster: Cluster, pod: Pod, node: NodeInfo) -> list[ResourceClaim]:
