@@ -28,6 +28,8 @@ from mooring.explain.nodes_to_add import NodesToAdd, nodes_to_add
 from mooring.explain.room import Room, how_many_more
 from mooring.explain.settled import Settled, settle
 from mooring.garbage import seldom_collecting
+from mooring.objects.device_groups import slices_of
+from mooring.objects.devices import ResourceSlice
 from mooring.objects.node import Node
 from mooring.sim.report import Pending
 from mooring.sim.simulation import SimOptions
@@ -124,6 +126,13 @@ def capacity(
     manifests = read_cluster(cluster)
     mix = [read_mix(text, manifests, cluster.namespace, config.scheduler_name) for text in pods]
     nodes = [read_node(text, manifests) for text in templates]
+    known = {node.name for node in manifests.nodes}
+    slices = [
+        piece
+        for node in nodes
+        if node.name not in known
+        for piece in slices_of(cluster.device_groups, node)
+    ]
     loaded = config.read()
     objects = config.choose_pods(manifests.objects, loaded)
     options = SimOptions(config=loaded.config, seed=seed)
@@ -135,6 +144,7 @@ def capacity(
                 settled,
                 mixes=mix,
                 nodes=nodes,
+                slices=slices,
                 drained=drained,
                 lost=lost,
                 limit=limit,
@@ -157,6 +167,7 @@ def _answers(
     *,
     mixes: Sequence[Mix],
     nodes: Sequence[Node],
+    slices: Sequence[ResourceSlice],
     drained: Sequence[str],
     lost: Sequence[str],
     limit: int,
@@ -184,7 +195,9 @@ def _answers(
         ]
     for template in nodes:
         with Progress("trying numbers of nodes") as progress:
-            found = nodes_to_add(settled, template, most=max_nodes, on_progress=progress.update)
+            found = nodes_to_add(
+                settled, template, slices=slices, most=max_nodes, on_progress=progress.update
+            )
         yield _nodes_answer(found)
     for question, survival in survivals:
         yield _survival_answer(question, survival)

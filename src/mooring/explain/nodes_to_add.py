@@ -65,6 +65,7 @@ def nodes_to_add(
     settled: Settled,
     template: Node,
     *,
+    slices: Sequence[ResourceSlice] = (),
     most: int | None = None,
     on_progress: OnProgress | None = None,
 ) -> NodesToAdd:
@@ -72,9 +73,10 @@ def nodes_to_add(
 
     One node fewer is not enough: it was tried, or the requests exceed what all nodes offer. More nodes can be
     worse for a scheduler, so the search also tries one and two nodes more than the answer, unless there are
-    very many pods. `on_progress` is told how many decisions were taken.
+    very many pods. `slices` has the devices of a template that is not in the cluster. `on_progress` is told
+    how many decisions were taken.
     """
-    adding = _AddingNodes(settled, template, on_progress)
+    adding = _AddingNodes(settled, template, slices, on_progress)
     answer = NodesToAdd(template.name, len(settled.waiting), 0)
     if not settled.waiting:
         return answer
@@ -119,12 +121,21 @@ def _smallest(
 class _AddingNodes:
     """Tries numbers of nodes."""
 
-    def __init__(self, settled: Settled, template: Node, on_progress: OnProgress | None) -> None:
+    def __init__(
+        self,
+        settled: Settled,
+        template: Node,
+        slices: Sequence[ResourceSlice],
+        on_progress: OnProgress | None,
+    ) -> None:
         self._settled = settled
         self._template = template
         self._on_progress = on_progress
         self._daemon_sets = [obj for obj in settled.objects if isinstance(obj, DaemonSet)]
-        self._slices = [obj for obj in settled.objects if isinstance(obj, ResourceSlice)]
+        self._slices = [
+            *slices,
+            *(obj for obj in settled.objects if isinstance(obj, ResourceSlice)),
+        ]
         self._decisions = 0
         #: The pods that must be placed.
         self.expected: Sequence[Pod] = settled.waiting
