@@ -32,6 +32,7 @@ from mooring.explain.explanation import (
 from mooring.explain.frames import Frame, make_frame
 from mooring.explain.past_decision import RunInput, decide_again, placed_by
 from mooring.objects.admission import Refused
+from mooring.objects.device_groups import device_objects, parse_device_group
 from mooring.objects.manifests import read_manifests
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
@@ -58,10 +59,16 @@ class Cluster:
     refused: tuple[Refused, ...] = ()
 
     @classmethod
-    def load(cls, *paths: str | Path | Iterable[str | Path], nodes: Iterable[str] = ()) -> Cluster:
+    def load(
+        cls,
+        *paths: str | Path | Iterable[str | Path],
+        nodes: Iterable[str] = (),
+        devices: Iterable[str] = (),
+    ) -> Cluster:
         """Read files and folders of YAML or JSON, as `mooring simulate` does. Raises InputError.
 
-        `nodes` are nodes to add, such as `3xm5.xlarge` (docs/nodes.md).
+        `nodes` are nodes to add, such as `3xm5.xlarge`, and `devices` are devices for all nodes, such as
+        `8xgpu.example.com,memory=80Gi` (docs/nodes.md).
         """
         named: list[str | Path] = []
         for path in paths:
@@ -70,8 +77,14 @@ class Cluster:
         if not named and not groups:
             raise InputError(["nothing to read: give files or folders with Kubernetes YAML"])
         manifests = read_manifests(named, documents=node_documents(groups))
+        objects = manifests.objects
+        try:
+            given = [parse_device_group(text) for text in devices]
+            objects = [*device_objects(given, manifests.nodes, objects), *objects]
+        except ValueError as error:
+            raise InputError([f"devices: {error}"]) from error
         return cls(
-            tuple(manifests.objects),
+            tuple(objects),
             tuple(manifests.warnings),
             manifests.skipped,
             tuple(manifests.refused),

@@ -10,7 +10,8 @@ from plain_client import Json
 
 from tests.live import objects
 from tests.live.cluster import Cluster, node_name
-from tests.live.process import Mooring
+from tests.live.conftest import StartMooring
+from tests.live.process import Mooring, configuration
 from tests.live.waiting import wait_for
 
 pytestmark = pytest.mark.live
@@ -74,6 +75,17 @@ def pod(name: str, **of: str) -> Json:
     return objects.pod(name, resourceClaims=[{"name": "gpu", **of}])
 
 
+def devices_of_bound_pods(cluster: Cluster) -> list[str]:
+    """The devices of claims that bound pods use, as often as they were given."""
+    placed = bound(cluster)
+    return sorted(
+        result["device"]
+        for each in cluster.client.list("ResourceClaim")
+        if any(user["name"] in placed for user in each.get("status", {}).get("reservedFor", []))
+        for result in each["status"]["allocation"]["devices"]["results"]
+    )
+
+
 def held(cluster: Cluster) -> dict[str, str]:
     """Device → the pod that its claim is reserved for."""
     found: dict[str, str] = {}
@@ -129,3 +141,32 @@ def test_a_claim_by_name_is_allocated_reserved_and_shared_by_its_pods(
     assert stored["metadata"]["finalizers"] == ["resource.kubernetes.io/delete-protection"]
     assert stored["status"]["allocation"]["allocationTimestamp"]
     assert {user["name"] for user in stored["status"]["reservedFor"]} == {"one", "two"}
+
+
+def test_two_schedulers_that_race_for_devices_never_both_get_one(
+    cluster: Cluster, start_mooring: StartMooring
+) -> None:
+    """Both decide for the same devices at the same time, each before it sees what the other wrote."""
+    devices = [f"gpu-{i:02}" for i in range(12)]
+    names = ("first", "second")
+    moorings = [start_mooring(configuration(name), name=name) for name in names]
+    cluster.add(objects.node("node-a"), device_class(), slice_of("node-a", *devices))
+    cluster.add(*(claim(f"claim-{i}") for i in range(20)))
+
+    cluster.add(
+        *(
+            objects.pod(
+                f"p{i}",
+                scheduler=names[i % 2],
+                resourceClaims=[{"name": "gpu", "resourceClaimName": f"claim-{i}"}],
+            )
+            for i in range(20)
+        )
+    )
+
+    wait_for(
+        lambda: len(bound(cluster)) >= len(devices),
+        lambda: f"every device is in use: {devices_of_bound_pods(cluster)}",
+    )
+    assert devices_of_bound_pods(cluster) == devices
+    assert [mooring.exit_code for mooring in moorings] == [None, None]

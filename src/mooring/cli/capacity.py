@@ -22,6 +22,7 @@ from mooring.cli.options import (
 from mooring.cli.output import Cell, Column, Page, counted
 from mooring.cli.progress import Progress
 from mooring.cli.simulate import placing_pods
+from mooring.cluster.device_usage import ClassUse
 from mooring.config import default_config
 from mooring.explain.drain import Survival, nodes_of_zone, without_nodes
 from mooring.explain.gang_room import how_many_more_gangs
@@ -29,6 +30,8 @@ from mooring.explain.nodes_to_add import NodesToAdd, nodes_to_add
 from mooring.explain.room import Room, how_many_more
 from mooring.explain.settled import Settled, settle
 from mooring.garbage import seldom_collecting
+from mooring.objects.device_groups import slices_of
+from mooring.objects.devices import ResourceSlice
 from mooring.objects.node import Node
 from mooring.sim.report import Pending
 from mooring.sim.simulation import SimOptions
@@ -126,6 +129,13 @@ def capacity(
     manifests = read_cluster(cluster)
     mix = [read_mix(text, manifests, cluster.namespace, config.scheduler_name) for text in pods]
     nodes = [read_node(text, manifests) for text in templates]
+    known = {node.name for node in manifests.nodes}
+    slices = [
+        piece
+        for node in nodes
+        if node.name not in known
+        for piece in slices_of(cluster.device_groups, node)
+    ]
     loaded = config.read()
     objects = config.choose_pods(manifests.objects, loaded)
     options = SimOptions(config=loaded.config, seed=seed)
@@ -137,6 +147,7 @@ def capacity(
                 settled,
                 mixes=mix,
                 nodes=nodes,
+                slices=slices,
                 drained=drained,
                 lost=lost,
                 limit=limit,
@@ -159,6 +170,7 @@ def _answers(
     *,
     mixes: Sequence[Mix],
     nodes: Sequence[Node],
+    slices: Sequence[ResourceSlice],
     drained: Sequence[str],
     lost: Sequence[str],
     limit: int,
@@ -178,7 +190,9 @@ def _answers(
         ]
     for template in nodes:
         with Progress("trying numbers of nodes") as progress:
-            found = nodes_to_add(settled, template, most=max_nodes, on_progress=progress.update)
+            found = nodes_to_add(
+                settled, template, slices=slices, most=max_nodes, on_progress=progress.update
+            )
         yield _nodes_answer(found)
     for question, survival in survivals:
         yield _survival_answer(question, survival)
@@ -221,6 +235,8 @@ def _room_answer(mixes: Sequence[Mix], room: Room) -> Answer:
         question = f"more {'whole ' if mixes[0].whole else 'of '}{mixes[0].name}"
     number = f"{room.rounds:,}"
     because = f"the next {room.stopped_at}: {room.stopped_by}"
+    if room.devices:
+        because += f" Devices: {'; '.join(map(_class_text, room.devices))}."
     if room.limited:
         number, because = f"{room.rounds:,} or more", "the search stopped at --limit"
     return Answer(
@@ -236,9 +252,30 @@ def _room_answer(mixes: Sequence[Mix], room: Room) -> Answer:
             "perRound": {each.pod.key: each.count for mix in mixes for each in mix.templates},
             "stoppedAt": room.stopped_at,
             "stoppedBy": room.stopped_by,
+            "devices": [_class_data(each) for each in room.devices],
             "nodes": room.nodes,
         },
     )
+
+
+def _class_text(use: ClassUse) -> str:
+    """`class gpu: 7 of 9 in use, 1 free, 1 blocked`."""
+    if not use.total:
+        return f"class {use.name}: no device"
+    parts = [f"{use.count('in use'):,} of {use.total:,} in use"]
+    parts += [f"{use.count(s):,} {s}" for s in ("shared", "free", "blocked") if use.count(s)]
+    return f"class {use.name}: {', '.join(parts)}"
+
+
+def _class_data(use: ClassUse) -> dict[str, Any]:
+    return {
+        "deviceClass": use.name,
+        "total": use.total,
+        "inUse": use.count("in use"),
+        "shared": use.count("shared"),
+        "free": use.count("free"),
+        "blocked": use.count("blocked"),
+    }
 
 
 def _nodes_answer(found: NodesToAdd) -> Answer:

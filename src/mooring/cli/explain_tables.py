@@ -43,7 +43,7 @@ def write_explanation(
         page.heading(f"DEVICES, of the first {MOST_NODES} nodes" if some else "DEVICES")
         write_devices(page, explanation.devices)
     if changes is not None:
-        _changes(page, changes)
+        write_changes(page, changes)
     page.line()
     page.line(summary(explanation), "bold green" if explanation.fits else "bold yellow")
     page.write()
@@ -225,7 +225,8 @@ def write_devices(page: Page, reasons: Sequence[DeviceReason]) -> None:
     )
 
 
-def _changes(page: Page, changes: Counterfactuals) -> None:
+def write_changes(page: Page, changes: Counterfactuals) -> None:
+    """What would make the pod fit."""
     page.heading("WOULD FIT IF")
     shown = changes.answers[:_MOST_CHANGES]
     if shown:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from mooring.cli.main import print_warnings
 from mooring.cli.progress import Progress
 from mooring.config import DEFAULT_GATES, FeatureGates
 from mooring.errors import InputError, MooringError
+from mooring.objects.device_groups import CannotAddDevices, DeviceGroup, device_objects
 from mooring.objects.findings import listed
 from mooring.objects.kinds import (
     CronJob,
@@ -67,6 +68,8 @@ class ClusterInput:
     #: Of objects that name none; None is `default`.
     namespace: str | None = None
     options: ReadOptions = field(default_factory=ReadOptions)
+    #: Devices that nodes get.
+    device_groups: tuple[DeviceGroup, ...] = ()
     #: The objects of the real cluster; read once, even if several clusters include it.
     _live: list[KubeObject] | None = None
 
@@ -135,6 +138,10 @@ def read_cluster(cluster: ClusterInput, *more: str, needs_nodes: bool = False) -
         written = {(type(obj), obj.key) for obj in manifests.objects}
         kept = [obj for obj in live if (type(obj), obj.key) not in written]
         manifests = replace(manifests, objects=[*kept, *manifests.objects])
+    if cluster.device_groups:
+        manifests = replace(
+            manifests, objects=with_devices(manifests.objects, cluster.device_groups)
+        )
     if not manifests.objects and not manifests.refused:
         print_warnings(["the input contains no objects"])
     elif manifests.pods and not manifests.nodes and not needs_nodes:
@@ -145,6 +152,15 @@ def read_cluster(cluster: ClusterInput, *more: str, needs_nodes: bool = False) -
     for line in skipped_lines(manifests):
         click.echo(line, err=True)
     return manifests
+
+
+def with_devices(objects: Sequence[KubeObject], groups: Sequence[DeviceGroup]) -> list[KubeObject]:
+    """The objects, with devices for their nodes. Raises InputError if that cannot be."""
+    nodes = [obj for obj in objects if isinstance(obj, Node)]
+    try:
+        return [*device_objects(groups, nodes, objects), *objects]
+    except CannotAddDevices as error:
+        raise InputError([str(error)]) from error
 
 
 def given_gates() -> FeatureGates:

@@ -17,6 +17,7 @@ from mooring.cli.config_inputs import (
 from mooring.cli.inputs import GATES, ClusterInput
 from mooring.config import parse_duration, parse_gates
 from mooring.errors import ConfigError
+from mooring.objects.device_groups import DeviceGroup, parse_device_group
 from mooring.objects.manifests import ReadOptions
 from mooring.objects.node_groups import NodeGroup, parse_node_group
 
@@ -216,6 +217,29 @@ nodes_option = click.option(
     " disk, label, taint, arch and name (docs/nodes.md).",
 )
 
+
+class _DeviceGroupType(click.ParamType[DeviceGroup]):
+    name = "devices"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> DeviceGroup:
+        try:
+            return parse_device_group(value)
+        except ValueError as error:
+            self.fail(f"{value!r}: {error}", param, ctx)
+
+
+devices_option = click.option(
+    "--devices",
+    "device_groups",
+    type=_DeviceGroupType(),
+    multiple=True,
+    metavar="[COUNTx]DRIVER[,OPTION…]",
+    help="Give every node devices: 8xgpu.example.com,memory=80Gi,model=H100; can be repeated. Options are on,"
+    " node, partitions, shared, share, taint, class, name, capacities and attributes (docs/nodes.md).",
+)
+
 namespace_option = click.option(
     "-n",
     "--namespace",
@@ -252,7 +276,7 @@ def _kubeconfig(text: str) -> Option:
 
 
 def cluster_input(command: Command) -> Command:
-    """`PATH…`, `-f`, `--nodes`, `-n`, `--kubeconfig` and `--context`, for commands that read a cluster.
+    """`PATH…`, `-f`, `--nodes`, `--devices`, `-n`, `--kubeconfig`, `--context`: what a cluster is read from.
 
     The command gets all of them as one ClusterInput, `cluster`.
     """
@@ -263,6 +287,7 @@ def cluster_input(command: Command) -> Command:
         paths: tuple[str, ...],
         filenames: tuple[str, ...],
         node_groups: tuple[NodeGroup, ...],
+        device_groups: tuple[DeviceGroup, ...],
         namespace: str | None,
         kubeconfig: str | None,
         context: str | None,
@@ -274,7 +299,13 @@ def cluster_input(command: Command) -> Command:
     ) -> Any:
         options = ReadOptions(exclude, selector, workload_kinds, strict)
         cluster = ClusterInput(
-            (*paths, *filenames), kubeconfig, context, node_groups, namespace, options
+            (*paths, *filenames),
+            kubeconfig,
+            context,
+            node_groups,
+            namespace,
+            options,
+            device_groups,
         )
         return command(*arguments, cluster=cluster, **others)
 
@@ -285,7 +316,11 @@ def cluster_input(command: Command) -> Command:
         multiple=True,
         metavar="PATH",
         help="A file or folder to read, as in kubectl; can be repeated. - is standard input.",
-    )(nodes_option(namespace_option(read_only_options(_reading_options(with_cluster)))))
+    )(
+        nodes_option(
+            devices_option(namespace_option(read_only_options(_reading_options(with_cluster))))
+        )
+    )
     return click.argument("paths", nargs=-1, metavar="PATH…")(with_files)
 
 

@@ -6,8 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from mooring.cli.device_tables import add_devices
 from mooring.cli.options import DEFAULT_ROWS
 from mooring.cli.output import Cell, Column, Page, counted
+from mooring.cluster.device_classes import DEVICE_CLASS_PREFIX
 from mooring.config import Duration
 from mooring.scheduler.journal import Fact, FactKind
 from mooring.sim.report import NodeUsage, NotCreated, Pending, SimulationReport, Usage
@@ -50,6 +52,8 @@ def add_tables(page: Page, report: SimulationReport, *, rows: int | None) -> Non
         _volumes(page, report, rows)
     if report.utilisation:
         _nodes(page, report, rows)
+    if report.devices:
+        add_devices(page, report, rows)
     if report.other_schedulers:
         _other_schedulers(page, report.other_schedulers, rows)
     if report.pending:
@@ -194,13 +198,18 @@ def _usage_table(page: Page, nodes: Sequence[NodeUsage]) -> None:
     """Requested and allocatable with the percentage; only the percentage where the page is narrow."""
     in_full, in_short = [Column("NODE")], [Column("NODE")]
     for usage in nodes[0].usages:
-        in_full += [Column(usage.resource.upper(), right=True), Column("", right=True)]
-        in_short.append(Column(usage.resource.upper(), right=True))
+        in_full += [Column(_title(usage), right=True), Column("", right=True)]
+        in_short.append(Column(_title(usage), right=True))
     rows = [_usage_row(each) for each in nodes]
     if page.fits(in_full, rows):
         page.table(in_full, rows)
     else:
         page.table(in_short, ((row[0], *row[2::2]) for row in rows))
+
+
+def _title(usage: Usage) -> str:
+    """Devices are counted by class, under the name that Kubernetes gives the class as a resource."""
+    return usage.resource.removeprefix(DEVICE_CLASS_PREFIX).upper()
 
 
 def _usage_row(each: NodeUsage) -> list[Cell]:

@@ -11,6 +11,7 @@ import click
 from mooring.cli import output
 from mooring.cli.inputs import ClusterInput, read_cluster
 from mooring.cli.options import (
+    devices_option,
     file_option,
     namespace_option,
     nodes_option,
@@ -22,6 +23,7 @@ from mooring.cli.output import Cell, Page, counted
 from mooring.cli.progress import Progress
 from mooring.cli.simulation_tables import add_timeline, when
 from mooring.errors import InputError
+from mooring.objects.device_groups import DeviceGroup
 from mooring.objects.meta import KubeObject
 from mooring.objects.node_groups import NodeGroup
 from mooring.sim.scenarios.run import Outcome, play
@@ -38,6 +40,7 @@ from mooring.sim.scenarios.scenario import SUFFIX, Scenario, read_scenarios
     help="A file or folder with a cluster that every scenario starts with; can be repeated.",
 )
 @nodes_option
+@devices_option
 @namespace_option
 @read_only_options
 @timeline_option
@@ -47,6 +50,7 @@ def test(
     paths: tuple[str, ...],
     clusters: tuple[str, ...],
     node_groups: tuple[NodeGroup, ...],
+    device_groups: tuple[DeviceGroup, ...],
     namespace: str | None,
     kubeconfig: str | None,
     context: str | None,
@@ -69,7 +73,9 @@ def test(
       mooring test policies/ --kubeconfig ~/.kube/config --junit results.xml
     """
     scenarios = _read_all(paths)
-    source = ClusterInput(clusters, kubeconfig, context, node_groups, namespace)
+    source = ClusterInput(
+        clusters, kubeconfig, context, node_groups, namespace, device_groups=device_groups
+    )
     given = clusters or node_groups or source.live()
     base = read_cluster(source).objects if given else []
     outcomes = _played(scenarios, base, timeline=timeline)

@@ -30,6 +30,8 @@ from mooring.objects.resource_claims import (
 
 #: Called with a claim before and after a change; None if there was or is none.
 ClaimFollower = Callable[[ResourceClaim | None, ResourceClaim | None], None]
+#: Called with a claim that the watch shows, and with the devices in use at that moment.
+AllocationShown = Callable[[ResourceClaim, AllocatedDevices], None]
 
 
 class UnknownClaimError(AssumeError):
@@ -63,6 +65,8 @@ class ClaimCache:
         #: UID of a pod → the claim that the scheduler created for its extended resources.
         self._extended: dict[str, str] = {}
         self._followers: list[ClaimFollower] = []
+        #: UID of a claim → what to call when the watch shows it with an allocation.
+        self._awaited: dict[str, AllocationShown] = {}
         #: The cache of the engine that took over; it is told what this one still does.
         self._successor: ClaimCache | None = None
         for claim in listers.all(ResourceClaim):
@@ -114,7 +118,26 @@ class ClaimCache:
         if self._successor is not None:
             self._successor.restore(key)
 
+    def await_allocation(self, uid: str, shown: AllocationShown) -> None:
+        """Call `shown` each time that the watch shows the claim with an allocation.
+
+        At the first call, what was allocated before is known, and what was allocated later is not yet:
+        the watch shows writes in their order.
+        """
+        self._awaited[uid] = shown
+
+    def stop_awaiting(self, uid: str) -> None:
+        self._awaited.pop(uid, None)
+
     def _observed(self, key: str) -> None:
+        self._take_observed(key)
+        claim = self._listers.get(ResourceClaim, key)
+        if self._awaited and claim is not None and claim.status.allocation is not None:
+            shown = self._awaited.get(claim.uid)
+            if shown is not None:
+                shown(claim, self.devices)
+
+    def _take_observed(self, key: str) -> None:
         claim, known = self._listers.get(ResourceClaim, key), self._latest.get(key)
         if claim is not None and known is not None and not _is_newer(claim, known):
             if _version(claim) == _version(known):
@@ -210,6 +233,8 @@ class ClaimCache:
         for uid, flying in other._in_flight.items():
             self._in_flight[uid] = _InFlight(flying.claim, flying.sharers)
             self._count(flying.claim)
+        # The other engine goes on writing, and the watch shows its writes here.
+        self._awaited = other._awaited
         other._successor = self
 
     def validate(self) -> None:

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from mooring.errors import ConfigError
+from mooring.explain.device_measures import measure_devices
 from mooring.explain.matrix import Matrix
 from mooring.explain.measures import Measures, measure, shapes_of
 from mooring.explain.past_decision import RunInput, run_again
@@ -224,7 +225,8 @@ def _run(variant: Variant, on_progress: OnProgress | None, stopwatch: Stopwatch)
         took_s = stopwatch() - started
         report = build_report(simulation)
         shapes = shapes_of(obj for obj in variant.source.objects if isinstance(obj, Pod))
-        measures = measure(simulation.scheduler.cluster.infos.values(), shapes)
+        cluster = simulation.scheduler.cluster
+        measures = measure(cluster.infos.values(), shapes, measure_devices(cluster))
     decisions = simulation.journal.decisions
     return Run(
         variant=variant,

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from itertools import combinations
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -27,6 +28,7 @@ from mooring.explain.changes import (
     FreeRoom,
     taint_text,
 )
+from mooring.explain.device_proposals import device_proposals
 from mooring.explain.explanation import pod_of
 from mooring.explain.frames import Frame, make_frame
 from mooring.explain.matrix import UNASKED, Matrix
@@ -239,8 +241,13 @@ class _Search:
             else:
                 of_pod.append(suggested.suggestion)
         of_pod.sort(key=lambda each: _rank(each.most.kind))
+        of_pod[:0] = self._device_suggestions()
         groups = sorted(of_nodes.values(), key=lambda group: _rank(group[0].most.kind))
         return of_pod, groups
+
+    def _device_suggestions(self) -> Iterator[Suggestion]:
+        for ladder in device_proposals(self._what_if.cluster, self._pod):
+            yield Suggestion(partial(_from_the_end, ladder), len(ladder))
 
     # Trying
 
@@ -393,6 +400,10 @@ class _AnyVictim(VictimSearch):
 class _Suggested(NamedTuple):
     plugin: str
     suggestion: Suggestion
+
+
+def _from_the_end(ladder: Sequence[Change], step: int) -> Change:
+    return ladder[-1 - step]
 
 
 def _ask_plugins(what_if: WhatIf, pod: Pod, matrix: Matrix) -> Iterator[_Suggested]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from mooring.errors import InputError
 from mooring.explain.settled import OnProgress, Settled, unbound
+from mooring.objects.devices import ResourceSlice
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
@@ -109,4 +110,6 @@ def _some(names: list[str]) -> str:
 
 
 def _is_of_node(obj: KubeObject, names: tuple[str, ...]) -> bool:
+    if isinstance(obj, ResourceSlice):
+        return obj.spec.node_name in names
     return (isinstance(obj, Node) or obj.kind == "CSINode") and obj.name in names

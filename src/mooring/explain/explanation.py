@@ -16,7 +16,7 @@ from typing import Any
 
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.errors import MooringError
-from mooring.explain.devices import DeviceReason, device_reasons
+from mooring.explain.devices import MOST_NODES, DeviceReason, device_reasons, needs_devices
 from mooring.explain.frames import Frame
 from mooring.explain.matrix import Matrix, NodeView
 from mooring.explain.story import Step, gate_step, steps_of
@@ -82,6 +82,11 @@ class Explanation:
     def fits(self) -> bool:
         return bool(self.node)
 
+    @property
+    def device_nodes(self) -> int:
+        """On how many nodes devices were looked at."""
+        return min(len(self.matrix), MOST_NODES) if self.devices and self.matrix else 0
+
     def node_view(self, name: str) -> NodeView:
         """One node in full. Raises CannotAnswer if there is no such node."""
         names = self.matrix.nodes if self.matrix is not None else ()
@@ -102,6 +107,7 @@ class Explanation:
             "margin": self.margin,
             "tied": list(self.tied),
             "devices": [asdict(reason) for reason in self.devices],
+            "devicesOfNodes": self.device_nodes,
             "nodes": [],
         }
         if self.matrix is not None:
@@ -150,7 +156,7 @@ class Explainer:
         if what_if.cluster.is_assumed(pod) and seen is not None:
             return _assumed(seen, what_if, pod)
         explanation = _not_placed(what_if, pod, as_read=self.as_read)
-        if explanation.fits or not pod.spec.resource_claims:
+        if explanation.fits or not needs_devices(what_if.cluster, pod):
             return explanation
         return replace(explanation, devices=tuple(device_reasons(what_if.cluster, pod)))
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from msgspec.structs import replace as changed
 
-from mooring.explain.room import Room, Template
+from mooring.cluster.device_usage import ClassUse
+from mooring.explain.room import Room, Template, classes_asked_for
 from mooring.explain.settled import OnProgress, Settled
 from mooring.objects.generated_names import generated_uid
 from mooring.objects.meta import KubeObject
@@ -51,6 +52,7 @@ def how_many_more_gangs(
         pods={each.pod.key: gang.count * adding.rounds for gang in gangs for each in gang.pods},
         stopped_at=adding.stopped_at,
         stopped_by=adding.stopped_by,
+        devices=adding.devices,
         nodes=adding.nodes,
     )
 
@@ -65,6 +67,7 @@ class _AddingGangs:
         #: The pod that did not fit, and why.
         self.stopped_at = ""
         self.stopped_by = ""
+        self.devices: tuple[ClassUse, ...] = ()
         self.nodes: dict[str, int] = {}
 
     def add_round(self) -> None:
@@ -94,6 +97,7 @@ class _AddingGangs:
         if left:
             template, pod = min(left, key=lambda each: not self._messages.get(each[1].uid))
             self.stopped_at, self.stopped_by = template.pod.key, self._why(pod)
+            self.devices = classes_asked_for(self.simulation.scheduler.cluster, pod)
         return not left
 
     @property

@@ -127,13 +127,16 @@ class Measures:
         }
 
 
-def measure(infos: Iterable[NodeInfo], shapes: Shapes) -> Measures:
+def measure(
+    infos: Iterable[NodeInfo], shapes: Shapes, devices: Sequence[ResourceMeasures] = ()
+) -> Measures:
+    """`devices` are the measures of classes of devices."""
     known = [info for info in infos if info.node is not None]
     return Measures(
         nodes=len(known),
         nodes_in_use=sum(1 for info in known if info.pods),
         pods=sum(len(info.pods) for info in known),
-        resources=measure_resources(known, shapes),
+        resources=(*measure_resources(known, shapes), *devices),
         spread=measure_spread(known),
     )
 

@@ -13,10 +13,12 @@ from mooring.config.merge import ALL
 from mooring.explain.settled import LastDecision, OnProgress, Settled, copy_of
 from mooring.objects.admission import Admission
 from mooring.objects.controllers import made_by_controllers
+from mooring.objects.devices import ResourceSlice
 from mooring.objects.generated_names import generated_uid
 from mooring.objects.kinds import DaemonSet
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
+from mooring.objects.node_devices import slices_like
 from mooring.objects.pod import Pod
 from mooring.objects.pod_class import PodClasses
 from mooring.objects.requests import PODS, amounts
@@ -63,6 +65,7 @@ def nodes_to_add(
     settled: Settled,
     template: Node,
     *,
+    slices: Sequence[ResourceSlice] = (),
     most: int | None = None,
     on_progress: OnProgress | None = None,
 ) -> NodesToAdd:
@@ -70,9 +73,10 @@ def nodes_to_add(
 
     One node fewer is not enough: it was tried, or the requests exceed what all nodes offer. More nodes can be
     worse for a scheduler, so the search also tries one and two nodes more than the answer, unless there are
-    very many pods. `on_progress` is told how many decisions were taken.
+    very many pods. `slices` has the devices of a template that is not in the cluster. `on_progress` is told
+    how many decisions were taken.
     """
-    adding = _AddingNodes(settled, template, on_progress)
+    adding = _AddingNodes(settled, template, slices, on_progress)
     answer = NodesToAdd(template.name, len(settled.waiting), 0)
     if not settled.waiting:
         return answer
@@ -117,11 +121,21 @@ def _smallest(
 class _AddingNodes:
     """Tries numbers of nodes."""
 
-    def __init__(self, settled: Settled, template: Node, on_progress: OnProgress | None) -> None:
+    def __init__(
+        self,
+        settled: Settled,
+        template: Node,
+        slices: Sequence[ResourceSlice],
+        on_progress: OnProgress | None,
+    ) -> None:
         self._settled = settled
         self._template = template
         self._on_progress = on_progress
         self._daemon_sets = [obj for obj in settled.objects if isinstance(obj, DaemonSet)]
+        self._slices = [
+            *slices,
+            *(obj for obj in settled.objects if isinstance(obj, ResourceSlice)),
+        ]
         self._decisions = 0
         #: The pods that must be placed.
         self.expected: Sequence[Pod] = settled.waiting
@@ -231,9 +245,11 @@ class _AddingNodes:
         return enough
 
     def _added(self, count: int) -> Iterator[KubeObject]:
-        """The nodes, and the DaemonSet pods that would run on them."""
+        """The nodes, their devices, and the DaemonSet pods that would run on them."""
         nodes = [_node_like(self._template, i + 1) for i in range(count)]
         yield from nodes
+        for node in nodes if self._slices else ():
+            yield from slices_like(self._slices, self._template.name, node.name)
         if self._daemon_sets:
             known = [obj for obj in self._settled.objects if isinstance(obj, Node | Pod)]
             admission = Admission(self._settled.objects, stored=self._settled.objects)

@@ -7,9 +7,14 @@ from dataclasses import dataclass, replace
 
 from msgspec.structs import replace as changed
 
+from mooring.cluster.cache import Cluster
+from mooring.cluster.device_classes import is_counted
+from mooring.cluster.device_usage import ClassUse, DeviceUsage
 from mooring.config import default_config
 from mooring.config.extension_points import ExtensionPoint as Point
+from mooring.explain.devices import asked_classes
 from mooring.explain.settled import LastDecision, OnProgress, Settled, copy_of
+from mooring.objects.devices import DeviceClass
 from mooring.objects.generated_names import generated_uid
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod, PodSpec
@@ -62,6 +67,8 @@ class Room:
     #: The pod that did not fit and why; "" if the search reached the limit.
     stopped_at: str
     stopped_by: str
+    #: The classes of devices that the pod asks for, at the end; none if it asks for no devices.
+    devices: tuple[ClassUse, ...]
     #: Node → how many of the added pods went there, including those of the last, incomplete round.
     nodes: dict[str, int]
 
@@ -82,7 +89,7 @@ def how_many_more(
 
     `others` are objects that the pods need, such as claims that all copies share.
     """
-    adding = _AddingPods(settled, templates)
+    adding = _AddingPods(settled, templates, others)
     with adding.simulation as simulation:
         simulation.load((*settled.objects, *others))
         simulation.run()
@@ -95,8 +102,16 @@ def how_many_more(
         pods=_times(templates, adding.rounds),
         stopped_at=adding.stopped_at,
         stopped_by=adding.stopped_by,
+        devices=adding.devices,
         nodes=adding.nodes,
     )
+
+
+def classes_asked_for(cluster: Cluster, pod: Pod) -> tuple[ClassUse, ...]:
+    """The classes of the pod's templates and claims, and of its extended resources, that have devices."""
+    names = set(asked_classes(cluster, pod))
+    used = DeviceUsage(cluster).by_class() if names else {}
+    return tuple(used.get(name, ClassUse(name)) for name in sorted(names))
 
 
 def _times(templates: Sequence[Template], rounds: int) -> dict[str, int]:
@@ -109,11 +124,19 @@ def _times(templates: Sequence[Template], rounds: int) -> dict[str, int]:
 class _AddingPods:
     """Adds pods in order, until one does not fit."""
 
-    def __init__(self, settled: Settled, templates: Sequence[Template]) -> None:
+    def __init__(
+        self,
+        settled: Settled,
+        templates: Sequence[Template],
+        others: Sequence[KubeObject] = (),
+    ) -> None:
         self._order = [template for template in templates for _ in range(template.count)]
         self._last = LastDecision()
         self.simulation = Simulation(replace(settled.options, on_decision=self._last.note))
         self._scheduler = self.simulation.scheduler
+        self._has_device_classes = any(
+            isinstance(obj, DeviceClass) for obj in (*settled.objects, *others)
+        )
         self._add = self._decide if self._needs_only_a_decision(settled) else self._simulate
         self._bases = {id(each): copy_of(each.pod, 0) for each in self._order}
         self._added = 0
@@ -121,6 +144,7 @@ class _AddingPods:
         #: The pod that did not fit, and why.
         self.stopped_at = ""
         self.stopped_by = ""
+        self.devices: tuple[ClassUse, ...] = ()
         self.nodes: dict[str, int] = {}
 
     def add_round(self) -> None:
@@ -129,6 +153,7 @@ class _AddingPods:
             if not node_name:
                 self.stopped_at = template.pod.key
                 self.stopped_by = why
+                self.devices = classes_asked_for(self._scheduler.cluster, template.pod)
                 return
             self.nodes[node_name] = self.nodes.get(node_name, 0) + 1
             self._added += 1
@@ -147,13 +172,19 @@ class _AddingPods:
         for template in self._order:
             pod = template.pod
             framework = self._scheduler.frameworks.get(pod.scheduler_name)
-            if framework is None or pod.spec.scheduling_gates or pod.spec.resource_claims:
+            if framework is None or pod.spec.scheduling_gates:
+                return False
+            if pod.spec.resource_claims or any(map(self._may_be_devices, pod.requests)):
                 return False
             if any(each.persistent_volume_claim or each.ephemeral for each in pod.spec.volumes):
                 return False
             if any(not _IDLE.issuperset(framework.names_at(point)) for point in _AFTER_CHOICE):
                 return False
         return True
+
+    def _may_be_devices(self, resource: str) -> bool:
+        """Whether devices may serve the resource, so that Reserve takes them."""
+        return self._has_device_classes and is_counted(resource)
 
     def _decide(self, template: Template) -> tuple[str, str]:
         """The node of another copy, counted on it; or why there is none."""

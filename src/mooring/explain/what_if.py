@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
-from mooring.explain.changes import AddNodes, Change
+from mooring.explain.changes import AddNodes, Change, with_devices
 from mooring.explain.matrix import Matrix, matrix_of
 from mooring.explain.post_filter import PostFiltering, ask_post_filter
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import Status
+from mooring.objects.devices import ResourceClaim
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
@@ -151,22 +152,28 @@ class WhatIf:
             if changed is not info.node:
                 undo.callback(cluster.update_node, info.node)
                 cluster.update_node(changed)
-            gone = set(change.removed_pods)
-            for pod in [pod for pod in info.pods.values() if pod.key in gone]:
-                undo.callback(cluster.add_pod, pod)
-                cluster.remove_pod(pod)
+        gone = set(change.removed_pods)
+        for pod in [pod for pod in cluster.pods.values() if pod.key in gone] if gone else ():
+            undo.callback(cluster.add_pod, pod)
+            cluster.remove_pod(pod)
         listers = cluster.listers
         for key in change.changed_claims:
             claim = listers.get(PersistentVolumeClaim, key)
             if claim is not None:
                 undo.callback(listers.put, claim)
                 listers.put(change.on_claim(claim))
+        for key in change.resource_claims:
+            resource_claim = listers.get(ResourceClaim, key)
+            if resource_claim is not None:
+                undo.callback(listers.put, resource_claim)
+                listers.put(change.on_resource_claim(resource_claim))
         pods = (
             {change.like: list(cluster.infos[change.like].pods.values())}
             if isinstance(change, AddNodes)
             else {}
         )
-        for obj in change.added(self.nodes(), pods):
+        slices = cluster.device_pools.slices.slices
+        for obj in with_devices(change, change.added(self.nodes(), pods), slices):
             if isinstance(obj, Node):
                 undo.callback(cluster.remove_node, obj.name)
                 cluster.add_node(obj)

@@ -44,6 +44,11 @@ class ClaimWriter(Protocol):
     someone has written to it since.
     """
 
+    @property
+    def others_allocate(self) -> bool:
+        """Whether other schedulers may allocate devices at the same time, and the watch shows it."""
+        ...
+
     async def get(self, claim: ResourceClaim) -> ResourceClaim:
         """The claim as it is now; NotFound if there is none of this name."""
         ...

@@ -12,8 +12,10 @@ from typing import Any, ClassVar, TypeVar
 
 from msgspec.structs import replace
 
+from mooring.objects.devices import ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from mooring.objects.meta import KubeObject, ResourceList
 from mooring.objects.node import Node
+from mooring.objects.node_devices import slices_like
 from mooring.objects.pod import (
     Affinity,
     Container,
@@ -80,6 +82,17 @@ class Change:
 
     def on_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
         return claim
+
+    @property
+    def resource_claims(self) -> tuple[str, ...]:
+        """The claims for devices that it changes, as `namespace/name`."""
+        return ()
+
+    def on_resource_claim(self, claim: ResourceClaim) -> ResourceClaim:
+        return claim
+
+    def on_claim_template(self, template: ResourceClaimTemplate) -> ResourceClaimTemplate:
+        return template
 
     def added(
         self, nodes: Mapping[str, Node], pods: Mapping[str, Sequence[Pod]]
@@ -484,8 +497,20 @@ def apply_changes(
             for obj in known
             if not (isinstance(obj, Pod) and obj.key in gone)
         ]
-        known += change.added(nodes, pods)
+        slices = [obj for obj in known if isinstance(obj, ResourceSlice)]
+        known += with_devices(change, change.added(nodes, pods), slices)
     return known
+
+
+def with_devices(
+    change: Change, added: list[KubeObject], slices: Iterable[ResourceSlice]
+) -> list[KubeObject]:
+    """The objects that a change adds, with the devices of the nodes among them."""
+    if not isinstance(change, AddNodes):
+        return added
+    known = list(slices)
+    nodes = [obj.name for obj in added if isinstance(obj, Node)]
+    return [*added, *(each for name in nodes for each in slices_like(known, change.like, name))]
 
 
 def with_request(pod: Pod, resource: str, amount: int) -> Pod:
@@ -626,6 +651,10 @@ def _applied(change: Change, obj: KubeObject, pod: str) -> KubeObject:
         return change.on_pod(obj)
     if isinstance(obj, Node) and obj.name == change.node_name:
         return change.on_node(obj)
+    if isinstance(obj, ResourceClaim):
+        return change.on_resource_claim(obj)
+    if isinstance(obj, ResourceClaimTemplate):
+        return change.on_claim_template(obj)
     return change.on_claim(obj) if isinstance(obj, PersistentVolumeClaim) else obj
 
 

@@ -19,6 +19,8 @@ K = TypeVar("K", bound=KubeObject)
 class SilentClaims:
     """Answers as if claims were written."""
 
+    others_allocate = False
+
     async def get(self, claim: ResourceClaim) -> ResourceClaim:
         return claim
 

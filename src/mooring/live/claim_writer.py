@@ -43,6 +43,8 @@ class Send(Protocol):
 class LiveClaims:
     """A `framework.api.ClaimWriter`. Binds wait for these writes, so they come with the binds."""
 
+    others_allocate = True
+
     def __init__(self, send: Send) -> None:
         self._send = send
 

@@ -39,6 +39,9 @@ class Store(Protocol):
 class StoredClaims:
     """A `framework.api.ClaimWriter`."""
 
+    #: A simulation has one scheduler, unless a test starts two.
+    others_allocate = False
+
     def __init__(self, store: Store) -> None:
         self._store = store
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from mooring.cluster.cache import Cluster
+from mooring.cluster.device_classes import DEVICE_CLASS_PREFIX
+from mooring.cluster.device_usage import ClassUse, DeviceUsage
 from mooring.cluster.node_info import NodeInfo
 from mooring.objects.admission import Refused
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.quantity import Quantity
 from mooring.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from mooring.objects.storage import PersistentVolume
 from mooring.objects.well_known import POD_SCHEDULED
@@ -131,6 +135,39 @@ class VolumeBound:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceReport:
+    """The devices of one class, on all nodes."""
+
+    device_class: str
+    total: int
+    in_use: int
+    #: Devices of which claims have shares, and of which more can be had.
+    shared: int
+    free: int
+    #: Devices that no claim has, whose counters are used up by others.
+    blocked: int
+    #: Of the devices that can be shared: capacity → consumed and all of it, as quantities.
+    capacity: dict[str, dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceHeld:
+    """A device, or a share of one, that a claim has at the end."""
+
+    #: "" if the device is not of one node alone.
+    node: str
+    #: `driver/pool/device`.
+    device: str
+    classes: tuple[str, ...]
+    #: `namespace/name`.
+    claim: str
+    request: str
+    pods: tuple[str, ...]
+    #: Of a share: capacity → amount.
+    share: dict[str, str] | None
+
+
+@dataclass(frozen=True, slots=True)
 class NotCreated:
     """An object that the API server would refuse, so that it does not exist in the simulation."""
 
@@ -170,6 +207,9 @@ class SimulationReport:
     volumes: tuple[VolumeBound, ...]
     utilisation: tuple[NodeUsage, ...]
     totals: tuple[Usage, ...]
+    #: By class, sorted; none if there are no devices.
+    devices: tuple[DeviceReport, ...]
+    devices_held: tuple[DeviceHeld, ...]
     #: None if the journal does not keep it.
     timeline: tuple[Fact, ...] | None
     #: Errors that concern no pod: background tasks of plugins that failed.
@@ -222,6 +262,11 @@ class SimulationReport:
                 ],
             },
         }
+        if self.devices:
+            data["devices"] = {
+                "classes": _records(self.devices),
+                "held": _records(self.devices_held),
+            }
         if self.timeline is not None:
             data["timeline"] = [fact.to_data() for fact in self.timeline]
         if self.errors:
@@ -258,7 +303,9 @@ def build_report(simulation: Simulation) -> SimulationReport:
         if amount
     }
     unplaced = [pending_of(simulation, pod) for pod in waiting]
-    utilisation = tuple(_utilisation(simulation.scheduler.cluster.infos, nodes, wanted))
+    cluster = simulation.scheduler.cluster
+    device_usage = DeviceUsage(cluster)
+    utilisation = tuple(_utilisation(cluster, nodes, wanted, device_usage))
     return SimulationReport(
         elapsed_s=_elapsed_s(simulation),
         nodes=len(nodes),
@@ -280,6 +327,8 @@ def build_report(simulation: Simulation) -> SimulationReport:
         volumes=tuple(_volumes(simulation)),
         utilisation=utilisation,
         totals=_totals(utilisation),
+        devices=tuple(map(_device_report, device_usage.by_class().values())),
+        devices_held=tuple(_devices_held(device_usage)),
         timeline=simulation.journal.timeline,
         errors=tuple(simulation.errors),
         notes=tuple(simulation.notes),
@@ -375,14 +424,72 @@ def _volumes(simulation: Simulation) -> Iterator[VolumeBound]:
 
 
 def _utilisation(
-    infos: Mapping[str, NodeInfo], nodes: Sequence[Node], wanted: AbstractSet[str]
+    cluster: Cluster, nodes: Sequence[Node], wanted: AbstractSet[str], devices: DeviceUsage
 ) -> Iterator[NodeUsage]:
-    """The usage of cpu, memory, pods, and other resources that pods request."""
-    shown = [infos[node.name] for node in nodes]
+    """The usage of cpu, memory, pods, other resources that pods request, and classes of devices."""
+    shown = [cluster.infos[node.name] for node in nodes]
     held = {name for info in shown for name, amount in info.requested.items() if amount}
-    resources = (*_ALWAYS_REPORTED, *sorted((held | wanted).difference(_ALWAYS_REPORTED)))
+    others = sorted((held | wanted).difference(_ALWAYS_REPORTED))
+    resources = (*_ALWAYS_REPORTED, *(r for r in others if not _only_devices(cluster, r, shown)))
+    on_nodes = devices.by_node_and_class()
+    classes = sorted({c.name for on in on_nodes.values() for c in on.values() if c.whole})
     for info in shown:
-        yield NodeUsage(info.name, tuple(_node_usage(info, resource) for resource in resources))
+        of_classes = on_nodes.get(info.name, {})
+        yield NodeUsage(
+            info.name,
+            (
+                *(_node_usage(info, resource) for resource in resources),
+                *(_class_usage(name, of_classes.get(name)) for name in classes),
+            ),
+        )
+
+
+def _only_devices(cluster: Cluster, resource: str, infos: Sequence[NodeInfo]) -> bool:
+    """Whether devices serve the resource on all nodes: then the column of their class shows it."""
+    return resource in cluster.device_classes and not any(
+        info.allocatable.get(resource) for info in infos
+    )
+
+
+def _class_usage(name: str, use: ClassUse | None) -> Usage:
+    """Devices that claims can have only for themselves; a share is no number of devices."""
+    resource = DEVICE_CLASS_PREFIX + name
+    if use is None:
+        return Usage(resource, unit_of(resource), 0, 0)
+    return Usage(resource, unit_of(resource), use.whole_in_use, use.whole)
+
+
+def _device_report(use: ClassUse) -> DeviceReport:
+    return DeviceReport(
+        device_class=use.name,
+        total=use.total,
+        in_use=use.count("in use"),
+        shared=use.count("shared"),
+        free=use.count("free"),
+        blocked=use.count("blocked"),
+        capacity={
+            name: {"consumed": _canonical(consumed), "total": _canonical(whole)}
+            for name, (consumed, whole) in use.capacity.items()
+        },
+    )
+
+
+def _canonical(nanos: int) -> str:
+    return Quantity(nanos, -9).canonical
+
+
+def _devices_held(devices: DeviceUsage) -> Iterator[DeviceHeld]:
+    for device in devices.devices:
+        for holder in device.holders:
+            yield DeviceHeld(
+                node=device.node,
+                device=str(device.id),
+                classes=device.classes,
+                claim=holder.claim,
+                request=holder.request,
+                pods=holder.pods,
+                share=holder.consumed if holder.is_share else None,
+            )
 
 
 def node_usages(simulation: Simulation, resource: str) -> Iterator[tuple[Node, Usage]]:

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from mooring.cluster.device_classes import DEVICE_CLASS_PREFIX
+from mooring.cluster.device_usage import DeviceUsage
 from mooring.explain.changes import taint_text
 from mooring.explain.reasons import cause_data
 from mooring.objects.node import Node
@@ -19,6 +21,7 @@ from mooring.objects.requests import CPU, MEMORY, PODS
 from mooring.objects.well_known import ZONE
 from mooring.sim.report import unit_of
 from mooring.web.codes import Codes
+from mooring.web.devices import map_devices
 from mooring.web.places import WAITING
 from mooring.web.run import Run
 from mooring.web.timeline import opening_step
@@ -48,11 +51,13 @@ def map_data(run: Run) -> dict[str, Any]:
     resources = _resources(run)
     nodes = run.run_spec.nodes
     shapes: Codes[tuple[int, ...]] = Codes()
+    usage = DeviceUsage(run.simulation.scheduler.cluster)
     data = {
         "resources": [{"name": name, "unit": unit_of(name)} for name in resources],
         "groupKeys": group_keys(nodes),
         **_nodes(run, nodes, resources, _Labels(strings, label_sets)),
-        "pods": _pods(run, _Labels(strings, label_sets), resources, shapes),
+        "pods": _pods(run, _Labels(strings, label_sets), _Shapes(resources, usage, shapes)),
+        "devices": map_devices(run, usage, strings),
         "states": STATES,
         "pending": _pending(run, strings),
         "gangs": _gangs(run),
@@ -96,6 +101,25 @@ class _Labels:
         )
 
 
+class _Shapes:
+    """What pods hold of each resource; of device classes, what they have at the end."""
+
+    def __init__(
+        self, resources: Sequence[str], usage: DeviceUsage, shapes: Codes[tuple[int, ...]]
+    ) -> None:
+        self._resources = resources
+        self._devices = usage.held_by_pods()
+        self._shapes = shapes
+
+    def code(self, pod: Pod) -> int:
+        return self._shapes.code(tuple(self._amount(pod, name) for name in self._resources))
+
+    def _amount(self, pod: Pod, resource: str) -> int:
+        if resource.startswith(DEVICE_CLASS_PREFIX):
+            return self._devices.get(pod.key, {}).get(resource.removeprefix(DEVICE_CLASS_PREFIX), 0)
+        return 1 if resource == PODS else pod.held.get(resource, 0)
+
+
 def _resources(run: Run) -> list[str]:
     reported = [usage.resource for usage in run.report.totals]
     return reported or [CPU, MEMORY, PODS]
@@ -118,27 +142,20 @@ def _nodes(
     return {"nodes": columns, "taintSets": taint_sets.values}
 
 
-def _pods(
-    run: Run, labels: _Labels, resources: Sequence[str], shapes: Codes[tuple[int, ...]]
-) -> dict[str, Any]:
+def _pods(run: Run, labels: _Labels, shapes: _Shapes) -> dict[str, Any]:
     pods, strings = run.pods, labels.strings
     states = _states(run)
     return {
         "name": [pod.name for pod in pods],
         "namespace": [strings.code(pod.namespace) for pod in pods],
         "node": [max(place, WAITING) for place in run.places.places],
-        "shape": [shapes.code(_shape(pod, resources)) for pod in pods],
+        "shape": [shapes.code(pod) for pod in pods],
         "priority": [pod.priority for pod in pods],
         "labels": [labels.code(pod.labels) for pod in pods],
         "state": [states.get(i, 0) for i in range(len(pods))],
         "workload": [strings.code(workload_name(pod)) for pod in pods],
         "gang": [strings.code(pod.group_key) for pod in pods],
     }
-
-
-def _shape(pod: Pod, resources: Sequence[str]) -> tuple[int, ...]:
-    held = pod.held
-    return tuple(1 if name == PODS else held.get(name, 0) for name in resources)
 
 
 def _states(run: Run) -> dict[int, int]:

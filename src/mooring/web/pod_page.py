@@ -13,6 +13,7 @@ from mooring.explain.story import Step
 from mooring.explain.what_if import DecisionView
 from mooring.objects.pod import Pod
 from mooring.scheduler.journal import TIMELINE, Fact, Preempted
+from mooring.web.devices import pod_devices
 from mooring.web.run import Run
 
 #: The extension points in the order of the Scheduling Framework.
@@ -69,6 +70,7 @@ def pod_data(
         "tied": list(explanation.tied[:_MOST_NAMES]),
         "tiedCount": len(explanation.tied),
         "refusals": _refusals(explanation.matrix),
+        "devices": pod_devices(run, key, explanation),
         "matrix": _matrix(run, explanation.matrix),
         "counterfactuals": explanation.state in ("unschedulable", "gated")
         and explanation.matrix is not None,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from mooring.errors import MooringError
 from mooring.explain.attempts import Attempt, attempts_of, explain_attempt
 from mooring.explain.counterfactuals import Counterfactuals, find_counterfactuals
+from mooring.explain.device_measures import measure_devices
 from mooring.explain.explanation import CannotAnswer, Explainer, Explanation
 from mooring.explain.measures import Measures, Shapes, measure, shapes_of
 from mooring.explain.past_decision import PastDecision, past_decision, placed_by
@@ -93,7 +94,7 @@ class Run:
             report = build_report(simulation)
             places = Places.of(simulation.journal.facts, run_spec)
         shapes = shapes_of(run_spec.pods)
-        infos = simulation.scheduler.cluster.infos.values()
+        cluster = simulation.scheduler.cluster
         return cls(
             run_spec=run_spec,
             pods=_as_stored(run_spec, simulation),
@@ -101,7 +102,7 @@ class Run:
             places=places,
             report=report,
             shapes=shapes,
-            measures=measure(infos, shapes),
+            measures=measure(cluster.infos.values(), shapes, measure_devices(cluster)),
             took_s=stopwatch() - started,
         )
 

@@ -3,7 +3,8 @@
 For each claim that is not reserved for the pod yet, in this order:
 
     [create the claim for extended resources] → [add the finalizer] → allocation and reservation
-    → [name the claim for extended resources in the pod's status]
+    → [see that no other scheduler gave the devices away] → [name the claim for extended resources in
+    the pod's status]
 
 The devices stay in flight until it is known what was stored. If an answer is lost, the claim is read
 and written again until there is an answer: a device that a lost write has allocated after all must
@@ -41,13 +42,13 @@ from mooring.plugin import (
     Conflict,
     Event,
     Handle,
-    MooringError,
     ServerUnavailable,
     Unanswered,
     sleep,
 )
 from mooring.plugin.devices import UnknownClaimError
 from mooring.plugin.storage import AssumeError
+from mooring.plugins.dynamic_resources.contests import ClaimBindingFailed, Contests
 from mooring.plugins.dynamic_resources.deallocation import MOST_TRIES, PAUSE_S
 from mooring.plugins.dynamic_resources.extended_resources import is_in_memory
 from mooring.plugins.dynamic_resources.pod_claims import PodClaims
@@ -69,16 +70,13 @@ PENDING_REASON = "BindingConditionsPending"
 PENDING_NOTE = "waiting for binding conditions for device on node {}"
 
 
-class ClaimBindingFailed(MooringError):
-    """The pod's claims cannot be bound as decided: another attempt must decide again."""
-
-
 class ClaimBinder:
     def __init__(self, handle: Handle, *, binding_timeout_s: float | None) -> None:
         self._handle = handle
         self._cache = handle.cluster.claims
         #: None if the gates of binding conditions are off.
         self._timeout_s = binding_timeout_s
+        self._contests = Contests(handle)
         #: Claims that are being written.
         self._writing: set[asyncio.Task[None]] = set()
 
@@ -124,7 +122,12 @@ class ClaimBinder:
         try:
             if extended and is_in_memory(claim):
                 claim = claims.claims[index] = await self._create(claims, node_name)
-            stored = await self._store(claim, allocation, pod)
+            if allocation is not None and self._handle.writer.claims.others_allocate:
+                stored = await self._contests.win(
+                    claim, node_name, lambda: self._store(claim, allocation, pod)
+                )
+            else:
+                stored = await self._store(claim, allocation, pod)
             claims.claims[index] = stored
             assumed = await self._assume(stored, waits=extended)
             if extended:

@@ -91,6 +91,23 @@ export class Cluster {
     return this.foundLabelKeys;
   }
 
+  // The devices of a node at the end of the run.
+  devicesOf(node) {
+    const { devices, strings } = this.map;
+    if (!this.devicesByNode) {
+      this.devicesByNode = new Map();
+      devices.node.forEach((on, i) => {
+        this.devicesByNode.set(on, [...(this.devicesByNode.get(on) ?? []), i]);
+      });
+    }
+    return (this.devicesByNode.get(node) ?? []).map((i) => ({
+      name: devices.name[i],
+      classes: devices.classes[i].map((each) => strings[each]),
+      state: devices.states[devices.state[i]],
+      holders: devices.holders[i].map((each) => ({ ...each, claim: strings[each.claim] })),
+    }));
+  }
+
   // The pending pods of the report, as rows.
   pending() {
     const { strings, states, pending } = this.map;

@@ -2,10 +2,11 @@
 import { useEffect, useMemo, useRef } from "preact-hooks";
 import { isReport } from "mooring/api";
 import { html } from "mooring/html";
+import { NodeDevices } from "mooring/devices";
 import { Few, Usage } from "mooring/parts";
 import { go, link, podLink } from "mooring/route";
 import { Table } from "mooring/table";
-import { amount, count } from "mooring/words";
+import { amount, count, resourceName } from "mooring/words";
 
 export function NodePanel({ scene, node, found, side = "right" }) {
   const { cluster } = scene;
@@ -34,6 +35,7 @@ export function NodePanel({ scene, node, found, side = "right" }) {
       <a class="button" href=${link("whatif", "without", name)}>Try without it</a>
     </p>`
     }
+    <${NodeDevices} cluster=${cluster} node=${node} />
     <h3>${count(pods.length, "pod")}</h3>
     <${Table} label=${`Pods on ${name}`} columns=${columns} rows=${pods}
       rowKey=${(pod) => pod} sortedBy="cpu" descending
@@ -56,7 +58,7 @@ function columnsOf(cluster) {
         const r = cluster.resources.indexOf(name);
         return {
           key: name,
-          label: name,
+          label: resourceName(name),
           align: "number",
           downFirst: true,
           sort: (pod) => cluster.requestOf(pod, r),

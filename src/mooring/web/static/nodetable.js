@@ -4,7 +4,7 @@ import { html } from "mooring/html";
 import { Meter } from "mooring/parts";
 import { link } from "mooring/route";
 import { Table } from "mooring/table";
-import { share } from "mooring/words";
+import { resourceName, share } from "mooring/words";
 
 export function NodeTable({ scene, found, groupKey }) {
   const { cluster } = scene;
@@ -42,13 +42,13 @@ function columnsOf(scene, groupKey) {
       : []),
     ...cluster.resources.map((name, r) => ({
       key: `r${r}`,
-      label: name,
+      label: resourceName(name),
       align: "number",
       downFirst: true,
       sort: (row) => (cluster.capacityOf(row.node, r) ? scene.utilisation(row.node, r) : null),
       cell: (row) =>
         cluster.capacityOf(row.node, r)
-          ? html`<${Meter} label=${name}
+          ? html`<${Meter} label=${resourceName(name)}
             value=${scene.utilisation(row.node, r)} /> ${share(scene.utilisation(row.node, r))}`
           : "–",
     })),

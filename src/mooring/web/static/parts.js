@@ -1,7 +1,7 @@
 // Small pieces that several views are made of.
 import { useState } from "preact-hooks";
 import { html } from "mooring/html";
-import { amount, share } from "mooring/words";
+import { amount, resourceName, share } from "mooring/words";
 
 const OUTCOMES = {
   running: ["ok", "●"],
@@ -40,8 +40,8 @@ export function Usage({ scene, node }) {
       const capacity = cluster.capacityOf(node, r);
       if (!capacity) return null;
       return html`<div>
-        <dt>${name}</dt>
-        <dd><${Meter} label=${name} value=${scene.utilisation(node, r)} />
+        <dt>${resourceName(name)}</dt>
+        <dd><${Meter} label=${resourceName(name)} value=${scene.utilisation(node, r)} />
           <span class="numbers">${amount(name, scene.requested(r)[node])} / ${amount(name, capacity)}</span></dd>
       </div>`;
     })}

@@ -22,6 +22,13 @@ export function amount(resource, value) {
   return value.toLocaleString("en");
 }
 
+const DEVICES = "deviceclass.resource.kubernetes.io/";
+
+// Devices are counted by class, under the name that Kubernetes gives the class as a resource.
+export function resourceName(resource) {
+  return resource.startsWith(DEVICES) ? `${resource.slice(DEVICES.length)} devices` : resource;
+}
+
 function bytes(value) {
   let power = 0;
   while (Math.abs(value) >= 1024 && power < BINARY.length - 1) {

@@ -13,7 +13,7 @@ import { paintOf, paintsFor } from "mooring/paint";
 import { fateOf, pendingAt, rejectionsOf } from "mooring/pending";
 import { useTheme } from "mooring/theme";
 import { TimeStrip } from "mooring/timestrip";
-import { count, share } from "mooring/words";
+import { count, resourceName, share } from "mooring/words";
 
 const NOTHING = "-";
 
@@ -40,7 +40,7 @@ export function MapOptions({ cluster, options }) {
   const keys = [...new Set([...cluster.map.groupKeys, ...cluster.nodeLabelKeys()])];
   return html`<div class="options">
     <${Choice} label="Resource" value=${cluster.resources[options.resource]} onChange=${options.setResource}
-      options=${cluster.resources.map((name) => [name, name])} />
+      options=${cluster.resources.map((name) => [name, resourceName(name)])} />
     <${Choice} label="Group by" value=${options.groupKey} onChange=${options.setGroupKey}
       options=${[...keys.map((key) => [key, shortKey(key)]), ["", "nothing"]]} />
     <${Choice} label="Size" value=${options.sizeBy} onChange=${options.setSizeBy}
@@ -59,7 +59,7 @@ function shortKey(key) {
 export function Legend({ cluster, options }) {
   const theme = useTheme();
   const paint = useMemo(() => paintOf(cluster, options.colour, paletteOf(theme)), [cluster, options.colour, theme]);
-  const name = cluster.resources[options.resource];
+  const name = resourceName(cluster.resources[options.resource]);
   const lacking = cluster.map.nodes.allocatable[options.resource].some((amount) => !amount);
   return html`<div class="legend">
     ${
@@ -169,7 +169,7 @@ function Whole({ scene, moments }) {
       const { share: part } = scene.whole(r);
       return part === null || name === "pods"
         ? null
-        : html`<span class="fact"><strong>${share(part)}</strong> ${name}</span>`;
+        : html`<span class="fact"><strong>${share(part)}</strong> ${resourceName(name)}</span>`;
     })}
     <a class="anchor ${waiting ? "some" : ""}" href=${link("pending")}>
       <strong>${waiting.toLocaleString("en")}</strong> ${waiting === 1 ? "pod" : "pods"} pending

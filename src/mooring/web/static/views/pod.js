@@ -5,11 +5,12 @@ import { html } from "mooring/html";
 import { JobProgress } from "mooring/jobs";
 import { Lifeline } from "mooring/lifeline";
 import { MatrixTable } from "mooring/matrix";
+import { PodDevices } from "mooring/devices";
 import { Few, Problems, State } from "mooring/parts";
 import { Picture } from "mooring/picture";
 import { go, link, linkTo, linkWith, podLink } from "mooring/route";
 import { useWork } from "mooring/session";
-import { amount, clock, count } from "mooring/words";
+import { amount, clock, count, resourceName } from "mooring/words";
 
 export function PodView({ cluster, run, podKey, attempt, endSeconds }) {
   const asked = attempt ? `&attempt=${encodeURIComponent(attempt)}` : "";
@@ -37,6 +38,7 @@ export function PodView({ cluster, run, podKey, attempt, endSeconds }) {
       <${Picture} points=${page.points} key=${`${podKey} ${attempt}`} />
       ${page.counterfactuals && html`<${Counterfactuals} key=${`${run.id} ${podKey}`} run=${run} podKey=${podKey} />`}
       <${Refusals} page=${page} />
+      <${PodDevices} devices=${page.devices} />
       ${page.matrix && page.matrix.nodes.length > 0 && html`<${MatrixTable} cluster=${cluster} page=${page} key=${`m ${podKey} ${attempt}`} />`}
       <${Lifeline} timeline=${page.timeline} endSeconds=${endSeconds} attempts=${page.attempts.length} />
     `
@@ -110,7 +112,7 @@ function PodFacts({ cluster, pod, podKey }) {
         name === "pods" || !cluster.requestOf(pod, r)
           ? null
           : html`<div>
-        <dt>${name}</dt><dd>${amount(name, cluster.requestOf(pod, r))}</dd></div>`,
+        <dt>${resourceName(name)}</dt><dd>${amount(name, cluster.requestOf(pod, r))}</dd></div>`,
       )}
       <div><dt>priority</dt><dd>${cluster.map.pods.priority[pod]}</dd></div>
       ${gang && html`<div><dt>gang</dt><dd><a href=${link("gang", ...gang.split("/"))}>${gang}</a></dd></div>`}
