@@ -83,9 +83,9 @@ def test_a_device_can_be_had_whole_or_in_parts_but_not_both():
         (device.name, device.capacity["memory"].value.canonical)
         for device in devices("1xgpu,memory=80Gi,partitions=2;4")
     ] == [
-        ("gpu-0", "80Gi"),
-        *((f"gpu-0-{i}-of-2", "40Gi") for i in (1, 2)),
         *((f"gpu-0-{i}-of-4", "20Gi") for i in (1, 2, 3, 4)),
+        *((f"gpu-0-{i}-of-2", "40Gi") for i in (1, 2)),
+        ("gpu-0", "80Gi"),
     ]
 
 
@@ -162,7 +162,9 @@ def test_devices_need_a_node_and_a_driver_that_has_none_there():
 
     with pytest.raises(CannotAddDevices, match="no node is chosen; the nodes are n1"):
         device_objects([group], [make_node("n1")])
-    with pytest.raises(CannotAddDevices, match=r"ResourceSlice s has devices of driver d\.x already"):
+    with pytest.raises(
+        CannotAddDevices, match=r"ResourceSlice s has devices of driver d\.x already"
+    ):
         device_objects([parse_device_group("d.x")], [make_node("n1")], [make_slice(driver="d.x")])
 
 

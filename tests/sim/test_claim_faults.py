@@ -172,6 +172,8 @@ def test_whatever_happens_to_a_write_no_device_is_given_twice_and_none_is_lost(p
 class KillingClaims:
     """After a number of writes, nothing more is written, and the process ends."""
 
+    others_allocate = True
+
     def __init__(self, api: SimApi, most: int) -> None:
         self._api = api
         self._left = most

@@ -44,6 +44,8 @@ class _InFlight:
     claim: ResourceClaim
     #: How many pods share it.
     sharers: int = 1
+    #: The pod group that it was chosen for, as `namespace/name`; "" if for a pod alone.
+    group: str = ""
 
 
 class ClaimCache:
@@ -173,16 +175,23 @@ class ClaimCache:
         found = self._in_flight.get(uid)
         return None if found is None else found.claim.status.allocation
 
-    def signal(self, claim: ResourceClaim) -> None:
+    def in_flight_for(self, uid: str, group: str) -> Allocation | None:
+        """The allocation in flight, if it was chosen for this pod group, whose pods may share it."""
+        found = self._in_flight.get(uid)
+        if found is None or not group or found.group != group:
+            return None
+        return found.claim.status.allocation
+
+    def signal(self, claim: ResourceClaim, group: str = "") -> None:
         """The claim's allocation was chosen; if one is in flight, one more pod shares that."""
         known = self._in_flight.get(claim.uid)
         if known is not None:
             known.sharers += 1
         else:
-            self._in_flight[claim.uid] = _InFlight(claim)
+            self._in_flight[claim.uid] = _InFlight(claim, group=group)
             self._count(claim)
         if self._successor is not None:
-            self._successor.signal(claim)
+            self._successor.signal(claim, group)
 
     def withdraw(self, uid: str, *, force: bool = False) -> bool:
         """A pod no longer needs the allocation in flight; whether no pod does, or `force` is set."""
@@ -231,7 +240,7 @@ class ClaimCache:
             if key in self._latest:
                 self.assume(other._latest[key])
         for uid, flying in other._in_flight.items():
-            self._in_flight[uid] = _InFlight(flying.claim, flying.sharers)
+            self._in_flight[uid] = _InFlight(flying.claim, flying.sharers, flying.group)
             self._count(flying.claim)
         # The other engine goes on writing, and the watch shows its writes here.
         self._awaited = other._awaited

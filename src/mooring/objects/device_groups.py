@@ -278,7 +278,7 @@ def _pool(driver: str, groups: Sequence[DeviceGroup], node: Node) -> list[Resour
 
 
 def _devices(group: DeviceGroup, name: str) -> Iterator[Device]:
-    """The device and, if it can be divided, its parts."""
+    """The device or, if it can be divided, its smallest parts first: a claim for any of them gets these."""
     whole = Device(
         name=name,
         attributes=group.attributes,
@@ -290,7 +290,7 @@ def _devices(group: DeviceGroup, name: str) -> Iterator[Device]:
         yield whole
         return
     units = lcm(*group.partitions)
-    for parts in (1, *group.partitions):
+    for parts in sorted((1, *group.partitions), reverse=True):
         told = DeviceAttribute(string="whole" if parts == 1 else "partition")
         attributes = {
             **group.attributes,

@@ -15,7 +15,7 @@ from mooring.objects.admission import Refused
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
-from mooring.objects.quantity import Quantity
+from mooring.objects.quantity import BinaryQuantity, Quantity
 from mooring.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from mooring.objects.storage import PersistentVolume
 from mooring.objects.well_known import POD_SCHEDULED
@@ -475,6 +475,10 @@ def _device_report(use: ClassUse) -> DeviceReport:
 
 
 def _canonical(nanos: int) -> str:
+    """As people write it: amounts of memory in Gi, others in G."""
+    whole, rest = divmod(nanos, 10**9)
+    if whole and not rest and whole % 2**20 == 0:
+        return BinaryQuantity(whole).canonical
     return Quantity(nanos, -9).canonical
 
 

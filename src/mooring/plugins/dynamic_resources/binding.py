@@ -122,7 +122,8 @@ class ClaimBinder:
         try:
             if extended and is_in_memory(claim):
                 claim = claims.claims[index] = await self._create(claims, node_name)
-            if allocation is not None and self._handle.writer.claims.others_allocate:
+            contested = allocation is not None and index not in claims.reused
+            if contested and self._handle.writer.claims.others_allocate:
                 stored = await self._contests.win(
                     claim, node_name, lambda: self._store(claim, allocation, pod)
                 )
@@ -229,6 +230,9 @@ class ClaimBinder:
         writer = self._handle.writer.claims
         if claim.terminating:
             raise ClaimBindingFailed(f"claim {claim.key} got deleted in the meantime")
+        if allocation is not None and _is_allocated_alike(claim, allocation):
+            # Another pod of the group was faster.
+            allocation = None
         if allocation is not None:
             if claim.status.allocation is not None:
                 raise ClaimBindingFailed(
@@ -328,6 +332,11 @@ async def _tried(write: Coroutine[Any, Any, ResourceClaim], doing: str) -> Resou
 
 def _read_failed(claim: ResourceClaim, error: ApiError) -> ClaimBindingFailed:
     return ClaimBindingFailed(f"get updated claim {claim.key} after conflict: {error}")
+
+
+def _is_allocated_alike(claim: ResourceClaim, allocation: Allocation) -> bool:
+    stored = claim.status.allocation
+    return stored is not None and stored.devices == allocation.devices
 
 
 def _is_ours(claim: ResourceClaim, allocation: Allocation | None, pod: Pod) -> bool:

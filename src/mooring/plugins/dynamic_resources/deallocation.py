@@ -59,7 +59,9 @@ class Deallocation:
         left_over = extended if extended is not None and not is_in_memory(extended) else None
         for index in sorted(claims.unavailable):
             claim = claims.claims[index]
-            if index != claims.extended_at and is_used_by_nobody_but(claim, pod):
+            if index == claims.extended_at or claim.status.allocation is None:
+                continue
+            if is_used_by_nobody_but(claim, pod):
                 return Plan(DEALLOCATED, deallocate=claim)
         if left_over is not None:
             return Plan(DELETED, delete=left_over)

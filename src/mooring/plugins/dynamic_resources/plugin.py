@@ -128,6 +128,11 @@ class DynamicResources:
             if allocation is not None:
                 claims.available_on.append(_terms(allocation.node_selector))
                 continue
+            shared = self._cache.in_flight_for(claim.uid, self._group_of(pod))
+            if shared is not None:
+                claims.available_on.append(_terms(shared.node_selector))
+                claims.reused[index] = shared
+                continue
             claims.available_on.append(None)
             claims.to_allocate.append(index)
             status = self._check(claim, is_extended=index == claims.extended_at)
@@ -137,6 +142,11 @@ class DynamicResources:
             claims.allocator = self._cluster.device_pools.allocator()
         state.write(_STATE, claims)
         return SUCCESS
+
+    def _group_of(self, pod: Pod) -> str:
+        """The group whose pods are placed together; "" if the pod is placed alone."""
+        grouped = pod.spec.scheduling_group is not None and self._cluster.pod_groups is not None
+        return pod.group_key if grouped else ""
 
     def _add_extended(self, claims: PodClaims, pod: Pod) -> None:
         """Add the claim for extended resources: one of an earlier attempt, or a new one."""
@@ -274,6 +284,12 @@ class DynamicResources:
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Put the allocations in flight, so that no other pod takes the devices."""
         claims = _read(state)
+        if not claims.claims:
+            return
+        group = self._group_of(pod)
+        claims.chosen = [None] * len(claims.claims)
+        for index, allocation in claims.reused.items():
+            self._choose(claims, index, claims.claims[index], allocation, group)
         if not claims.to_allocate:
             return
         found = claims.found_on(node_name)
@@ -290,17 +306,23 @@ class DynamicResources:
             extended = extended_resources.claim_with(claims.extended, requests)
             found = NodeAllocation(found.allocations, extended, found.mappings)
         claims.by_node[node_name] = found
-        claims.chosen = [None] * len(claims.claims)
         for index, allocation in zip(claims.to_allocate, found.allocations, strict=True):
             claim = claims.claims[index]
             if index == claims.extended_at and found.extended is not None:
                 claim = found.extended
-            allocation = self._with_share_ids(allocation, claim)
-            claims.chosen[index] = allocation
-            allocated = replace(
-                with_finalizer(claim), status=ResourceClaimStatus(allocation=allocation)
-            )
-            self._cache.signal(allocated)
+            self._choose(claims, index, claim, self._with_share_ids(allocation, claim), group)
+
+    def _choose(
+        self,
+        claims: PodClaims,
+        index: int,
+        claim: ResourceClaim,
+        allocation: Allocation,
+        group: str,
+    ) -> None:
+        claims.chosen[index] = allocation
+        status = ResourceClaimStatus(allocation=allocation)
+        self._cache.signal(replace(with_finalizer(claim), status=status), group)
 
     def _with_share_ids(self, allocation: Allocation, claim: ResourceClaim) -> Allocation:
         """Shares get identities that no other allocation has, the same in every run."""

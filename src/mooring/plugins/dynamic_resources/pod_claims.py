@@ -61,6 +61,8 @@ class PodClaims:
     available_on: list[tuple[NodeTerm, ...] | None] = field(default_factory=list)
     #: The positions of the claims that are to be allocated.
     to_allocate: list[int] = field(default_factory=list)
+    #: Position → the allocation in flight that another pod of the group chose, and that this one shares.
+    reused: dict[int, Allocation] = field(default_factory=dict)
     #: Finds devices for these; None if all claims are allocated.
     allocator: Allocator | None = None
     #: The positions of allocated claims that some node cannot use.
