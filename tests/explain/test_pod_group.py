@@ -23,7 +23,7 @@ from mooring.objects.gangs import GANG
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.sim.simulation import SimOptions
-from tests.groups import BY_RACK, GANGS, PREEMPTING, gates, members
+from tests.groups import BY_RACK, GANGS, PREEMPTING, WAITS, gates, members
 from tests.makers import make_group, make_node, make_owner, make_pod
 
 RACK = "example.com/rack"
@@ -327,3 +327,14 @@ def test_pods_of_another_scheduler_are_not_tried():
         pytest.raises(CannotAnswer, match="has no pods"),
     ):
         explain_group(asked, GROUP)
+
+
+def test_a_member_that_would_fit_alone_is_said_to_wait_for_its_group():
+    with explainer(*racks(2), make_group("gang", min_count=3), *members(3, cpu=1)) as asked:
+        told = [asked.explain(f"default/gang-{n}") for n in (1, 2, 3)]
+
+    assert {each.state for each in told} == {"unschedulable"}
+    assert all(each.waits_for_group for each in told)
+    (no_room,) = [each.message for each in told if each.message != WAITS]
+    assert no_room.startswith("0/2 nodes are available: 2 Insufficient cpu.")
+    assert "see podgroup/default/gang" in told[0].story[-1].text

@@ -108,7 +108,8 @@ def explain(
         if node_name is not None:
             explanation.node_view(node_name)
         changes = None
-        if not explanation.fits and node_name is None and budget_s > 0:
+        searches = node_name is None and budget_s > 0 and not explanation.waits_for_group
+        if not explanation.fits and searches:
             changes = find_counterfactuals(explainer.what_if, explanation.pod, budget_s=budget_s)
 
     def data() -> dict[str, Any]:

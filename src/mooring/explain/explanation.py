@@ -26,6 +26,7 @@ from mooring.objects.admission import Refused
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.objects.well_known import POD_SCHEDULED
 from mooring.scheduler.decision import Decision, NoProfileError
 from mooring.sim.recorder import gated_by, waits_for
 from mooring.sim.report import IGNORED
@@ -47,6 +48,10 @@ _AFTER_CHOICE = (
     (Point.PRE_BIND, "PreBind"),
     (Point.BIND, "Bind"),
 )
+
+
+#: In the story of a pod that would fit alone.
+_GROUP = "group"
 
 
 class CannotAnswer(MooringError):
@@ -86,6 +91,11 @@ class Explanation:
     def device_nodes(self) -> int:
         """On how many nodes devices were looked at."""
         return min(len(self.matrix), MOST_NODES) if self.devices and self.matrix else 0
+
+    @property
+    def waits_for_group(self) -> bool:
+        """Whether it would fit alone, but not its pod group."""
+        return bool(self.story) and self.story[-1].point == _GROUP
 
     def node_view(self, name: str) -> NodeView:
         """One node in full. Raises CannotAnswer if there is no such node."""
@@ -324,8 +334,23 @@ def _not_placed(what_if: WhatIf, pod: Pod, *, as_read: bool) -> Explanation:
     if gate is not None:
         explanation = _explanation(view, "gated", as_of, story, "")
         return replace(explanation, message=said)
+    refused = "" if as_read or view.chosen is None else _refused_with_group(what_if, pod)
+    if refused:
+        text = f"it fits on {view.chosen}, but its group does not fit: see podgroup/{pod.group_key}"
+        story = (*story, Step(_GROUP, "refused", text))
+        explanation = _explanation(view, "unschedulable", as_of, story, "")
+        return replace(explanation, message=refused)
     state = "unschedulable" if view.chosen is None else "schedulable"
     return _explanation(view, state, as_of, story, view.chosen or "")
+
+
+def _refused_with_group(what_if: WhatIf, pod: Pod) -> str:
+    """What a pod that would fit alone was told when its group was tried; "" if it is in no group."""
+    if what_if.scheduler.group_questions is None or not pod.group_key:
+        return ""
+    condition = pod.condition(POD_SCHEDULED)
+    refused = condition is not None and condition.status == "False"
+    return condition.message if refused and condition is not None else ""
 
 
 def _explanation(

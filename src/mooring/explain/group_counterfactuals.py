@@ -196,10 +196,19 @@ class _Search:
             pods = self._make(change, undo)
             if any(self._what_if.scheduler.gate(pod) is not None for pod in pods):
                 return None
-            only = change.within if isinstance(change, EvictPods) else None
-            tried = self._trial.questions.try_placements(pods, only=only)
+            tried = self._trial.questions.try_placements(pods, only=self._only(change))
         taken = None if isinstance(tried, Status) else _best(tried)
         return None if taken is None else GroupCounterfactual(change, taken.name, taken.placed)
+
+    def _only(self, change: Change) -> str | None:
+        """The one placement that the change can help in; None if it may be any."""
+        key = self._trial.group.topology_key
+        match change:
+            case EvictPods():
+                return change.within
+            case AddNodes(like=name) | Uncordon(node=name) if key is not None:
+                return _label(self._what_if.cluster.infos[name], key)
+        return None
 
     def _make(self, change: Change, undo: ExitStack) -> list[Pod]:
         """Change the group and the pods around it; the members to try then."""
@@ -300,8 +309,13 @@ class _Search:
                 return
 
     def _templates(self) -> list[str]:
-        """A node of each kind: what it offers, and the value of the topology key that it has."""
+        """A node of each kind: what it offers, and the value of the topology key that it has.
+
+        Placements that take most members come first.
+        """
         key = self._trial.group.topology_key
+        placed = {each.name: each.placed for each in self._explanation.placements}
+        takes: dict[str, int] = {}
         kinds: dict[object, str] = {}
         for info in self._what_if.snapshot():
             assert info.node is not None
@@ -309,7 +323,8 @@ class _Search:
             taints = tuple(sorted(taint_text(taint) for taint in info.taints))
             value = info.node.labels.get(key, "") if key is not None else ""
             kinds.setdefault((offers, taints, value), info.name)
-        return list(kinds.values())[:_MOST_TEMPLATES]
+            takes[info.name] = placed.get(value, 0)
+        return sorted(kinds.values(), key=lambda name: -takes[name])[:_MOST_TEMPLATES]
 
     # Changes of other pods
 
