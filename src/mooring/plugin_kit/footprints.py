@@ -11,6 +11,7 @@ from mooring.objects.pod import Pod
 from mooring.plugin_kit.forms import Said, shown
 from mooring.plugin_kit.rules import DEPENDS, Broken
 from mooring.plugin_kit.world import World
+from mooring.runtime.declared_columns import columns_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +84,16 @@ def _by_node(world: World, depends: Depends) -> dict[str, Hashable]:
     for name in _names(world):
         pods: tuple[str, ...] = ()
         if depends == Depends.USAGE:
-            on_node = world.engine.cluster.infos[name].pods.values()
-            pods = tuple(sorted(map(repr, on_node)))
+            info = world.engine.cluster.infos[name]
+            pods = (*sorted(map(repr, info.pods.values())), *_fed(world, info.row))
         footprints[name] = _node(world, name), pods
     return footprints
+
+
+def _fed(world: World, row: int) -> list[str]:
+    """What the plugin's own columns hold; a fed value counts as usage."""
+    columns = world.engine.cluster.columns
+    return [repr(columns.own(spec.name)[row]) for spec in columns_of(world.plugin)]
 
 
 def _node(world: World, name: str) -> str:

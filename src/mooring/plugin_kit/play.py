@@ -102,10 +102,12 @@ class _Player:
             self.waiting.close()
 
     def play(self) -> None:
-        for event in self.case.events:
+        for number, event in enumerate(self.case.events):
             woken = self.waiting.after(event, self.pods) if self.waiting is not None else None
             for world in (self.first, self.second, self.kept):
                 world.apply(event)
+                # Not for pods that wait: a fed value wakes no pod.
+                world.feed(f"{self.case.seed} {number}")
             found = [*self._asked(event.title), *([woken.problem] if woken else [])]
             self.tally.checked[HINTS.name] += woken.asked if woken else 0
             self._raise_first(found)

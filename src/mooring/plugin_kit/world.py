@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from mooring.cluster.own_columns import FedColumn
 from mooring.errors import MooringError
 from mooring.explain.matrix import matrix_of
 from mooring.framework.cycle_state import CycleState
@@ -16,6 +18,7 @@ from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.plugin_kit.case import Event, decoded
 from mooring.plugin_kit.subject import PROFILE, Subject
+from mooring.runtime.declared_columns import columns_of
 from mooring.runtime.metrics import Metrics
 from mooring.runtime.plugin_calls import Calls, PluginFailure
 from mooring.scheduler.decision import NoNodesError
@@ -24,6 +27,9 @@ from mooring.scheduler.engine import Engine
 
 #: The time in a case.
 _START_S = 1_767_225_600.0
+
+#: What is fed to the columns of a plugin.
+_FED = (0, 0.5, 0.9, 1, 7, 60, 100)
 
 #: What a plugin answers, as plain data that can be compared and printed.
 Answer = Mapping[str, Any]
@@ -93,6 +99,15 @@ class World:
         elif known != obj:
             self._objects[key] = obj
             self.engine.updated(known, obj)
+
+    def feed(self, seed: str) -> None:
+        """Set the fed columns of the plugin, on a node that the seed chooses, as if it had done so."""
+        specs = [spec for spec in columns_of(self.plugin) if isinstance(spec, FedColumn)]
+        names = sorted(node.name for node in self.engine.cluster.snapshot())
+        source = random.Random(seed)
+        for spec in specs if names else ():
+            value = spec.dtype(source.choice(_FED))
+            self.engine.cluster.feed_column(spec.name, source.choice(names), value.item())
 
     def fits(self, pod: Pod) -> bool | None:
         """Whether the plugin lets the pod through somewhere; None if it fails, or if there is no node."""

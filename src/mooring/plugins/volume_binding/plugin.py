@@ -2,29 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from mooring.cluster.columns import Columns, Ints, Rows, row_count
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.snapshot import Snapshot
-from mooring.config.args import VolumeBindingArgs
-from mooring.errors import PluginError
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import EventWithHint
-from mooring.framework.interface import Depends, Handle, PreFlight
-from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable
-from mooring.framework.verdicts import RowVerdicts, by_mask
-from mooring.framework.volume_signature import sign_volumes
 from mooring.objects.claims import claim_name, claim_not_found, ownership_problem
 from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolumeClaim, Volume
+from mooring.plugin import (
+    SKIP,
+    SUCCESS,
+    Columns,
+    CycleState,
+    Depends,
+    EventWithHint,
+    Handle,
+    Ints,
+    NodeInfo,
+    PluginError,
+    PreFlight,
+    Refusals,
+    Rows,
+    RowVerdicts,
+    Snapshot,
+    Status,
+    Suggestion,
+    by_mask,
+    row_count,
+    unresolvable,
+)
+from mooring.plugin.args import VolumeBindingArgs
+from mooring.plugin.changes import Change
+from mooring.plugin.storage import sign_volumes
 from mooring.plugins.resource_scoring import curve_of
 from mooring.plugins.volume_binding import hints, reservation
 from mooring.plugins.volume_binding.binding import bind_pod_volumes
 from mooring.plugins.volume_binding.capacity_score import capacity_score
+from mooring.plugins.volume_binding.missing_storage import missing_storage
 from mooring.plugins.volume_binding.search import (
     PodClaims,
     PodVolumes,
@@ -147,6 +162,12 @@ class VolumeBinding:
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return hints.EVENTS
+
+    def suggest(self, pod: Pod, refusals: Refusals) -> Iterator[Suggestion]:
+        """The storage objects that the pod's claims lack, as one change: each is necessary."""
+        missing: Change | None = missing_storage(refusals.snapshot.listers, pod)
+        if missing is not None:
+            yield Suggestion.fixed(missing)
 
     def depends_on(self, pod: Pod) -> Depends:
         return Depends.CLUSTER if pod.spec.volumes else Depends.NODE
