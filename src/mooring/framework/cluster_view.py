@@ -98,7 +98,7 @@ class ClusterView:
 
     def snapshot(self) -> Snapshot:
         """The nodes in order, with columns that are up to date."""
-        return self._cluster.snapshot()
+        return self._cluster.snapshot_in_attempt()
 
     def is_assumed(self, pod: Pod) -> bool:
         """Whether the pod has its node from the scheduler and not yet from the API server."""

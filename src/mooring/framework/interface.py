@@ -382,8 +382,8 @@ class OwnColumnHandle(Protocol):
     def set(self, node_name: str, value: int | float) -> None:
         """Feed the value of a node, known or not. It is forgotten when the node is removed.
 
-        What is kept of answers about the node is dropped, if the value is another one. No waiting pod is
-        woken: call `Handle.activate` for that. Raises PluginError.
+        It counts from the next attempt on. What is kept of answers about the node is dropped then, if the
+        value is another one. No waiting pod is woken: call `Handle.activate` for that. Raises PluginError.
         """
         ...
 

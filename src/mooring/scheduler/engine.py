@@ -101,6 +101,7 @@ class Engine:
         The bindings that the other one has under way end there. If one fails, this engine tries the pod.
         """
         known, pods = other.cluster, other.observed_pods.values()
+        known.snapshot()  # takes in what plugins have fed
         self.cluster.columns.own_columns.take_over(known.columns.own_columns)
         self.load(obj for kind in LISTED for obj in known.listers.all(kind))
         self.load(info.node for info in known.infos.values() if info.node is not None)

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from mooring.explain.changes import taint_text
 from mooring.explain.reasons import cause_data
-from mooring.framework.changes import taint_text
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.requests import CPU, MEMORY, PODS
