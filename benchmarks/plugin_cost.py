@@ -130,7 +130,9 @@ class Trial:
             "kind": "KubeSchedulerConfiguration",
             "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
         }
-        known = {**BUILT_IN, **({} if plugin is None else {"Policy": plugin})}
+        known = dict(BUILT_IN)
+        if plugin is not None:
+            known["Policy"] = plugin
         self._engine = Engine(
             load_config(config),
             Dependencies(
@@ -181,7 +183,9 @@ def main() -> None:
     for placed in policies[1:]:
         answers.same_as(policies[0], placed)
     base = statistics.median(spent["the default profile"])
-    print(f"{options.nodes:,} nodes, {options.rounds} rounds of {options.pods} pods of {KINDS} kinds\n")
+    print(
+        f"{options.nodes:,} nodes, {options.rounds} rounds of {options.pods} pods of {KINDS} kinds\n"
+    )
     print("| | µs a decision | fastest and slowest round | ratio |")
     print("|---|---:|---:|---:|")
     for form, values in spent.items():
