@@ -122,7 +122,7 @@ def new(name: str, folder: Path) -> None:
     page.line()
     page.line("Next:")
     page.line(f"  cd {package.folder}")
-    page.line("  pip install --editable .")
+    page.line("  pip install --editable '.[test]'")
     page.line("  pytest")
     page.line(f"  mooring plugin check {package.target}")
     page.line(f"  edit {package.module_file}")

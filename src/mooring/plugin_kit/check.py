@@ -159,7 +159,8 @@ def check_subject(
         if target is not None and report.honest:
             _check_processes(subject, target, first_seed, report, pool)
     report.checked = tally.checked
-    report.notes += _reach(subject, tally)
+    if not any(finding.rule in BASIC for finding in report.findings):
+        report.notes += _reach(subject, tally)
     if cost_nodes and report.honest:
         report.cost = measure_cost(subject, cost_nodes)
     return report
