@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.interface import Handle
-from mooring.framework.status import SUCCESS, Status, wait
 from mooring.objects.pod import Pod
+from mooring.plugin import SUCCESS, CycleState, Handle, Status, wait
 
 
 class Gang:

@@ -1,4 +1,4 @@
-"""A pytest plugin: every scenario of a `*.scenario.yaml` is a test.
+"""A pytest plugin: every scenario of a `*.scenario.yaml` is a test, and `check_plugin` checks a plugin.
 
 pytest loads it wherever mooring is installed. It reads only files that mention mooring.dev, so other tools
 can use the same suffix. A failed test shows the difference, without mooring's traceback.
@@ -6,13 +6,14 @@ can use the same suffix. A failed test shows the difference, without mooring's t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from mooring.plugin_kit.check import Report
     from mooring.sim.scenarios.run import Outcome
     from mooring.sim.scenarios.scenario import Scenario
 
@@ -24,6 +25,15 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     if not file_path.name.endswith(SUFFIX) or _MARK not in file_path.read_bytes():
         return None
     return ScenarioFile.from_parent(parent, path=file_path)
+
+
+@pytest.fixture(scope="session")
+def check_plugin() -> Callable[..., Report]:
+    """Check on random clusters that a plugin keeps its promises: `check_plugin(MyPlugin)`."""
+    # Load NumPy and the engine only if there are plugins to check.
+    from mooring.plugin_kit import check_plugin
+
+    return check_plugin
 
 
 class Differs(Exception):

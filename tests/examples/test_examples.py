@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -9,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from mooring.plugin_kit import check_plugin
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 SOURCES = Path(__file__).parent.parent.parent / "src"
@@ -20,6 +23,10 @@ FOLDERS = {
     "04-scenarios": 0,
     "05-training": 0,
     "06-nodes-from-nothing": 0,
+    "07-rows-and-column": 0,
+    "08-hints": 0,
+    "09-post-filter": 0,
+    "10-fed-by-metrics": 0,
 }
 
 
@@ -67,6 +74,26 @@ def test_an_example_prints_what_stands_beside_it(name, installed):
     assert result.stderr == ""
     assert result.stdout == (EXAMPLES / name / "output.txt").read_text()
     assert result.returncode == FOLDERS[name]
+
+
+@pytest.mark.parametrize(
+    ("folder", "module", "name"),
+    [
+        ("02-plugin-package/src", "quiet_nodes", "QuietNodes"),
+        ("03-gang", "gang", "Gang"),
+        ("07-rows-and-column", "batch_spread", "BatchSpread"),
+        ("08-hints", "one_build", "OneBuild"),
+        ("09-post-filter", "make_room", "MakeRoom"),
+        ("10-fed-by-metrics", "cool_nodes", "CoolNodes"),
+    ],
+)
+def test_the_plugin_of_an_example_keeps_its_promises(folder, module, name, monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES / folder)
+    plugin = getattr(importlib.import_module(module), name)
+
+    report = check_plugin(plugin, seeds=4)
+
+    assert report.checked["repeats"] > 100
 
 
 def test_the_plugin_of_a_package_changes_where_a_pod_goes(installed, tmp_path):

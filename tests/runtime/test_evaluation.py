@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mooring.config import load_config
 from mooring.errors import InvariantError
+from mooring.explain.matrix import matrix_of
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.interface import Depends
 from mooring.objects.node import Node
@@ -314,3 +315,22 @@ def test_validate_notices_a_verdict_or_a_score_that_is_out_of_date():
 
         with pytest.raises(InvariantError):
             engine.scheduler.validate()
+
+
+def test_a_profile_without_filters_shows_its_matrix_after_a_node_has_gone():
+    """The free row of a node that is gone was looked up in a table that had one entry: IndexError."""
+    plugins = {"disabled": [{"name": "*"}], "enabled": [{"name": "DefaultBinder"}]}
+    sort = {"enabled": [{"name": "PrioritySort"}]}
+    config = load_config(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"plugins": {"multiPoint": plugins, "queueSort": sort}}],
+        }
+    )
+    engine = Engine(*(make_node(f"n{i}") for i in range(3)), config=config)
+    engine.handlers.deleted(make_node("n1"))
+
+    matrix = matrix_of(engine.scheduler.decide(make_pod("p")))
+
+    assert matrix.feasible == ("n0", "n2")

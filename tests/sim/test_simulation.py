@@ -311,3 +311,26 @@ def test_two_simulations_do_not_know_of_each_other():
         other.run()
 
         assert (node_of(one), node_of(other)) == ("n", "")
+
+
+def test_a_plugin_may_begin_work_while_it_is_built():
+    """The first thing that a plugin did in its constructor, reading measurements, was an AttributeError."""
+    read = []
+
+    class Reads:
+        name = "Reads"
+
+        def __init__(self, args, handle):
+            handle.spawn(self._read())
+
+        async def _read(self):
+            read.append("measurements")
+
+        def filter(self, state, pod, node):
+            return None if read else unschedulable("nothing was read")
+
+    with simulation(Reads) as sim:
+        sim.load([make_node("n"), make_pod("p")])
+        sim.run()
+
+        assert node_of(sim) == "n"

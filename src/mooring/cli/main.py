@@ -67,6 +67,10 @@ COMMANDS = {
         "mooring.cli.config:config",
         "Check a scheduler configuration, or show it with its defaults and plugins.",
     ),
+    "plugin": (
+        "mooring.cli.plugin:plugin",
+        "Check that a plugin keeps its promises, or start a package with one.",
+    ),
     "conformance": (
         "mooring.cli.conformance:conformance",
         "Compare mooring's decisions with those of kube-scheduler.",

@@ -466,7 +466,9 @@ class Evaluation:
             places[place] = len(matrix.plugins)
             matrix.plugins.append(call.name)
             matrix.verdicts.append(verdicts)
-        matrix.refused_by = np.where(first >= 0, places[first], NOT_ASKED).astype(np.int16)
+        matrix.refused_by = np.where(first >= 0, places[np.maximum(first, 0)], NOT_ASKED).astype(
+            np.int16
+        )
         for row, status in filtered.nominated.items():
             matrix.refuse(row, status)
         return matrix

@@ -101,6 +101,8 @@ class Simulation:
         self.errors: list[str] = []
         #: What users should know about how their objects were understood.
         self.notes: list[str] = []
+        #: Binding cycles and other work under way; plugins may begin some while they are built.
+        self._tasks: set[asyncio.Task[None]] = set()
         self.loop.set_exception_handler(self._note_error)
         # One pod a turn, so that watches and bindings go on between two of them.
         self._drive = DriveLoop(self.loop, attempt=self._attempt, on_idle=self._idle)
@@ -129,8 +131,6 @@ class Simulation:
         except BaseException:
             self._let_go()
             raise
-        #: Binding cycles and other work under way.
-        self._tasks: set[asyncio.Task[None]] = set()
         #: When the run was asked to end; None runs until nothing can change.
         self.until_s: float | None = None
         self.api.watch(self.scheduler)

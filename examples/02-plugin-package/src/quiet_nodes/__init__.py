@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from mooring.cluster.node_info import NodeInfo
-from mooring.framework.cycle_state import CycleState
 from mooring.objects.pod import Pod
+from mooring.plugin import CycleState, NodeInfo
 
 
 class QuietNodes:

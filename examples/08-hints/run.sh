@@ -1,0 +1,1 @@
+mooring simulate -f cluster.yaml --config scheduler.yaml --timeline

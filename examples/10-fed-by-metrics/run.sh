@@ -1,0 +1,1 @@
+mooring explain web -f cluster.yaml --config scheduler.yaml
