@@ -81,8 +81,11 @@ lock:  ## Pin the requirements afresh (UPGRADE=--upgrade for newer versions; nee
 	$(COMPILE) $(UPGRADE) requirements/base.in -o requirements/base.txt
 	$(COMPILE) $(UPGRADE) requirements/build.in -o requirements/build.txt -c requirements/base.txt
 	$(COMPILE) $(UPGRADE) requirements/live.in -o requirements/live.txt -c requirements/base.txt
+	$(COMPILE) $(UPGRADE) requirements/sweep.in -o requirements/sweep.txt -c requirements/base.txt
+	$(COMPILE) $(UPGRADE) requirements/gym.in -o requirements/gym.txt -c requirements/base.txt
 	$(COMPILE) $(UPGRADE) requirements/dev.in -o requirements/dev.txt \
-		-c requirements/base.txt -c requirements/build.txt -c requirements/live.txt
+		-c requirements/base.txt -c requirements/build.txt -c requirements/live.txt \
+		-c requirements/sweep.txt -c requirements/gym.txt
 	$(COMPILE) $(UPGRADE) requirements/web-tests.in -o requirements/web-tests.txt -c requirements/dev.txt
 
 clean:  ## Remove .venv and everything else that was made here
