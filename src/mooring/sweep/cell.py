@@ -25,8 +25,9 @@ from mooring.explain.measures import ResourceMeasures, measure_resources, shapes
 from mooring.explain.over_time import Sample, Waiting, replay, waiting_of
 from mooring.garbage import seldom_collecting
 from mooring.objects.pod import Pod
-from mooring.sim.report import build_report
+from mooring.sim.report import Pending, build_report
 from mooring.sim.simulation import SimOptions, Simulation
+from mooring.sim.traces.drawn_load import draw_load
 from mooring.sim.traces.trace import Trace
 from mooring.sweep.work import SweepInput, Work, unpack_config, unpack_input
 
@@ -76,7 +77,9 @@ def _place_modules(modules: tuple[tuple[str, bytes], ...]) -> None:
 
 def _replayed(trace: Trace, given: SweepInput, options: SimOptions, work: Work) -> Measures:
     if work.cell.load is not None:
-        trace = _drawn(trace, work)
+        # As `mooring replay --load`: the seed draws the pods, and ties go to the first node by name.
+        drawn = draw_load(trace.pods, trace.nodes, load=work.cell.load, seed=work.cell.seed)
+        trace, options = replace(trace, pods=drawn), replace(options, seed=None)
     last_s = trace.last_arrival_s
     report = replay(
         trace,
@@ -86,7 +89,7 @@ def _replayed(trace: Trace, given: SweepInput, options: SimOptions, work: Work) 
         until_s=given.until_s,
         also_at=(last_s,),
     )
-    _check(report.errors)
+    _check(report.errors, report.pending)
     measures: Measures = {
         "nodes": report.nodes,
         "pods": report.arrived,
@@ -107,17 +110,13 @@ def _replayed(trace: Trace, given: SweepInput, options: SimOptions, work: Work) 
     return measures | _means(samples)
 
 
-def _drawn(trace: Trace, work: Work) -> Trace:
-    raise CellFailed("loads need drawn_load")
-
-
 def _simulated(given: SweepInput, options: SimOptions) -> Measures:
     pods = [obj for obj in given.objects if isinstance(obj, Pod)]
     with Simulation(replace(options, tries_without_nodes=False)) as simulation:
         simulation.load(given.objects)
         simulation.run(until_s=given.until_s)
         report = build_report(simulation)
-        _check(report.errors)
+        _check(report.errors, report.unplaced)
         infos = [i for i in simulation.scheduler.cluster.infos.values() if i.node is not None]
         summary = simulation.summary
         return {
@@ -135,9 +134,9 @@ def _simulated(given: SweepInput, options: SimOptions) -> Measures:
         }
 
 
-def _check(errors: Iterable[str]) -> None:
+def _check(errors: Iterable[str], pending: Iterable[Pending]) -> None:
     """A run in which plugins crash measures the crashes."""
-    found = list(errors)
+    found = [*errors, *(f"{each.pod}: {each.message}" for each in pending if each.state == "error")]
     if found:
         more = f" (and {len(found) - 1:,} more errors)" if len(found) > 1 else ""
         raise CellFailed(f"the run had errors: {found[0]}{more}")

@@ -220,7 +220,7 @@ def _input(source: Source, at: Position, value: object, folder: Path) -> InputEn
     fields.finish()
     if bool(trace) == bool(cluster) and isinstance(value, Mapping):
         fields.wrong("needs either a trace or a cluster")
-    elif not entry.name:
+    elif not entry.name and isinstance(value, Mapping):
         fields.wrong("needs a name")
     if cluster:
         for name in ("endless", "gpuSharing", "priorities"):

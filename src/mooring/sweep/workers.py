@@ -125,7 +125,7 @@ class DaskWorkers(Workers):
         return self._executor.submit(run_cell, work)
 
     def close(self) -> None:
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        self._executor.shutdown(wait=False)
         self._client.close()
 
 
