@@ -12,6 +12,8 @@ from mooring.cluster.columns import row_count as row_count
 from mooring.cluster.listers import Listers as Listers
 from mooring.cluster.node_info import NodeInfo as NodeInfo
 from mooring.cluster.snapshot import Snapshot as Snapshot
+from mooring.errors import ApiError as ApiError
+from mooring.errors import Conflict as Conflict
 from mooring.errors import PluginError as PluginError
 from mooring.framework.clock import Clock as Clock
 from mooring.framework.clock import sleep as sleep

@@ -39,6 +39,7 @@ class PluginHandle:
     metrics: Metrics
     gates: FeatureGates = DEFAULT_GATES
     extenders: Sequence[PreemptionExtender] = ()
+    expected_pods: Sequence[Pod] = ()
     #: The plugins of this profile; set once all of them are built.
     _framework: Framework | None = None
 
