@@ -51,7 +51,8 @@ def scores_of(weights: Floats, seen: Floats) -> Ints:
 
     Not a product of matrices: that may give equal rows different last digits.
     """
-    return np.round(_STEPS * (seen * weights).sum(axis=1)).astype(np.int64)
+    sums: Floats = (seen * weights).sum(axis=1)
+    return np.round(_STEPS * sums).astype(np.int64)
 
 
 class LearnedPolicy:

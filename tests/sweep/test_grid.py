@@ -89,6 +89,11 @@ def test_every_mistake_is_told_with_its_line_and_path(tmp_path):
         pytest.param(
             "inputs: [{trace: a}]\nseeds: [1, 1]\n", "seeds: has a value twice", id="twice"
         ),
+        pytest.param(
+            "inputs: [{trace: a}]\nmeasures: [placed, utilization.cpu]\n",
+            "measures: there is no measure 'utilization.cpu'; did you mean 'utilisation.cpu'?",
+            id="a measure that does not exist",
+        ),
         pytest.param("inputs: [{trace: a}]\nseeds: 0\n", "seeds: must be at least 1", id="no seed"),
         pytest.param(
             "inputs: [{name: c, cluster: b}]\nloads: [1]\n",

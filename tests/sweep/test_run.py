@@ -90,6 +90,15 @@ def test_a_cell_measures_what_a_replay_shows():
         assert line.measures[f"fragmentation.{each.resource}"] == each.fragmentation
 
 
+def test_every_measure_of_a_cell_has_a_known_name():
+    from mooring.sweep.measure_names import FIXED, measure_problem
+
+    measures = mooring.run_sweep(small_grid(seeds=1), jobs=1).lines[0].measures
+
+    assert [measure_problem(name) for name in measures if measure_problem(name)] == []
+    assert set(FIXED) <= measures.keys()
+
+
 def test_a_cluster_is_simulated(tmp_path):
     path = tmp_path / "pods.yaml"
     path.write_text(

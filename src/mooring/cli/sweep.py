@@ -14,18 +14,12 @@ from mooring.cli.output import Cell, Column, Page, counted
 from mooring.cli.progress import Progress
 from mooring.cli.sweep_plot import plot_groups
 from mooring.errors import InputError
-from mooring.sim.scenarios.fields import did_you_mean
 from mooring.sweep.grid import read_grid
 from mooring.sweep.loading import load_grid
+from mooring.sweep.measure_names import is_share, measure_problem
 from mooring.sweep.results import Line
 from mooring.sweep.run import Plan
-from mooring.sweep.statistics import (
-    Group,
-    Statistic,
-    is_share,
-    measure_names,
-    usual_measures,
-)
+from mooring.sweep.statistics import Group, Statistic, usual_measures
 from mooring.sweep.sweep import Sweep, run_loaded
 from mooring.sweep.tables import check_parquet, check_suffix, columns_and_rows, write_results
 
@@ -92,9 +86,7 @@ def sweep(
     """
     if dask is not None and jobs is not None:
         raise click.UsageError("--jobs is for this machine; a Dask cluster has its own workers")
-    for each in written:
-        check_suffix(each)
-        check_parquet(each)
+    _check(measures, written)
     grid = read_grid(path)
     with Progress("reading inputs"):
         loaded = load_grid(grid)
@@ -113,7 +105,7 @@ def sweep(
         except KeyboardInterrupt:
             click.echo(f"finished cells are in {results}; run the sweep again to go on", err=True)
             raise
-    shown = _chosen(found, measures or grid.measures)
+    shown = measures or grid.measures or usual_measures(found.lines)
     for each in written:
         write_results(each, found.lines)
     if plot_path is not None:
@@ -127,6 +119,16 @@ def sweep(
     )
 
 
+def _check(measures: Sequence[str], written: Sequence[Path]) -> None:
+    """Before hours of work. Raises InputError."""
+    problems = [problem for name in measures if (problem := measure_problem(name))]
+    if problems:
+        raise InputError(problems)
+    for path in written:
+        check_suffix(path)
+        check_parquet(path)
+
+
 def _tell_plan(planned: Plan, results: Path) -> None:
     if planned.outdated:
         print_warnings(
@@ -136,23 +138,9 @@ def _tell_plan(planned: Plan, results: Path) -> None:
             ]
         )
     if planned.done:
-        done = counted(len(planned.done), "cell")
-        print_notes([f"{done} of {len(planned.loaded.grid):,} had results in {results}"])
-
-
-def _chosen(found: Sweep, wanted: Sequence[str]) -> list[str]:
-    """Raises InputError for a measure that no cell has."""
-    known = measure_names(found.lines)
-    if not wanted or not known:
-        return usual_measures(found.lines)
-    problems = [
-        f"there is no measure {name!r}{did_you_mean(name, known) or '; there are: ' + ', '.join(known)}"
-        for name in wanted
-        if name not in known
-    ]
-    if problems:
-        raise InputError(problems)
-    return list(wanted)
+        have = "has a result" if len(planned.done) == 1 else "have results"
+        cells = f"{len(planned.done):,} of {counted(len(planned.loaded.grid), 'cell')}"
+        print_notes([f"{cells} {have} in {results} already"])
 
 
 # Output

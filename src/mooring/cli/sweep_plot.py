@@ -11,7 +11,8 @@ from html import escape
 from math import ceil, floor
 
 from mooring.cli.plots import COLOURS, step_of
-from mooring.sweep.statistics import Group, Statistic, is_share
+from mooring.sweep.measure_names import is_share
+from mooring.sweep.statistics import Group, Statistic
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 80, 230, 34, 60
 _PANEL_HEIGHT, _CONFIG_WIDTH, _LEAST_WIDTH = 220, 120, 480

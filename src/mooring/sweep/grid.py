@@ -34,6 +34,7 @@ from mooring.sim.scenarios.fields import (
 )
 from mooring.sim.scenarios.fields import Path as Position
 from mooring.sim.traces.openb import Sharing
+from mooring.sweep.measure_names import measure_problem
 
 API_VERSION = "mooring.dev/v1"
 KIND = "Sweep"
@@ -151,7 +152,7 @@ def _read(source: Source, value: object, *, name: str, folder: Path) -> Grid:
         inputs=inputs,
         seeds=fields.read("seeds", _seeds, (0,)),
         loads=fields.read("loads", _loads, (None,)),
-        measures=fields.read("measures", _texts, ()),
+        measures=fields.read("measures", _measures, ()),
     )
     fields.finish()
     _check(grid, fields)
@@ -243,6 +244,14 @@ def _mapping(value: object) -> Mapping[str, Any] | None:
 def _texts(value: object) -> tuple[str, ...]:
     """One text, or a list of them."""
     return tuple(text(each) for each in (value if isinstance(value, list) else [value]))
+
+
+def _measures(value: object) -> tuple[str, ...]:
+    names = _texts(value)
+    for name in names:
+        if problem := measure_problem(name):
+            raise FieldError(problem)
+    return names
 
 
 def _seeds(value: object) -> tuple[int, ...]:

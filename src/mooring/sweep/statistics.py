@@ -78,8 +78,3 @@ def usual_measures(lines: Sequence[Line]) -> list[str]:
         name for line in lines for name, value in line.measures.items() if value not in (None, 0)
     }
     return [name for name in _USUAL if name in known][:_MOST_USUAL]
-
-
-def is_share(name: str) -> bool:
-    """Whether a measure is a share, which is shown in percent."""
-    return name.removeprefix("mean_").startswith(("utilisation.", "fragmentation."))
