@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -87,6 +90,8 @@ def sweep(
     if dask is not None and jobs is not None:
         raise click.UsageError("--jobs is for this machine; a Dask cluster has its own workers")
     _check(measures, written)
+    if dask is not None:
+        _keep_dask_quiet()
     grid = read_grid(path)
     with Progress("reading inputs"):
         loaded = load_grid(grid)
@@ -127,6 +132,15 @@ def _check(measures: Sequence[str], written: Sequence[Path]) -> None:
     for path in written:
         check_suffix(path)
         check_parquet(path)
+
+
+def _keep_dask_quiet() -> None:
+    """A lost connection is told in one line; Dask logs its tracebacks, too."""
+    with suppress(ImportError):
+        # Dask sets the levels of its loggers when it is imported.
+        importlib.import_module("distributed")
+    for name in ("distributed", "distributed.client"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _tell_plan(planned: Plan, results: Path) -> None:
