@@ -14,7 +14,7 @@ import pytest
 from distributed import Client
 
 from mooring.sweep.sweep import run_loaded
-from tests.sweep.grids import MOST_ALLOCATED, loaded_grid
+from tests.sweep.grids import loaded_grid
 
 SOURCES = Path(__file__).parents[2] / "src"
 
@@ -60,10 +60,26 @@ def cluster(tmp_path: Path) -> Iterator[DaskCluster]:
     started.close()
 
 
+def write_plugin(folder: Path) -> Path:
+    """A configuration, with a plugin beside it that no worker has."""
+    folder.mkdir()
+    (folder / "last_node_first.py").write_text(
+        "class LastNodeFirst:\n    name = 'LastNodeFirst'\n"
+        "    def score(self, state, pod, node):\n        return node.row\n"
+    )
+    path = folder / "last.yaml"
+    path.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "profiles: [{plugins: {score: {disabled: [{name: '*'}],"
+        " enabled: [{name: 'last_node_first:LastNodeFirst'}]}}}]\n"
+    )
+    return path
+
+
 def test_a_worker_that_is_killed_half_way_loses_no_cell_and_none_runs_into_the_results_twice(
     cluster, tmp_path
 ):
-    configs = ["default", {"name": "packing", "config": MOST_ALLOCATED}]
+    configs = ["default", str(write_plugin(tmp_path / "elsewhere"))]
     loaded, path = loaded_grid(configs=configs, seeds=20), tmp_path / "results.jsonl"
     address = cluster.wait()
     killed_at: list[int] = []
@@ -84,6 +100,6 @@ def test_a_worker_that_is_killed_half_way_loses_no_cell_and_none_runs_into_the_r
     cells = [(line["config"], line["seed"]) for line in written]
     assert sorted(cells) == sorted((cell.config, cell.seed) for cell in loaded.grid.cells())
     alone = run_loaded(loaded, jobs=1)
-    assert [line.measures["placed"] for line in found.lines] == [
-        line.measures["placed"] for line in alone.lines
-    ]
+    imbalances = [line.measures["imbalance.cpu"] for line in found.lines]
+    assert imbalances == [line.measures["imbalance.cpu"] for line in alone.lines]
+    assert len(set(imbalances)) > 1

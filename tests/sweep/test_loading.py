@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import shutil
 
 import pytest
@@ -87,6 +88,37 @@ def test_the_source_of_a_plugin_is_part_of_the_fingerprint_and_sent_to_workers(t
     sent = unpack_config(after.work(Cell("config", "trace", 0)).config).modules
     assert [name for name, _ in sent] == [f"{module}.py"]
     assert b"return 2" in sent[0][1]
+
+
+def test_two_configurations_cannot_have_plugins_in_modules_of_one_name(tmp_path):
+    """Python would import the first module for both, and the second policy would never run."""
+    module = "twice_of_loading"
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"{module}.py").write_text(PLUGIN.format(score=1))
+        (tmp_path / folder / f"{folder}.yaml").write_text(CONFIG.replace("MODULE", module))
+    configs = [str(tmp_path / "a" / "a.yaml"), str(tmp_path / "b" / "b.yaml")]
+
+    with pytest.raises(InputError) as refused:
+        loaded_grid(configs=configs)
+
+    hidden, other = tmp_path / "b" / f"{module}.py", tmp_path / "a" / f"{module}.py"
+    assert refused.value.problems == (
+        f"{tmp_path / 'b' / 'b.yaml'}: {hidden} is hidden: Python imports {module} from {other};"
+        " rename one of the modules",
+    )
+
+
+def test_a_module_that_was_sent_again_with_changes_is_imported_again():
+    from mooring.sweep.sent_modules import place_modules
+
+    name = "sent_of_loading"
+    values = []
+    for value in (b"1", b"2", b"2", b"1"):
+        place_modules(((f"{name}.py", b"VALUE = " + value + b"\n"),))
+        values.append(importlib.import_module(name).VALUE)
+
+    assert values == [1, 2, 2, 1]
 
 
 def test_the_problems_of_all_files_are_told_at_once(tmp_path):

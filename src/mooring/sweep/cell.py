@@ -7,15 +7,9 @@ means over the whole run have the prefix `mean_`.
 
 from __future__ import annotations
 
-import atexit
-import shutil
-import sys
-import tempfile
 import time
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 
 import numpy as np
 
@@ -51,8 +45,6 @@ def run_cell(work: Work) -> Measures:
         )
     started = time.thread_time()
     chosen, given = unpack_config(work.config), unpack_input(work.input)
-    if chosen.modules:
-        _place_modules(chosen.modules)
     options = SimOptions(config=chosen.config, seed=work.cell.seed)
     with seldom_collecting():
         if given.trace is None:
@@ -61,18 +53,6 @@ def run_cell(work: Work) -> Measures:
             measures = _replayed(given.trace, given, options, work)
     measures["cpu_seconds"] = round(time.thread_time() - started, 3)
     return measures
-
-
-@cache
-def _place_modules(modules: tuple[tuple[str, bytes], ...]) -> None:
-    """Make plugins importable that were sent as source, unless this machine finds them itself."""
-    folder = Path(tempfile.mkdtemp(prefix="mooring-sweep-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    for name, content in modules:
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    sys.path.append(str(folder))
 
 
 def _replayed(trace: Trace, given: SweepInput, options: SimOptions, work: Work) -> Measures:

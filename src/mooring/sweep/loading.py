@@ -117,8 +117,11 @@ def _load_config(entry: ConfigEntry, notes: list[str]) -> Packed:
     registry = default_registry()
     config = load_config(source, notes=told, also=lambda config: plugin_problems(config, registry))
     notes += (f"{entry.name}: {note}" for note in told)
-    folder = None if entry.path is None else entry.path.resolve().parent
-    beside = tuple(_modules_beside(config, folder)) if folder is not None else ()
+    beside: tuple[tuple[str, bytes], ...] = ()
+    if entry.path is not None:
+        folder = entry.path.resolve().parent
+        _check_modules(config, folder)
+        beside = tuple(_modules_beside(config, folder))
     sources = [path.read_bytes() for path in _plugin_files(config)]
     written = msgspec.json.encode(write_config(config), order="sorted")
     return Packed(pack(SweepConfig(config, beside)), _digest(written, *sources))
@@ -147,6 +150,19 @@ def _modules_beside(
         for path in _files_of(name.partition(":")[0]) if ":" in name else ():
             if path.resolve().is_relative_to(folder):
                 yield str(path.resolve().relative_to(folder)), path.read_bytes()
+
+
+def _check_modules(config: KubeSchedulerConfiguration, folder: Path) -> None:
+    """Raises InputError if a module beside the configuration is hidden by another of the same name."""
+    for name in sorted(each.partition(":")[0] for each in _enabled(config) if ":" in each):
+        top = name.partition(".")[0]
+        beside = [path for path in (folder / f"{top}.py", folder / top) if path.exists()]
+        found = list(_files_of(name))
+        if beside and not any(path.resolve().is_relative_to(folder) for path in found):
+            where = f" from {found[0]}" if found else ""
+            raise InputError(
+                [f"{beside[0]} is hidden: Python imports {top}{where}; rename one of the modules"]
+            )
 
 
 def _enabled(config: KubeSchedulerConfiguration) -> set[str]:

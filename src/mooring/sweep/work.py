@@ -1,8 +1,8 @@
 """What is sent to a worker, which may be another machine: everything that a cell needs but mooring itself.
 
-Traces and manifests are read once, before the first cell, and sent as objects. Plugins that lie beside a
-configuration are sent as source. So a worker needs no files, and no cell sees a file that has changed
-since the sweep began.
+Traces and manifests are read once, before the first cell, and sent as objects: no cell sees an input that has
+changed since the sweep began. Plugins that lie beside a configuration are sent as source; another machine
+imports them from there (`sent_modules`).
 """
 
 from __future__ import annotations

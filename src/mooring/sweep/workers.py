@@ -18,6 +18,7 @@ from typing import Any
 
 from mooring.errors import MooringError
 from mooring.sweep.cell import Measures, run_cell
+from mooring.sweep.sent_modules import run_sent_cell
 from mooring.sweep.work import Work
 
 #: How long to wait for the scheduler of a Dask cluster.
@@ -122,7 +123,7 @@ class DaskWorkers(Workers):
         return max(8, 2 * threads)
 
     def submit(self, work: Work) -> Future[Measures]:
-        return self._executor.submit(run_cell, work)
+        return self._executor.submit(run_sent_cell, work)
 
     def close(self) -> None:
         self._executor.shutdown(wait=False)
