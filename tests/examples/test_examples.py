@@ -20,7 +20,7 @@ FOLDERS = {
     "04-scenarios": 0,
     "05-training": 0,
     "06-nodes-from-nothing": 0,
-    "07-learned-policy": 0,
+    "08-learned-policy": 0,
 }
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import mooring
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "07-learned-policy"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "08-learned-policy"
 
 
 @pytest.fixture
