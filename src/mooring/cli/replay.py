@@ -57,8 +57,7 @@ _MOST_PENDING = 10
     "--load",
     type=click.FloatRange(min=0, min_open=True, max=1000),
     help="Instead of the recorded arrivals: draw pods of the trace at random, with replacement, until they"
-    " request this multiple of all GPUs, such as 1.3. They never end. --seed draws others, and ties between"
-    " nodes go to the first by name.",
+    " request this multiple of all GPUs, such as 1.3. They never end; --seed draws others.",
 )
 @until_option
 @click.option("--endless", is_flag=True, help="Pods never end, so the cluster fills up.")
@@ -124,7 +123,7 @@ def replay(
     trace = _read(path, nodes_text, options)
     if load is not None:
         pods = draw_load(trace.pods, trace.nodes, load=load, seed=seed or 0)
-        trace, seed = replace(trace, pods=pods), None
+        trace = replace(trace, pods=pods)
     if not trace.nodes:
         print_warnings(["the trace has no nodes, so no pod can be placed; give --nodes"])
     if manifests_path is not None:

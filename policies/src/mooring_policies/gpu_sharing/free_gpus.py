@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,11 +55,24 @@ def kind_of(request: GpuRequest) -> int:
     return 1 if request.is_share else (1 << request.gpus) & ~1
 
 
+class NodeGpus(NamedTuple):
+    """The GPUs of one node; see `GpuRows`."""
+
+    free: list[int]
+    model: int
+    kinds: int
+
+
+_NO_GPUS = NodeGpus([], 0, 0)
+
+
 class FreeGpus:
     def __init__(self, infos: Mapping[str, NodeInfo]) -> None:
         self._infos = infos
         #: Pod UID → its GPUs, from Reserve until its annotation is seen.
         self._chosen: dict[str, tuple[int, ...]] = {}
+        #: Node → its GPUs, with the generation of the node that they were computed from.
+        self._nodes: dict[str, tuple[int, NodeGpus]] = {}
         #: Model → its code. The first is for nodes without a model.
         self.models: dict[str, int] = {"": 0}
         self._node_epoch = _NEVER
@@ -73,6 +87,7 @@ class FreeGpus:
 
     def hold(self, pod: Pod, info: NodeInfo, gpus: tuple[int, ...]) -> None:
         self._chosen[pod.uid] = gpus
+        self._nodes.pop(info.name, None)
         if info.row < len(self._generations):
             self._generations[info.row] = _NEVER
 
@@ -104,19 +119,24 @@ class FreeGpus:
 
     def of_node(self, info: NodeInfo, *, without: Pod | None = None) -> GpuRows:
         """A single row; `without` leaves out a pod that is assumed there."""
-        free, kinds = self._left(info, without)
+        free, model, kinds = self.at(info) if without is None else self._count(info, without)
         cpu_all = info.allocatable.get("cpu", 0)
         cpu_free = cpu_all - info.requested.get("cpu", 0)
         if without is not None and without.uid in info.pods:
             cpu_free += without.held.get("cpu", 0)
         return GpuRows(
             np.array([free], np.int64).reshape(1, len(free)),
-            np.array([len(free)], np.int64),
-            np.array([self._model_code(info)], np.int64),
-            np.array([kinds], np.int64),
-            np.array([cpu_free], np.int64),
-            np.array([cpu_all], np.int64),
+            *np.array([[len(free)], [model], [kinds], [cpu_free], [cpu_all]], np.int64),
         )
+
+    def at(self, info: NodeInfo) -> NodeGpus:
+        """The GPUs of a node; kept, unless it is a changed copy for a dry run."""
+        if self._infos.get(info.name) is not info:
+            return self._count(info, None)
+        kept = self._nodes.get(info.name)
+        if kept is None or kept[0] != info.generation:
+            kept = self._nodes[info.name] = info.generation, self._count(info, None)
+        return kept[1]
 
     def _catch_up(self, columns: Columns, rows: Rows) -> None:
         self._grow(columns)
@@ -130,17 +150,16 @@ class FreeGpus:
         self._generations[stale] = columns.generations[stale]
 
     def _write(self, row: int, info: NodeInfo | None) -> None:
-        free, kinds = self._left(info, None) if info is not None else ([], 0)
+        free, model, kinds = self.at(info) if info is not None else _NO_GPUS
         if len(free) > self._free.shape[1]:
             self._free = _padded(self._free, self._free.shape[0], len(free))
         self._free[row, : len(free)] = free
         self._free[row, len(free) :] = 0
         self._counts[row] = len(free)
-        self._models[row] = self._model_code(info) if info is not None else 0
+        self._models[row] = model
         self._kinds[row] = kinds
 
-    def _left(self, info: NodeInfo, without: Pod | None) -> tuple[list[int], int]:
-        """What is left of each GPU of a node, and the kinds of pods there."""
+    def _count(self, info: NodeInfo, without: Pod | None) -> NodeGpus:
         free = [WHOLE] * gpu_count(info.node)
         kinds = 0
         elsewhere: list[GpuRequest] = []
@@ -158,7 +177,7 @@ class FreeGpus:
         for request in elsewhere:
             for gpu in gpu_choice.best(free, request):
                 free[gpu] -= request.milli
-        return [max(0, left) for left in free], kinds
+        return NodeGpus([max(0, left) for left in free], self._model_code(info), kinds)
 
     def _model_code(self, info: NodeInfo) -> int:
         return self.models.setdefault(gpu_model(info.node), len(self.models))

@@ -99,10 +99,28 @@ class OpenGpuShare:
         return SUCCESS if gpu_request(pod).gpus else SKIP
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
-        return self._verdicts(pod, self._gpus.of_node(node)).status(0)
+        request, models = gpu_request(pod), gpu_models(pod)
+        free, model, _ = self._gpus.at(node)
+        if not free:
+            return NO_GPU
+        if models and model not in self._codes_of(models):
+            return OTHER_MODEL
+        if len(free) < request.gpus:
+            return TOO_FEW
+        enough = sum(left >= request.milli for left in free)
+        return SUCCESS if enough >= request.gpus else NOT_FREE
 
     def filter_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> RowVerdicts:
-        return self._verdicts(pod, self._gpus.of_rows(columns, rows))
+        request, models = gpu_request(pod), gpu_models(pod)
+        nodes = self._gpus.of_rows(columns, rows)
+        enough = np.count_nonzero(nodes.free >= request.milli, axis=1) >= request.gpus
+        codes = np.where(enough, 0, _TABLE.index(NOT_FREE))
+        codes[nodes.counts < request.gpus] = _TABLE.index(TOO_FEW)
+        if models:
+            allowed = np.isin(nodes.models, self._codes_of(models))
+            codes[~allowed] = _TABLE.index(OTHER_MODEL)
+        codes[nodes.counts == 0] = _TABLE.index(NO_GPU)
+        return by_table(codes, _TABLE)
 
     def depends_on(self, pod: Pod) -> Depends:
         return Depends.USAGE
@@ -113,17 +131,8 @@ class OpenGpuShare:
     def events_to_register(self) -> Sequence[EventWithHint]:
         return [EventWithHint(event) for event in _EVENTS]
 
-    def _verdicts(self, pod: Pod, nodes: GpuRows) -> RowVerdicts:
-        """The first reason that holds, in the order of `_TABLE`."""
-        request, models = gpu_request(pod), gpu_models(pod)
-        enough = np.count_nonzero(nodes.free >= max(request.milli, 1), axis=1) >= request.gpus
-        codes = np.where(enough, 0, _TABLE.index(NOT_FREE))
-        codes[nodes.counts < request.gpus] = _TABLE.index(TOO_FEW)
-        if models:
-            allowed = [self._gpus.models.get(model, -1) for model in models]
-            codes[~np.isin(nodes.models, allowed)] = _TABLE.index(OTHER_MODEL)
-        codes[nodes.counts == 0] = _TABLE.index(NO_GPU)
-        return by_table(codes, _TABLE)
+    def _codes_of(self, models: Sequence[str]) -> list[int]:
+        return [self._gpus.models[model] for model in models if model in self._gpus.models]
 
     # Reserve
 

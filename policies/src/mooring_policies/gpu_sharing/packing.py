@@ -30,8 +30,10 @@ class GpuPackingScore(GpuScore):
         request = shape.request
         if not request.gpus:
             return np.zeros(len(nodes.counts), np.int64)
-        # The fullest GPUs that have enough left; a node with too few of them is not asked about.
-        usable = np.sort(np.where(nodes.free >= request.milli, nodes.free, _NEVER), axis=1)
+        # The fullest GPUs that have enough left.
+        suffices = nodes.free >= request.milli
+        fits = np.count_nonzero(suffices, axis=1) >= request.gpus
+        usable = np.sort(np.where(suffices, nodes.free, _NEVER), axis=1)
         taken = usable[:, : request.gpus]
         untouched = np.count_nonzero(taken == WHOLE, axis=1)
         free_percent = (taken * 100 // WHOLE).sum(axis=1)
@@ -39,4 +41,5 @@ class GpuPackingScore(GpuScore):
         used_node = np.maximum(_HALF - untouched, _THIRD)
         unused_node = np.maximum(_THIRD - nodes.counts, nodes.counts)
         is_unused = np.count_nonzero(nodes.free == WHOLE, axis=1) == nodes.counts
-        return np.where(is_unused, unused_node, np.where(untouched > 0, used_node, in_use))
+        scores = np.where(is_unused, unused_node, np.where(untouched > 0, used_node, in_use))
+        return np.where(fits, scores, 0)
