@@ -57,9 +57,8 @@ def run_cell(work: Work) -> Measures:
 
 def _replayed(trace: Trace, given: SweepInput, options: SimOptions, work: Work) -> Measures:
     if work.cell.load is not None:
-        # As `mooring replay --load`: the seed draws the pods, and ties go to the first node by name.
         drawn = draw_load(trace.pods, trace.nodes, load=work.cell.load, seed=work.cell.seed)
-        trace, options = replace(trace, pods=drawn), replace(options, seed=None)
+        trace = replace(trace, pods=drawn)
     last_s = trace.last_arrival_s
     report = replay(
         trace,
