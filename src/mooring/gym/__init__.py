@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-import gymnasium
+try:
+    import gymnasium
+except ImportError as error:
+    raise ImportError("mooring.gym needs Gymnasium; run pip install 'mooring[gym]'") from error
 
 from mooring.gym.episodes import ClusterSource as ClusterSource
 from mooring.gym.episodes import Episode as Episode
