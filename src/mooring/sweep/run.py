@@ -14,6 +14,9 @@ from mooring.sweep.loading import LoadedGrid
 from mooring.sweep.results import Line, ResultsFile
 from mooring.sweep.workers import Workers, WorkersError
 
+#: Progress is told this often, even if no cell has ended.
+_TELL_EVERY_S = 1.0
+
 #: Called with the number of cells that have ended, and the number of all cells.
 OnProgress = Callable[[int, int], None]
 
@@ -86,9 +89,10 @@ class _Run:
             if self.lost and not self.running:
                 self._put_back()
             self._submit()
-            done, _ = wait(self.running, return_when=FIRST_COMPLETED)
+            done, _ = wait(self.running, timeout=_TELL_EVERY_S, return_when=FIRST_COMPLETED)
             for future in done:
                 self._take(future)
+            self.on_progress(len(self.ended), len(self.planned.loaded.grid))
         return [self.ended[cell] for cell in self.planned.loaded.grid.cells()]
 
     def _submit(self) -> None:
@@ -134,7 +138,6 @@ class _Run:
         )
         self.results.append(line)
         self.ended[cell] = line
-        self.on_progress(len(self.ended), len(self.planned.loaded.grid))
 
 
 def _described(error: Exception) -> str:

@@ -6,6 +6,7 @@ All three are used through `concurrent.futures`, so that there is one way to run
 from __future__ import annotations
 
 import importlib
+import logging
 import multiprocessing
 import os
 import signal
@@ -20,6 +21,8 @@ from mooring.errors import MooringError
 from mooring.sweep.cell import Measures, run_cell
 from mooring.sweep.sent_modules import run_sent_cell
 from mooring.sweep.work import Work
+
+_LOG = logging.getLogger(__name__)
 
 #: How long to wait for the scheduler of a Dask cluster.
 _CONNECT_S = 10
@@ -114,6 +117,8 @@ class DaskWorkers(Workers):
     def __init__(self, address: str) -> None:
         """Raises WorkersError."""
         self._client = _connected(address)
+        if not self._client.nthreads():
+            _LOG.warning("the Dask cluster at %s has no workers yet; cells wait for one", address)
         self._executor: Executor = self._client.get_executor(pure=False)
 
     @property
