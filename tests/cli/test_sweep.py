@@ -139,6 +139,12 @@ def test_a_failed_cell_is_listed_and_the_answer_is_no(tmp_path):
         pytest.param("", ["--measure", "palced"], "did you mean 'placed'?", id="measure"),
         pytest.param("", ["--dask", "nonsense://x"], "no Dask scheduler answers at", id="address"),
         pytest.param("", ["--results", "/no/where.jsonl"], "cannot be written", id="results"),
+        pytest.param(
+            "configs: [{name: x, config: {kind: Nonsense}}]\n",
+            [],
+            "sweep.yaml:4: configs[0]: ",
+            id="content",
+        ),
         pytest.param("configs: [gone.yaml]\n", [], "gone.yaml: cannot be read", id="configuration"),
     ],
 )

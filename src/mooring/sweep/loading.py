@@ -79,19 +79,21 @@ def load_grid(grid: Grid) -> LoadedGrid:
         try:
             configs[config.name] = _load_config(config, notes)
         except (ConfigError, InputError) as error:
-            problems += (f"{_where(config)}: {line}" for line in error.problems)
+            where = _where(grid, config) if config.path is None else str(config.path)
+            problems += (f"{where}: {line}" for line in error.problems)
     for each in grid.inputs:
         try:
             inputs[each.name] = _load_input(each, grid.folder, notes)
         except InputError as error:
-            problems += (f"{spelled(each.at)}{line}" for line in error.problems)
+            problems += (f"{_where(grid, each)}: {line}" for line in error.problems)
     if problems:
         raise InputError(problems)
     return LoadedGrid(grid, configs, inputs, tuple(notes))
 
 
-def _where(entry: ConfigEntry) -> str:
-    return spelled(entry.at).removesuffix(": ") if entry.path is None else str(entry.path)
+def _where(grid: Grid, entry: ConfigEntry | InputEntry) -> str:
+    """`sweep.yaml:7: inputs[1]`; without the file if there is none."""
+    return grid.source.where(entry.at) if grid.source.text else spelled(entry.at).removesuffix(": ")
 
 
 def _digest(*parts: bytes) -> str:

@@ -153,10 +153,17 @@ def _connected(address: str) -> Any:
         ) from error
 
 
+def _cores() -> int:
+    """Those that this process may use, where the system can say."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 @contextmanager
 def open_workers(*, dask: str | None = None, jobs: int | None = None) -> Iterator[Workers]:
     """By default, a process for each core. Raises WorkersError."""
-    jobs = jobs or len(os.sched_getaffinity(0))
+    jobs = jobs or _cores()
     workers: Workers
     if dask is not None:
         workers = DaskWorkers(dask)
