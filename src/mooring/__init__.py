@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mooring.library import Cluster as Cluster
+    from mooring.sweep import run_sweep as run_sweep
 
 __version__ = "0.1.0"
 
 #: Public names → the module they live in. They are imported when they are used: NumPy takes longer to load
 #: than `mooring --help` takes to print.
-_PUBLIC = {"Cluster": "mooring.library"}
+_PUBLIC = {"Cluster": "mooring.library", "run_sweep": "mooring.sweep"}
 
 
 def __getattr__(name: str) -> Any:

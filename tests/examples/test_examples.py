@@ -27,6 +27,7 @@ FOLDERS = {
     "08-hints": 0,
     "09-post-filter": 0,
     "10-fed-by-metrics": 0,
+    "11-learned-policy": 0,
 }
 
 

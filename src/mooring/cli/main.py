@@ -51,6 +51,10 @@ COMMANDS = {
         "mooring.cli.replay:replay",
         "Replay a recorded trace, and measure the cluster over virtual time.",
     ),
+    "sweep": (
+        "mooring.cli.sweep:sweep",
+        "Run a grid of configurations, inputs, seeds and loads, and compare them.",
+    ),
     "run": (
         "mooring.cli.run:run",
         "Schedule the pods of a real cluster.",

@@ -9,7 +9,7 @@ from math import ceil, floor, log10
 
 _WIDTH, _PANEL_HEIGHT = 960, 180
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 190, 34, 26
-_COLOURS = ("#0969da", "#bf3989", "#1a7f37", "#9a6700", "#8250df", "#cf222e", "#57606a")
+COLOURS = ("#0969da", "#bf3989", "#1a7f37", "#9a6700", "#8250df", "#cf222e", "#57606a")
 _DAY_S, _HOUR_S, _MINUTE_S = 86_400.0, 3_600.0, 60.0
 _TICKS = 5
 
@@ -47,7 +47,7 @@ def plot(title: str, times_s: Sequence[float], panels: Sequence[Panel]) -> str:
 
 def _panel(panel: Panel, times_s: Sequence[float], top: int) -> Iterable[str]:
     highest = max((v for line in panel.lines for v in line.values if v is not None), default=0.0)
-    step = 0.25 if panel.shares and highest <= 1 else _step(highest)
+    step = 0.25 if panel.shares and highest <= 1 else step_of(highest)
     most = max(step * ceil(highest / step), step)
     end_s = max(times_s, default=0.0) or 1.0
     unit_s, unit = _time_unit(end_s)
@@ -68,7 +68,7 @@ def _panel(panel: Panel, times_s: Sequence[float], top: int) -> Iterable[str]:
             ' stroke="#d0d7de"/>'
         )
         yield f'<text x="{_LEFT - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{text}</text>'
-    time_step = _step(end_s / unit_s)
+    time_step = step_of(end_s / unit_s)
     for i in range(floor(end_s / unit_s / time_step) + 1):
         at = i * time_step
         yield (
@@ -76,7 +76,7 @@ def _panel(panel: Panel, times_s: Sequence[float], top: int) -> Iterable[str]:
             f' text-anchor="middle">{at:,.10g} {unit}</text>'
         )
     for i, line in enumerate(panel.lines):
-        colour = _COLOURS[i % len(_COLOURS)]
+        colour = COLOURS[i % len(COLOURS)]
         for points in _pieces(times_s, line.values):
             path = " ".join(f"{x(at_s):.1f},{y(value):.1f}" for at_s, value in points)
             yield f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
@@ -101,7 +101,7 @@ def _pieces(
         yield piece
 
 
-def _step(highest: float) -> float:
+def step_of(highest: float) -> float:
     """1, 2 or 5 times a power of ten, so that about five steps reach the highest value."""
     if highest <= 0:
         return 1.0

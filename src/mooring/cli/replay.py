@@ -32,6 +32,7 @@ from mooring.objects.meta import encode_hook
 from mooring.objects.node_groups import node_documents, parse_node_group
 from mooring.scheduler.decision import Decision
 from mooring.sim.simulation import SimOptions
+from mooring.sim.traces.drawn_load import draw_load
 from mooring.sim.traces.openb import Sharing
 from mooring.sim.traces.reading import TraceOptions, read_trace
 from mooring.sim.traces.trace import Trace
@@ -52,6 +53,12 @@ _MOST_PENDING = 10
 @config_option
 @ignore_unknown_option
 @seed_option
+@click.option(
+    "--load",
+    type=click.FloatRange(min=0, min_open=True, max=1000),
+    help="Instead of the recorded arrivals: draw pods of the trace at random, with replacement, until they"
+    " request this multiple of all GPUs, such as 1.3. They never end; --seed draws others.",
+)
 @until_option
 @click.option("--endless", is_flag=True, help="Pods never end, so the cluster fills up.")
 @click.option(
@@ -88,6 +95,7 @@ def replay(
     config_path: str | None,
     ignores_unknown: bool,
     seed: int | None,
+    load: float | None,
     until_s: float | None,
     endless: bool,
     gpu_sharing: str,
@@ -108,10 +116,14 @@ def replay(
     Examples:
       mooring replay openb/ --plot openb.svg
       mooring replay openb/ --endless --config most-allocated.yaml -o csv > filling.csv
+      mooring replay openb/ --load 1.3 --seed 42 --config packing.yaml
       mooring replay openb/ --manifests openb.json && mooring simulate openb.json
     """
     options = TraceOptions(Sharing(gpu_sharing), dict(map(priority_of, priorities)))
     trace = _read(path, nodes_text, options)
+    if load is not None:
+        pods = draw_load(trace.pods, trace.nodes, load=load, seed=seed or 0)
+        trace = replace(trace, pods=pods)
     if not trace.nodes:
         print_warnings(["the trace has no nodes, so no pod can be placed; give --nodes"])
     if manifests_path is not None:

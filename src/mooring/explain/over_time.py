@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 from mooring.explain.measures import ResourceMeasures, Shapes, measure_resources, shapes_of
 from mooring.sim.report import Pending, SimulationReport, build_report
 from mooring.sim.simulation import SimOptions
+from mooring.sim.summary import RunSummary
 from mooring.sim.traces.replay import Replay
 from mooring.sim.traces.trace import Trace
 
@@ -104,9 +105,13 @@ def replay(
     samples: int = 200,
     pods_end: bool = True,
     until_s: float | None = None,
+    also_at: Sequence[float] = (),
     stopwatch: Callable[[], float] = time.perf_counter,
 ) -> ReplayReport:
-    """Replay to the end or to `until_s`, and measure at `samples` moments. Raises ConfigError."""
+    """Replay to the end or to `until_s`, and measure at `samples` moments. Raises ConfigError.
+
+    `also_at` are further moments, in seconds.
+    """
     ends_s = trace.ends_s if pods_end else trace.last_arrival_s
     if until_s is not None:
         ends_s = min(ends_s, until_s)
@@ -118,8 +123,8 @@ def replay(
         def sample(at_s: float) -> None:
             taken.append(_sample(simulation, at_s, shapes))
 
-        for i in range(samples):
-            at_s = ends_s * i / max(samples - 1, 1)
+        evenly = (ends_s * i / max(samples - 1, 1) for i in range(samples))
+        for at_s in sorted((*evenly, *also_at)):
             simulation.clock.call_later(at_s + _A_MOMENT_S, partial(sample, at_s))
         simulation.run(until_s=None if until_s is None else until_s + 2 * _A_MOMENT_S)
         report = build_report(simulation)
@@ -150,17 +155,6 @@ def _report(
     took_s: float,
 ) -> ReplayReport:
     summary = simulation.summary
-    bound = (each.bound for each in summary.placements.values())
-    waits = np.array([each.at_s - summary.of(each.uid).arrived_s for each in bound])
-    waiting = None
-    if len(waits):
-        mean, median, p99 = waits.mean(), np.median(waits), np.quantile(waits, 0.99)
-        waiting = Waiting(
-            round(float(mean), 3),
-            round(float(median), 3),
-            round(float(p99), 3),
-            round(float(waits.max()), 3),
-        )
     return ReplayReport(
         trace=trace.name,
         notes=trace.notes,
@@ -173,10 +167,20 @@ def _report(
         elapsed_s=report.elapsed_s,
         decisions=summary.decisions,
         took_s=took_s,
-        waiting=waiting,
+        waiting=waiting_of(summary),
         samples=samples,
         errors=report.errors,
     )
+
+
+def waiting_of(summary: RunSummary) -> Waiting | None:
+    """None if no pod was placed."""
+    bound = (each.bound for each in summary.placements.values())
+    waits = np.array([each.at_s - summary.of(each.uid).arrived_s for each in bound])
+    if not len(waits):
+        return None
+    found = (waits.mean(), np.median(waits), np.quantile(waits, 0.99), waits.max())
+    return Waiting(*(round(float(each), 3) for each in found))
 
 
 def _sample_data(sample: Sample) -> dict[str, Any]:

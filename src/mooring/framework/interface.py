@@ -433,6 +433,11 @@ class Handle(Protocol):
         """The extenders, in the order in which they are called."""
         ...
 
+    @property
+    def expected_pods(self) -> Sequence[Pod]:
+        """Pods that are known to come: those of a trace that is replayed. Empty in production."""
+        ...
+
     # Pods that wait on Permit, and pods in PreBind
 
     def waiting_pods(self) -> Sequence[WaitingPod]: ...

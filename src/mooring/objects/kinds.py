@@ -237,6 +237,7 @@ KINDS: tuple[Kind, ...] = (
         listed=False,
         always_watched=True,
         events=True,
+        writable=True,
         field_selector=UNFINISHED,
     ),
     Kind(Namespace, "", "namespaces", "ns", namespaced=False, always_watched=True),

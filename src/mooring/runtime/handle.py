@@ -48,6 +48,7 @@ class PluginHandle:
     extenders: Sequence[PreemptionExtender] = ()
     cluster: ClusterView = field(init=False)
     _books: Cluster = field(init=False)
+    expected_pods: Sequence[Pod] = ()
     #: The plugins of this profile; set once all of them are built.
     _framework: Framework | None = None
 

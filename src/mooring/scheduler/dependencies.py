@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from mooring.framework.api import ApiWriter
@@ -43,6 +43,8 @@ class Dependencies:
     #: How often the pods that another one is tried for are told why they wait; 0: with each attempt.
     repeat_conditions_after_s: float = 0.0
     seed: int = 0
+    #: Pods that are known to come, for plugins that want to know the workload.
+    expected_pods: Sequence[Pod] = ()
     #: Told of every attempt's decision before anything is done about it.
     on_decision: OnDecision | None = None
     #: Whether it asks for reasons. Of a group that is tried in several placements, it is told when all

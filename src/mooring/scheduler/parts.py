@@ -80,6 +80,7 @@ class Parts:
             metrics=self.plugin_metrics,
             gates=self.gates,
             extenders=tuple(self.extenders),
+            expected_pods=self.deps.expected_pods,
         )
 
     def _activate(self, pods: Mapping[str, Pod]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -76,6 +76,8 @@ class SimOptions:
     transport: Transport | None = None
     #: Whether one pod is tried for all that are alike; the placements are the same either way.
     one_for_all: bool = True
+    #: Pods that are known to come, for plugins that want to know the workload.
+    expected_pods: Sequence[Pod] = ()
     #: Puts something between the scheduler and the API, so that writes can be late or fail.
     writer: Callable[[SimApi], ApiWriter] | None = None
 
@@ -119,6 +121,7 @@ class Simulation:
                     tie_break=tie_break,
                     one_for_all=options.one_for_all,
                     seed=options.seed or 0,
+                    expected_pods=options.expected_pods,
                     on_decision=self._decided,
                     keeps_reasons=options.keeps_reasons,
                     on_crash=self.errors.append,

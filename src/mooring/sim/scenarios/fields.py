@@ -30,7 +30,7 @@ class Source:
 
     #: The name of the file, as the user gave it.
     name: str
-    #: The text of the document.
+    #: The text of the document; empty if there is none, and then no mistake has a position.
     text: bytes
     #: Its first line in the file.
     first_line: int
@@ -45,6 +45,8 @@ class Source:
 
     def problems(self) -> list[str]:
         """One line per problem, in the order in which they were found."""
+        if not self.text:
+            return [f"{spelled(path)}{problem}" for path, problem in self._problems]
         root = yaml.compose(self.text, Loader=yaml.CSafeLoader) if self._problems else None
         return [
             f"{self.name}:{self.first_line + _line(root, path)}: {spelled(path)}{problem}"

@@ -54,7 +54,7 @@ NOTES = (
 )
 
 _PODS_A_NODE = "110"
-_WHOLE_MILLI = 1000
+WHOLE_MILLI = 1000
 
 
 class Sharing(StrEnum):
@@ -84,7 +84,7 @@ def _node(row: Row) -> Node:
     allocatable["pods"] = parse_quantity(_PODS_A_NODE)
     if gpus:
         allocatable[GPU] = _count(gpus)
-        allocatable[GPU_MILLI] = _count(gpus * _WHOLE_MILLI)
+        allocatable[GPU_MILLI] = _count(gpus * WHOLE_MILLI)
     model = row.text("model")
     return make_node(row.name("sn"), allocatable, {GPU_MODEL: model} if model else {})
 
@@ -110,10 +110,10 @@ def _spec(row: Row, sharing: Sharing, priority: int) -> PodSpec:
     requests = _cpu_and_memory(row)
     gpus, milli = row.whole("num_gpu"), row.whole("gpu_milli")
     if gpus and sharing is Sharing.WHOLE:
-        milli = _WHOLE_MILLI
+        milli = WHOLE_MILLI
     if gpus and milli:
         requests[GPU_MILLI] = _count(gpus * milli)
-        if milli >= _WHOLE_MILLI:
+        if milli >= WHOLE_MILLI:
             requests[GPU] = _count(gpus)
     models = sorted(set(filter(None, row.text("gpu_spec").split("|"))))
     return make_spec(

@@ -22,7 +22,10 @@ class Replay(Simulation):
     def __init__(
         self, trace: Trace, options: SimOptions | None = None, *, pods_end: bool = True
     ) -> None:
-        super().__init__(replace(options or SimOptions(), tries_leftover=False))
+        expected = [each.pod for each in trace.pods]
+        super().__init__(
+            replace(options or SimOptions(), tries_leftover=False, expected_pods=expected)
+        )
         #: UID → run time; pods that never finish have no entry.
         self._run_s: dict[str, float] = {}
         #: The number of pods that have arrived, and that have ended.

@@ -1,0 +1,1 @@
+mooring sweep sweep.yaml --jobs 1 --results "$(mktemp -d)/results.jsonl"
