@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 IS_SUPPORTED := -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
 SHOW_VERSION := -c 'import sys; print(sys.version.split()[0])' 2>/dev/null
 AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -n")
-TYPED := $(wildcard src examples benchmarks tools/control-plane)
+TYPED := $(wildcard src policies/src examples benchmarks tools/control-plane)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-live control-plane test-web chromium lint format bench bench-live bench-pressure bench-full lock clean
@@ -49,6 +49,7 @@ lint: .venv/.dev  ## Check style, format, types and the order of the rooms
 	$(BIN)/ruff format --check
 	$(BIN)/mypy $(TYPED)
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/lint-imports --no-logo --config policies/pyproject.toml
 
 format: .venv/.dev  ## Format the code and mend what can be mended safely
 	$(BIN)/ruff check --fix-only
@@ -101,10 +102,10 @@ clean:  ## Remove .venv and everything else that was made here
 	@$(BIN)/python $(IS_SUPPORTED) || $(PYTHON) -m venv --clear .venv
 	@touch $@
 
-.venv/.base: .venv/.python requirements/base.txt requirements/build.txt pyproject.toml
+.venv/.base: .venv/.python requirements/base.txt requirements/build.txt pyproject.toml policies/pyproject.toml
 	@echo "installing mooring into .venv"
 	@$(PIP) install --require-hashes -r requirements/base.txt -r requirements/build.txt
-	@$(PIP) install --no-index --no-deps --no-build-isolation --editable .
+	@$(PIP) install --no-index --no-deps --no-build-isolation --editable . --editable policies
 	@touch $@
 
 .venv/.dev: .venv/.base requirements/dev.txt
