@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from mooring.cluster.cache import Cluster
 from mooring.cluster.columns import Columns, Ints, Rows
 from mooring.cluster.node_info import NodeInfo
+from mooring.cluster.observed_pods import ObservedPods
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.gates import FeatureGates
 from mooring.framework.api import ApiWriter
@@ -38,6 +39,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import EventWithHint
 from mooring.framework.status import Status
 from mooring.framework.verdicts import RowVerdicts
+from mooring.objects.kinds import Kind
 from mooring.objects.pod import Pod
 from mooring.objects.pod_groups import PodGroup
 
@@ -105,6 +107,8 @@ class QueuedPod(Protocol):
     def pod(self) -> Pod: ...
     @property
     def timestamp(self) -> float: ...
+    @property
+    def initial_attempt_timestamp(self) -> float | None: ...
 
 
 class NodeStatuses(Protocol):
@@ -145,6 +149,14 @@ class PreemptionExtender(Protocol):
 
 class Plugin(Protocol):
     name: str
+
+
+@runtime_checkable
+class KindsPlugin(Protocol):
+    #: The kinds of its own that a plugin reads (`objects.kinds.custom_kind`), an attribute of its class:
+    #: if the plugin is enabled, their objects are read from files, watched in a real cluster, kept in
+    #: the listers, and their changes are cluster events.
+    kinds: tuple[Kind, ...]
 
 
 @runtime_checkable
@@ -356,8 +368,17 @@ class Handle(Protocol):
         ...
 
     @property
+    def observed_pods(self) -> ObservedPods:
+        """Every pod as last seen from the API server, by `namespace/name`; plugins may follow changes."""
+        ...
+
+    @property
     def extenders(self) -> Sequence[PreemptionExtender]:
         """The extenders, in the order in which they are called."""
+        ...
+
+    def nominated_pods(self, node_name: str) -> Sequence[Pod]:
+        """The pods that the node is held for."""
         ...
 
     def waiting_pods(self) -> Sequence[WaitingPod]: ...

@@ -11,6 +11,7 @@ from mooring.cluster.columns import Rows as Rows
 from mooring.cluster.columns import row_count as row_count
 from mooring.cluster.listers import Listers as Listers
 from mooring.cluster.node_info import NodeInfo as NodeInfo
+from mooring.cluster.observed_pods import ObservedPods as ObservedPods
 from mooring.cluster.snapshot import Snapshot as Snapshot
 from mooring.errors import PluginError as PluginError
 from mooring.framework.clock import Clock as Clock
@@ -35,10 +36,12 @@ from mooring.framework.interface import QueuedPod as QueuedPod
 from mooring.framework.interface import WaitingPod as WaitingPod
 from mooring.framework.status import SKIP as SKIP
 from mooring.framework.status import SUCCESS as SUCCESS
+from mooring.framework.status import Code as Code
 from mooring.framework.status import Status as Status
 from mooring.framework.status import failure as failure
 from mooring.framework.status import unresolvable as unresolvable
 from mooring.framework.status import unschedulable as unschedulable
+from mooring.framework.status import wait as wait
 from mooring.framework.verdicts import RowVerdicts as RowVerdicts
 from mooring.framework.verdicts import by_mask as by_mask
 from mooring.framework.verdicts import by_table as by_table

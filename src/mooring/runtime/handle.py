@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mooring.cluster.cache import Cluster
+from mooring.cluster.observed_pods import ObservedPods
 from mooring.config.gates import DEFAULT_GATES, FeatureGates
 from mooring.framework.api import ApiWriter
 from mooring.framework.clock import Clock
@@ -32,8 +33,8 @@ class PluginHandle:
     nominator: Nominator
     waiting: WaitingPods
     pods_in_pre_bind: PodsInPreBind
-    #: A pod as the API server last showed it, by `namespace/name`; None if there is none.
-    observed_pod: PodLookup
+    #: Every pod as the API server last showed it, by `namespace/name`.
+    observed_pods: ObservedPods
     spawn: Spawn
     activate: Callable[[Mapping[str, Pod]], None]
     metrics: Metrics
@@ -51,6 +52,15 @@ class PluginHandle:
     @framework.setter
     def framework(self, framework: Framework) -> None:
         self._framework = framework
+
+    @property
+    def observed_pod(self) -> PodLookup:
+        """A pod as the API server last showed it, by `namespace/name`; None if there is none."""
+        return self.observed_pods.get
+
+    def nominated_pods(self, node_name: str) -> Sequence[Pod]:
+        """The pods that the node is held for."""
+        return self.nominator.nominated_pods_for_node(node_name)
 
     def waiting_pods(self) -> Sequence[WaitingPod]:
         return list(self.waiting)

@@ -14,6 +14,7 @@ from importlib import metadata
 from mooring.config.extension_points import ExtensionPoint
 from mooring.errors import PluginError
 from mooring.framework.interface import Handle, PluginFactory
+from mooring.objects.kinds import Kind
 from mooring.runtime.plugin_calls import describe, points_of
 
 ENTRY_POINT_GROUP = "mooring.plugins"
@@ -66,6 +67,13 @@ class Registry:
             if (factory := self.factory(name)) is not None:
                 points[name] = points_of(factory)
         return points
+
+    def kinds(self, names: Collection[str]) -> tuple[Kind, ...]:
+        """The kinds that these plugins declare in their attribute `kinds`. Raises PluginError."""
+        factories = (self.factory(name) for name in sorted(names))
+        return tuple(
+            dict.fromkeys(kind for factory in factories for kind in getattr(factory, "kinds", ()))
+        )
 
     def build(self, name: str, args: object, handle: Handle) -> object:
         """Make a plugin. Raises PluginError if its constructor does not like its arguments."""

@@ -99,7 +99,9 @@ class Engine:
         The bindings that the other one has under way end there. If one fails, this engine tries the pod.
         """
         known, pods = other.cluster, other.observed_pods.values()
-        self.load(obj for kind in LISTED for obj in known.listers.all(kind))
+        custom = (kind.struct for each in self.frameworks.values() for kind in each.kinds())
+        listed = dict.fromkeys((*LISTED, *custom))
+        self.load(obj for kind in listed for obj in known.listers.all(kind))
         self.load(info.node for info in known.infos.values() if info.node is not None)
         self.load(pod for pod in pods if pod.node_name)
         self.cluster.claims.take_over(known.claims)
