@@ -456,13 +456,13 @@ def test_many_nodes_at_once_say_what_each_node_says_however_they_are_divided(sce
     if decision.node_name is not None:
         return
     snapshot = world.scheduler.cluster.snapshot()
-    dry_run = world.plugin._dry_run(state, pod, snapshot)
+    search = world.plugin._search(state, pod)
     lower = LowerPriorities().than(pod.priority, snapshot.columns)
     tried = decision.diagnosis.nodes_with(Code.UNSCHEDULABLE)
 
-    at_once = list(ManyNodes(dry_run, lower, part_size).on_nodes(tried))
+    at_once = list(ManyNodes(search, lower, part_size).on_nodes(tried))
 
-    assert _by_name(at_once) == _by_name(dry_run.on_nodes(tried))
+    assert _by_name(at_once) == _by_name(search.on_nodes(tried))
 
 
 def _by_name(outcomes):

@@ -390,7 +390,6 @@ def test_a_group_is_rejected_as_a_whole_if_too_many_are_missing(
         ({"podGroupBackoffSeconds": -1}, "podGroupBackoffSeconds: Invalid value: -1"),
         ({"podGroupRejectPercentage": 101}, "must be between 0 and 100"),
         ({"podGroupBackoff": 3}, "podGroupBackoff"),
-        ({"kind": "DefaultPreemptionArgs"}, "expected CoschedulingArgs"),
     ],
 )
 def test_arguments_that_mean_nothing_are_refused(args, problem):

@@ -24,11 +24,12 @@ from mooring.cluster.device_pools import DevicePools
 from mooring.cluster.listers import Listers
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.node_tree import NodeTree
+from mooring.cluster.own_columns import ColumnSpec, FedColumn, Number, PodsColumn
 from mooring.cluster.pod_counts import PodCounts
 from mooring.cluster.pod_groups import PodGroupStates
 from mooring.cluster.snapshot import Snapshot
 from mooring.cluster.volume_cache import VolumeCache
-from mooring.errors import InvariantError, MooringError, check_kept
+from mooring.errors import InvariantError, MooringError, PluginError, check_kept
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 
@@ -82,8 +83,13 @@ class Cluster:
     def update_node(self, node: Node) -> None:
         info = self._info(node.name)
         if info.node is not None and _alike(info.node, node):
-            # A heartbeat: no plugin reads what changed.
+            # A heartbeat: no plugin reads what changed, unless a column of its own does.
             info.node = node
+            if self.columns.own_columns.of_nodes and self.columns.own_columns.changed(
+                info.row, node
+            ):
+                self._touch(info)
+                self._note_node(info)
             return
         info.set_node(node)
         if self._tree.add(node):
@@ -96,11 +102,41 @@ class Cluster:
         if info is None or info.node is None:
             raise CacheError(f"node {name} is not found")
         info.drop_node()
+        for column in self.columns.own_columns.of_nodes:
+            column.fed.pop(name, None)
         self._tree.remove(name)
         self._snapshot = None
         self._touch(info)
         self._note_node(info)
         self._drop_if_empty(info)
+
+    # Columns of plugins
+
+    def declare_column(self, spec: ColumnSpec, plugin: str) -> None:
+        """Add a column that a plugin declares. Raises PluginError if its name is taken."""
+        column = self.columns.own_columns.declare(spec, plugin, self.columns.capacity)
+        if column is None:
+            return
+        for info in self.infos.values():
+            if isinstance(spec, PodsColumn):
+                for pod in info.pods.values():
+                    column.add(info.row, pod)
+            elif info.node is not None:
+                column.write(info.row, info.node)
+
+    def feed_column(self, name: str, node_name: str, value: Number) -> None:
+        """Set the value of a node, known or not, in a column that is fed. Raises PluginError."""
+        column = self.columns.own_columns.get(name)
+        if not isinstance(column.spec, FedColumn):
+            raise PluginError(f"column {name!r} is not fed: its values follow from nodes or pods")
+        value = column.checked(value)
+        if column.fed.get(node_name) == value:
+            return
+        column.fed[node_name] = value
+        info = self.infos.get(node_name)
+        if info is not None and info.node is not None:
+            column.values[info.row] = value
+            self._touch(info)
 
     # Pods
 
@@ -287,6 +323,8 @@ class Cluster:
     def _rebuilt(self) -> Cluster:
         """A new cluster with the same nodes and pods in the same rows."""
         rebuilt = Cluster()
+        for spec, plugin in self.columns.own_columns.specs():
+            rebuilt.declare_column(spec, plugin)
         names = {info.row: name for name, info in self.infos.items()}
         for row in range(self.columns.size):
             if row in names:
@@ -326,6 +364,8 @@ class Cluster:
         self.pods[pod.uid] = pod
         self.pod_counts.add(pod, info.row)
         self.held_terms.add(pod, info.row)
+        for column in self.columns.own_columns.of_pods:
+            column.add(info.row, pod)
         self._touch(info)
 
     def _take(self, pod: Pod) -> None:
@@ -335,6 +375,8 @@ class Cluster:
         self._assumed.discard(pod.uid)
         self.pod_counts.remove(pod, info.row)
         self.held_terms.remove(pod, info.row)
+        for column in self.columns.own_columns.of_pods:
+            column.remove(info.row, pod)
         self._touch(info)
         self._drop_if_empty(info)
 

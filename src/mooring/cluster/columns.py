@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster.node_info import HostPort, NodeInfo
+from mooring.cluster.own_columns import OwnColumns
 from mooring.errors import check_kept
 from mooring.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from mooring.objects.taints import Taint
@@ -190,6 +191,8 @@ class Columns:
         self.count = 0
         #: Increases whenever a label, taint, image or other node attribute of a row is written.
         self.node_epoch = 0
+        #: What plugins declare.
+        self.own_columns = OwnColumns()
         self._label_columns: dict[str, LabelColumn] = {}
         self._labels: list[dict[str, str]] = []
         #: The images that each row's node lists, with their sizes.
@@ -249,6 +252,8 @@ class Columns:
         self.feature_sets.write(row, frozenset(node.status.declared_features))
         self._write_labels(row, node.labels)
         self._write_images(row, info)
+        for column in self.own_columns.of_nodes:
+            column.write(row, node)
 
     def write_usage(self, info: NodeInfo) -> None:
         """Write the attributes that depend on the node's pods."""
@@ -285,6 +290,13 @@ class Columns:
                     column.write(row, labels.get(key))
         return column
 
+    def own(self, name: str) -> NDArray[Any]:
+        """[row]: a column that a plugin declares. Raises PluginError.
+
+        Its dtype is the declared one. Index it with rows, and do not change it.
+        """
+        return self.own_columns.get(name).values
+
     def keeps(self, column: LabelColumn) -> bool:
         """Whether `label` returns this column. A column with many unused values is rebuilt."""
         kept = self._label_columns.get(column.key)
@@ -316,6 +328,7 @@ class Columns:
         for name, image in self.images.items():
             image.validate(name)
         check_kept("columns", self._contents(), rebuilt._contents())
+        self.own_columns.validate(rebuilt.own_columns, self.size, self.row_of)
 
     def _contents(self) -> dict[str, object]:
         columns = self._label_columns.values()
@@ -362,6 +375,7 @@ class Columns:
             self.generations,
             *(each.codes for each in interned),
             *(column.codes for column in self._label_columns.values()),
+            *(column.values for column in self.own_columns.by_name.values()),
         ]
 
     def _write_labels(self, row: int, labels: dict[str, str]) -> None:
@@ -400,6 +414,8 @@ class Columns:
         self.alive[row] = False
         self.count -= 1
         self.node_epoch += 1
+        for column in self.own_columns.of_nodes:
+            column.clear(row, self.names[row])
         del self.row_of[self.names[row]]
         self.names[row] = ""
         self.allocatable[:, row] = 0
@@ -424,6 +440,8 @@ class Columns:
             interned.grow(capacity)
         for column in self._label_columns.values():
             column.grow(capacity)
+        for own in self.own_columns.by_name.values():
+            own.grow(capacity)
 
 
 def _codes_of(values: Sequence[T]) -> dict[T, int]:

@@ -58,9 +58,10 @@ from mooring.objects.selectors import (
 from mooring.objects.taints import tolerated
 from mooring.objects.well_known import HOSTNAME, REGION, ZONE
 from mooring.plugins.default_preemption.budgets import Budgets
-from mooring.plugins.default_preemption.candidates import Candidate, DryRun
+from mooring.plugins.default_preemption.candidates import Candidate, VictimSearch
 from mooring.plugins.default_preemption.choice import best
 from mooring.plugins.node_declared_features import required_features
+from mooring.runtime.dry_run import FilterDryRun
 from mooring.runtime.evaluation import Evaluation
 from mooring.runtime.plugin_calls import PluginFailure
 from mooring.runtime.question import Question
@@ -450,10 +451,7 @@ class _Search:
             return
         now = self._now()
         dry_run = _AnyVictim(
-            framework=framework,
-            state=state,
-            pod=pod,
-            snapshot=snapshot,
+            filters=FilterDryRun(framework, state, pod, snapshot),
             budgets=Budgets(what_if.cluster.listers.all(PodDisruptionBudget)),
             is_eligible=None,
             by_importance=lambda pods: sorted(
@@ -480,7 +478,7 @@ class _Search:
         return datetime.fromtimestamp(self._what_if.simulation.clock.now(), UTC)
 
 
-class _AnyVictim(DryRun):
+class _AnyVictim(VictimSearch):
     """Preemption's dry run with every pod as a possible victim, except DaemonSet and static pods."""
 
     def potential_victims(self, node: NodeInfo) -> list[Pod]:

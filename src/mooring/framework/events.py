@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag, StrEnum
+from typing import TypeVar, cast
 
+from mooring.errors import PluginError
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
+
+K = TypeVar("K", bound=KubeObject)
 
 
 class Action(IntFlag):
@@ -133,6 +137,68 @@ class EventWithHint:
 
     event: ClusterEvent
     hint: HintFunction | None = None
+
+
+# Events of a kind of objects, with a hint that gets objects of this kind. Whether one of them may be None
+# follows from the actions; type checkers compare the hint with that.
+
+
+def on_change(
+    kind: type[K],
+    actions: Action,
+    hint: Callable[[Pod, K | None, K | None], Hint] | None = None,
+) -> EventWithHint:
+    """Any actions: `old` is None for an object that is added, `new` for one that is deleted."""
+    return EventWithHint(ClusterEvent(resource_of(kind), actions), cast(HintFunction, hint))
+
+
+def on_add_or_update(
+    kind: type[K], actions: Action, hint: Callable[[Pod, K | None, K], Hint]
+) -> EventWithHint:
+    """No deletions: `new` is always there."""
+    _check(not actions & Action.DELETE, "on_add_or_update", actions)
+    return EventWithHint(ClusterEvent(resource_of(kind), actions), cast(HintFunction, hint))
+
+
+def on_update(kind: type[K], actions: Action, hint: Callable[[Pod, K, K], Hint]) -> EventWithHint:
+    """Updates only: `old` and `new` are always there."""
+    _check(not actions & (Action.ADD | Action.DELETE), "on_update", actions)
+    return EventWithHint(ClusterEvent(resource_of(kind), actions), cast(HintFunction, hint))
+
+
+def on_update_or_delete(
+    kind: type[K], actions: Action, hint: Callable[[Pod, K, K | None], Hint]
+) -> EventWithHint:
+    """No additions: `old` is always there."""
+    _check(not actions & Action.ADD, "on_update_or_delete", actions)
+    return EventWithHint(ClusterEvent(resource_of(kind), actions), cast(HintFunction, hint))
+
+
+def on_delete(kind: type[K], hint: Callable[[Pod, K, K | None], Hint]) -> EventWithHint:
+    """Deletions only: `old` is always there, `new` never is."""
+    return on_update_or_delete(kind, Action.DELETE, hint)
+
+
+def resource_of(kind: type[KubeObject]) -> EventResource:
+    """Raises PluginError for a kind without events."""
+    found = _RESOURCES.get(kind.__name__)
+    if found is None:
+        kinds = ", ".join(sorted(_RESOURCES))
+        raise PluginError(f"there are no events of {kind.__name__}; choose one of {kinds}")
+    return found
+
+
+_RESOURCES = {
+    resource.rpartition("/")[2]: resource
+    for resource in EventResource
+    if resource
+    not in (EventResource.ASSIGNED_POD, EventResource.UNSCHEDULABLE_POD, EventResource.WILDCARD)
+}
+
+
+def _check(allowed: bool, helper: str, actions: Action) -> None:
+    if not allowed:
+        raise PluginError(f"{helper} is not for {actions!r}; use on_change")
 
 
 #: Events for all waiting pods, or for the one pod that they name.

@@ -20,6 +20,7 @@ All methods of the scheduling cycle are synchronous. `pre_bind`, `bind` and `pos
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Protocol, runtime_checkable
@@ -27,16 +28,19 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster.cache import Cluster
 from mooring.cluster.columns import Columns, Ints, Rows
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.observed_pods import ObservedPods
+from mooring.cluster.own_columns import ColumnSpec
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.gates import FeatureGates
 from mooring.framework.api import ApiWriter
 from mooring.framework.clock import Clock
+from mooring.framework.cluster_view import ClusterView
 from mooring.framework.cycle_state import CycleState
+from mooring.framework.dry_run import ClusterTrial, DryRun
 from mooring.framework.events import EventWithHint
+from mooring.framework.metrics import PluginMetrics, PreemptionMetrics
 from mooring.framework.status import Status
 from mooring.framework.verdicts import RowVerdicts
 from mooring.objects.kinds import Kind
@@ -332,6 +336,17 @@ class SignPlugin(Protocol):
 
 
 @runtime_checkable
+class OwnColumnsPlugin(Protocol):
+    def own_columns(self) -> Sequence[ColumnSpec]:
+        """The columns that the plugin declares; a plain attribute will do.
+
+        Names are shared by all plugins and profiles of a scheduler: two declarations of one name must be
+        equal.
+        """
+        ...
+
+
+@runtime_checkable
 class ClosePlugin(Protocol):
     def close(self) -> None: ...
 
@@ -349,19 +364,59 @@ class WaitingPod(Protocol):
     def preempt(self, plugin: str, message: str) -> bool: ...
 
 
+class PodInPreBind(Protocol):
+    """A pod whose PreBind is under way."""
+
+    def cancel(self, cause: str) -> bool:
+        """Stop it; whether the pod will not be bound. A pod that is past PreBind cannot be stopped."""
+        ...
+
+
+class OwnColumnHandle(Protocol):
+    """A column that a plugin declares, for one node at a time."""
+
+    def at(self, node: NodeInfo) -> int | float:
+        """The value of a node, which may be a copy with other pods on it. Raises PluginError."""
+        ...
+
+    def set(self, node_name: str, value: int | float) -> None:
+        """Feed the value of a node, known or not. It is forgotten when the node is removed.
+
+        What is kept of answers about the node is dropped, if the value is another one. No waiting pod is
+        woken: call `Handle.activate` for that. Raises PluginError.
+        """
+        ...
+
+
 class Handle(Protocol):
-    """What the scheduler offers to plugins."""
+    """What the scheduler offers to plugins. Each profile has one."""
 
     @property
     def profile_name(self) -> str: ...
     @property
-    def cluster(self) -> Cluster: ...
+    def cluster(self) -> ClusterView:
+        """Nodes, pods and other objects, to be read."""
+        ...
+
     @property
-    def clock(self) -> Clock: ...
+    def clock(self) -> Clock:
+        """Time: virtual in a simulation. Plugins use no other clock."""
+        ...
+
     @property
-    def writer(self) -> ApiWriter: ...
+    def writer(self) -> ApiWriter:
+        """Writes to the API server. In a simulation, the API in memory."""
+        ...
+
     @property
     def gates(self) -> FeatureGates: ...
+    @property
+    def metrics(self) -> PluginMetrics:
+        """Where a plugin gets counters, gauges and histograms of its own."""
+        ...
+
+    @property
+    def preemption_metrics(self) -> PreemptionMetrics: ...
     @property
     def observed_pod(self) -> Callable[[str], Pod | None]:
         """A pod as last seen from the API server, by `namespace/name`; None if there is none."""
@@ -377,13 +432,45 @@ class Handle(Protocol):
         """The extenders, in the order in which they are called."""
         ...
 
-    def nominated_pods(self, node_name: str) -> Sequence[Pod]:
-        """The pods that the node is held for."""
-        ...
+    # Pods that wait on Permit, and pods in PreBind
 
     def waiting_pods(self) -> Sequence[WaitingPod]: ...
     def waiting_pod(self, uid: str) -> WaitingPod | None: ...
     def reject_waiting_pod(self, uid: str) -> bool: ...
+    def pod_in_pre_bind(self, uid: str) -> PodInPreBind | None: ...
+
+    # Columns
+
+    def column(self, name: str) -> OwnColumnHandle:
+        """A column of `own_columns`, by name. In `filter_rows` and `score_rows`: `columns.own(name)`."""
+        ...
+
+    # Nominations
+
+    def nominate(self, pod: Pod, node_name: str) -> None:
+        """Hold a node for a pending pod; an empty name takes the nomination back.
+
+        This changes what the scheduler knows, not the pod's status. A PostFilter plugin returns its
+        nomination instead.
+        """
+        ...
+
+    def nominated_pods(self, node_name: str) -> Sequence[Pod]:
+        """The pods that the node is held for, in order of nomination."""
+        ...
+
+    # Dry runs: see `framework.dry_run`
+
+    def dry_run(self, state: CycleState, pod: Pod) -> DryRun:
+        """Ask the filters about nodes with other pods on them. Not to be used while being built."""
+        ...
+
+    def cluster_trial(self) -> AbstractContextManager[ClusterTrial]:
+        """Leave pods out of account in the whole cluster, for the length of a `with` block."""
+        ...
+
+    # The queue, and work beside it
+
     def activate(self, pods: Mapping[str, Pod]) -> None:
         """Try these pods at once, by `namespace/name`."""
         ...

@@ -17,8 +17,10 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from mooring.framework.metrics import PluginMetrics
 from mooring.live import write_metrics
 from mooring.live.accumulators import Counter, Gauge, Histogram, exponential
+from mooring.live.plugin_metrics import PluginMetricsCollector
 from mooring.live.write_metrics import WriteMetrics
 from mooring.queue import metrics as queue_metrics
 from mooring.queue.metrics import QueueMetrics
@@ -217,6 +219,8 @@ class LiveMetrics(Metrics, QueueMetrics, WriteMetrics):
                 collector = row.collector()
                 setattr(self, attribute, collector)
                 self.registry.register(collector)
+        self._of_plugins = PluginMetricsCollector()
+        self.registry.register(self._of_plugins)
         # Straight from the callable, as it is asked several times for each pod.
         self.timer = timer  # type: ignore[method-assign]
         for kind in write_metrics.KINDS.values():
@@ -258,6 +262,9 @@ class LiveMetrics(Metrics, QueueMetrics, WriteMetrics):
 
     def evaluations_of(self, plugin: str, profile: str) -> dict[str, int]:
         return self._evaluations.of(plugin, profile)
+
+    def show_plugin_metrics(self, metrics: PluginMetrics) -> None:
+        self._of_plugins.shown = metrics
 
     # queue.metrics.QueueMetrics
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from mooring.errors import ApiError
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.interface import Handle
-from mooring.framework.status import SUCCESS, Status, failure
 from mooring.objects.pod import Pod
+from mooring.plugin import SUCCESS, ApiError, CycleState, Handle, Status, failure
 
 
 class DefaultBinder:

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mooring.cluster.pod_groups import NoGroupError, PodGroupStates
-from mooring.errors import MooringError
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
-from mooring.framework.interface import Handle
-from mooring.framework.status import SUCCESS, Status, failure, unresolvable, wait
-from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.objects.pod_groups import PodGroup
+from mooring.plugin import (
+    SUCCESS,
+    Action,
+    CycleState,
+    EventWithHint,
+    Handle,
+    Hint,
+    MooringError,
+    Status,
+    failure,
+    on_add_or_update,
+    unresolvable,
+    wait,
+)
+from mooring.plugin.groups import NoGroupError, PodGroupStates
 
 #: How long a pod that has a node waits for the rest of its gang.
 LONGEST_WAIT_S = 5 * 60.0
@@ -72,8 +80,8 @@ class GangScheduling:
     def events_to_register(self) -> Sequence[EventWithHint]:
         """A pod's group never changes, so neither pods nor groups matter when they are updated."""
         return (
-            EventWithHint(ClusterEvent(EventResource.POD, Action.ADD), _after_pod_added),
-            EventWithHint(ClusterEvent(EventResource.POD_GROUP, Action.ADD), _after_group_added),
+            on_add_or_update(Pod, Action.ADD, _after_pod_added),
+            on_add_or_update(PodGroup, Action.ADD, _after_group_added),
         )
 
     def _group(self, pod: Pod) -> PodGroup | None:
@@ -85,10 +93,10 @@ class GangScheduling:
         return self._handle.cluster.pod_groups or PodGroupStates()
 
 
-def _after_pod_added(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    same = isinstance(new, Pod) and new.group_key and new.group_key == pod.group_key
+def _after_pod_added(pod: Pod, old: Pod | None, new: Pod) -> Hint:
+    same = new.group_key and new.group_key == pod.group_key
     return Hint.QUEUE if same else Hint.SKIP
 
 
-def _after_group_added(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    return Hint.QUEUE if new is not None and new.key == pod.group_key else Hint.SKIP
+def _after_group_added(pod: Pod, old: PodGroup | None, new: PodGroup) -> Hint:
+    return Hint.QUEUE if new.key == pod.group_key else Hint.SKIP

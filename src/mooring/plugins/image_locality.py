@@ -10,11 +10,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from mooring.cluster.columns import Columns, ImageState, Ints, Rows
-from mooring.cluster.node_info import NodeInfo
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.interface import MAX_SCORE, Depends, Handle
 from mooring.objects.pod import Pod
+from mooring.plugin import MAX_SCORE, Columns, CycleState, Depends, Handle, Ints, NodeInfo, Rows
+from mooring.plugin.nodes import ImageState
 
 _MB = 1024 * 1024
 #: The size that scores 0, and the size for each container that gets the full score.

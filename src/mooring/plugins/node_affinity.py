@@ -9,24 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from mooring.cluster.columns import Columns, Ints, Rows
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.node_matching import (
-    RequiredNodeAffinity,
-    match_rows,
-    match_rows_any,
-    matches_any,
-)
-from mooring.cluster.snapshot import Snapshot
-from mooring.config.args import NodeAffinityArgs
-from mooring.errors import PluginError
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
-from mooring.framework.interface import Depends, PreFilterResult
-from mooring.framework.status import SKIP, SUCCESS, Status, failure, unresolvable
-from mooring.framework.verdicts import RowVerdicts, by_mask, by_table
 from mooring.objects import pod as pods
-from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod, PreferredSchedulingTerm
 from mooring.objects.selectors import (
@@ -37,6 +20,31 @@ from mooring.objects.selectors import (
     SelectorRequirement,
     compile_node_term,
 )
+from mooring.plugin import (
+    SKIP,
+    SUCCESS,
+    Action,
+    Columns,
+    CycleState,
+    Depends,
+    EventWithHint,
+    Hint,
+    Ints,
+    NodeInfo,
+    PluginError,
+    PreFilterResult,
+    Rows,
+    RowVerdicts,
+    Snapshot,
+    Status,
+    by_mask,
+    by_table,
+    failure,
+    on_add_or_update,
+    unresolvable,
+)
+from mooring.plugin.args import NodeAffinityArgs
+from mooring.plugin.nodes import RequiredNodeAffinity, match_rows, match_rows_any, matches_any
 from mooring.plugins.normalize import normalize
 
 MISMATCH = unresolvable("node(s) didn't match Pod's node affinity/selector")
@@ -47,7 +55,7 @@ CONFLICT = unresolvable("pod affinity terms conflict")
 _PRE_FILTER = "PreFilterNodeAffinity"
 _PRE_SCORE = "PreScoreNodeAffinity"
 
-_NODE_CHANGED = ClusterEvent(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
+_NODE_CHANGED = Action.ADD | Action.UPDATE_NODE_LABEL
 
 #: Preferred terms, each with its weight.
 Preferences = tuple[tuple[int, NodeTerm], ...]
@@ -123,7 +131,7 @@ class NodeAffinity:
         return SUCCESS
 
     def events_to_register(self) -> Sequence[EventWithHint]:
-        return (EventWithHint(_NODE_CHANGED, self._after_node_change),)
+        return (on_add_or_update(Node, _NODE_CHANGED, self._after_node_change),)
 
     def depends_on(self, pod: Pod) -> Depends:
         return Depends.NODE
@@ -148,13 +156,11 @@ class NodeAffinity:
             own = _preferences_of(pod) or ()
         return (*own, *(self._added_preferred or ()))
 
-    def _after_node_change(self, pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    def _after_node_change(self, pod: Pod, old: Node | None, new: Node) -> Hint:
         """Queue the pod if the node now matches the pod's own terms.
 
         As in the reference, the added affinity does not matter here.
         """
-        assert isinstance(old, Node | None)
-        assert isinstance(new, Node)
         if not self._allows(new):
             return Hint.SKIP
         required = RequiredNodeAffinity.of(pod)

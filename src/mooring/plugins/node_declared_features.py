@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mooring.cluster.columns import Columns, Rows
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.snapshot import Snapshot
-from mooring.errors import PluginError
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
-from mooring.framework.interface import Depends
-from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable
-from mooring.framework.verdicts import RowVerdicts, by_mask
-from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.plugin import (
+    SKIP,
+    SUCCESS,
+    Action,
+    Columns,
+    CycleState,
+    Depends,
+    EventWithHint,
+    Hint,
+    NodeInfo,
+    PluginError,
+    Rows,
+    RowVerdicts,
+    Snapshot,
+    Status,
+    by_mask,
+    on_add_or_update,
+    on_update,
+    unresolvable,
+)
 
 NOT_DECLARED = unresolvable("node(s) didn't match Pod's required features")
 
@@ -24,8 +34,8 @@ USER_NAMESPACES_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
 
 _PRE_FILTER = "PreFilterNodeDeclaredFeatures"
 
-_NODE_CHANGED = ClusterEvent(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE)
-_POD_CHANGED = ClusterEvent(EventResource.POD, Action.UPDATE)
+_NODE_CHANGED = Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE
+_POD_CHANGED = Action.UPDATE
 
 
 class NodeDeclaredFeatures:
@@ -48,8 +58,8 @@ class NodeDeclaredFeatures:
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (
-            EventWithHint(_NODE_CHANGED, _after_node_change),
-            EventWithHint(_POD_CHANGED, _after_pod_update),
+            on_add_or_update(Node, _NODE_CHANGED, _after_node_change),
+            on_update(Pod, _POD_CHANGED, _after_pod_update),
         )
 
     def depends_on(self, pod: Pod) -> Depends:
@@ -82,17 +92,13 @@ def _required(state: CycleState) -> frozenset[str]:
     return required
 
 
-def _after_node_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    assert isinstance(old, Node | None)
-    assert isinstance(new, Node)
+def _after_node_change(pod: Pod, old: Node | None, new: Node) -> Hint:
     if old is not None and old.status.declared_features == new.status.declared_features:
         return Hint.SKIP
     return Hint.QUEUE
 
 
-def _after_pod_update(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    assert isinstance(old, Pod)
-    assert isinstance(new, Pod)
+def _after_pod_update(pod: Pod, old: Pod, new: Pod) -> Hint:
     if new.uid != pod.uid or required_features(old) == required_features(new):
         return Hint.SKIP
     return Hint.QUEUE

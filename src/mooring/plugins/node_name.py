@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mooring.cluster.columns import Columns, Rows
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.node_matching import rows_named
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint
-from mooring.framework.interface import Depends
-from mooring.framework.status import SUCCESS, Status, unresolvable
-from mooring.framework.verdicts import RowVerdicts, by_mask
+from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.plugin import (
+    SUCCESS,
+    Action,
+    Columns,
+    CycleState,
+    Depends,
+    EventWithHint,
+    NodeInfo,
+    Rows,
+    RowVerdicts,
+    Status,
+    by_mask,
+    on_change,
+    unresolvable,
+)
+from mooring.plugin.nodes import rows_named
 
 ANOTHER_NODE = unresolvable("node(s) didn't match the requested node name")
 
@@ -29,7 +38,7 @@ class NodeName:
         return by_mask(rows_named(pod.node_name, columns, rows), ANOTHER_NODE)
 
     def events_to_register(self) -> Sequence[EventWithHint]:
-        return (EventWithHint(ClusterEvent(EventResource.NODE, Action.ADD)),)
+        return (on_change(Node, Action.ADD),)
 
     def depends_on(self, pod: Pod) -> Depends:
         return Depends.NODE

@@ -5,17 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from mooring.cluster.columns import Columns, Rows
-from mooring.cluster.node_info import HostPort, NodeInfo
-from mooring.cluster.snapshot import Snapshot
-from mooring.errors import PluginError
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
-from mooring.framework.interface import Depends
-from mooring.framework.status import SKIP, SUCCESS, Status, unschedulable
-from mooring.framework.verdicts import RowVerdicts, by_mask
-from mooring.objects.meta import KubeObject
+from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.plugin import (
+    SKIP,
+    SUCCESS,
+    Action,
+    Columns,
+    CycleState,
+    Depends,
+    EventWithHint,
+    Hint,
+    NodeInfo,
+    PluginError,
+    Rows,
+    RowVerdicts,
+    Snapshot,
+    Status,
+    by_mask,
+    on_change,
+    on_delete,
+    unschedulable,
+)
+from mooring.plugin.nodes import HostPort
 
 #: Preemption may help.
 TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports")
@@ -46,8 +58,8 @@ class NodePorts:
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (
-            EventWithHint(ClusterEvent(EventResource.POD, Action.DELETE), _after_pod_is_gone),
-            EventWithHint(ClusterEvent(EventResource.NODE, Action.ADD)),
+            on_delete(Pod, _after_pod_is_gone),
+            on_change(Node, Action.ADD),
         )
 
     def depends_on(self, pod: Pod) -> Depends:
@@ -81,9 +93,8 @@ def _taken(wanted: HostPort, used: AbstractSet[HostPort]) -> bool:
     return wanted in used or (EVERY_ADDRESS, protocol, port) in used
 
 
-def _after_pod_is_gone(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+def _after_pod_is_gone(pod: Pod, old: Pod, new: Pod | None) -> Hint:
     """Queue the pod if the other pod had a node, or a nominated node, and a conflicting port."""
-    assert isinstance(old, Pod)
     if not old.node_name and not old.nominated_node_name:
         return Hint.SKIP
     return Hint.SKIP if _all_free(pod.host_ports, frozenset(old.host_ports)) else Hint.QUEUE

@@ -11,16 +11,24 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mooring.cluster.columns import Columns, Ints, Rows, row_count
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.snapshot import Snapshot
-from mooring.config.args import CPU_AND_MEMORY, NodeResourcesBalancedAllocationArgs
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.interface import Depends, Handle
-from mooring.framework.status import SKIP, SUCCESS, Status
 from mooring.objects.devices import DeviceClass
 from mooring.objects.pod import Pod
 from mooring.objects.requests import amount_of
+from mooring.plugin import (
+    SKIP,
+    SUCCESS,
+    Columns,
+    CycleState,
+    Depends,
+    Handle,
+    Ints,
+    NodeInfo,
+    Rows,
+    Snapshot,
+    Status,
+    row_count,
+)
+from mooring.plugin.args import CPU_AND_MEMORY, NodeResourcesBalancedAllocationArgs
 from mooring.plugins import resource_scoring
 from mooring.plugins.resource_scoring import NOT_SIGNABLE, ScoredRequest
 

@@ -14,27 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster.columns import Columns, Ints, Rows, row_count
-from mooring.cluster.device_classes import DEVICE_CLASS_PREFIX
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.snapshot import Snapshot
-from mooring.config.args import (
-    CPU_AND_MEMORY,
-    LEAST_ALLOCATED,
-    MOST_ALLOCATED,
-    REQUESTED_TO_CAPACITY_RATIO,
-    NodeResourcesFitArgs,
-    ScoringStrategy,
-)
-from mooring.errors import PluginError
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
-from mooring.framework.interface import Depends, Handle
-from mooring.framework.placements import Placement, PodGroupAssignments, PodGroupInfo
-from mooring.framework.status import SUCCESS, Status, unresolvable, unschedulable
-from mooring.framework.verdicts import RowVerdicts
 from mooring.objects.devices import DeviceClass
-from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.quantity import wrap_int64
@@ -46,6 +26,38 @@ from mooring.objects.requests import (
     is_extended,
     spec_requests,
 )
+from mooring.plugin import (
+    SUCCESS,
+    Action,
+    Columns,
+    CycleState,
+    Depends,
+    EventWithHint,
+    Handle,
+    Hint,
+    Ints,
+    NodeInfo,
+    PluginError,
+    Rows,
+    RowVerdicts,
+    Snapshot,
+    Status,
+    on_add_or_update,
+    on_update_or_delete,
+    row_count,
+    unresolvable,
+    unschedulable,
+)
+from mooring.plugin.args import (
+    CPU_AND_MEMORY,
+    LEAST_ALLOCATED,
+    MOST_ALLOCATED,
+    REQUESTED_TO_CAPACITY_RATIO,
+    NodeResourcesFitArgs,
+    ScoringStrategy,
+)
+from mooring.plugin.devices import DEVICE_CLASS_PREFIX
+from mooring.plugin.groups import Placement, PodGroupAssignments, PodGroupInfo
 from mooring.plugins import resource_scoring
 from mooring.plugins.placement_usage import (
     PlacementUsage,
@@ -70,9 +82,9 @@ _HOPELESS = 1
 _FULL = 2
 _FIRST_DEMAND = 4
 
-_POD_EVENTS = ClusterEvent(EventResource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
-_NODE_EVENTS = ClusterEvent(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
-_CLASS_EVENTS = ClusterEvent(EventResource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
+_POD_EVENTS = Action.DELETE | Action.UPDATE_POD_SCALE_DOWN
+_NODE_EVENTS = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE
+_CLASS_EVENTS = Action.ADD | Action.UPDATE
 
 
 class Demand(NamedTuple):
@@ -189,9 +201,9 @@ class NodeResourcesFit:
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (
-            EventWithHint(_POD_EVENTS, _after_pod_event),
-            EventWithHint(_NODE_EVENTS, self._after_node_event),
-            EventWithHint(_CLASS_EVENTS, _after_device_class_event),
+            on_update_or_delete(Pod, _POD_EVENTS, _after_pod_event),
+            on_add_or_update(Node, _NODE_EVENTS, self._after_node_event),
+            on_add_or_update(DeviceClass, _CLASS_EVENTS, _after_device_class_event),
         )
 
     def depends_on(self, pod: Pod) -> Depends:
@@ -248,13 +260,11 @@ class NodeResourcesFit:
             np.array(numbered, np.int64), lambda code: _status(demands, list(numbers)[code])
         )
 
-    def _after_node_event(self, pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    def _after_node_event(self, pod: Pod, old: Node | None, new: Node) -> Hint:
         """Queue the pod if it fits on the empty node, and the node offers more than before.
 
         As in the reference, ignored resources are not ignored here.
         """
-        assert isinstance(old, Node | None)
-        assert isinstance(new, Node)
         demands = demands_of(pod.requests)
         after = _empty(new)
         if not self._verdict(demands, after).ok:
@@ -342,10 +352,8 @@ def _empty(node: Node) -> NodeInfo:
     return info
 
 
-def _after_pod_event(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+def _after_pod_event(pod: Pod, old: Pod, new: Pod | None) -> Hint:
     """Queue the pod if the other pod leaves a node, or holds less of a requested resource."""
-    assert isinstance(old, Pod)
-    assert isinstance(new, Pod | None)
     if new is None:
         return Hint.QUEUE if old.node_name or old.nominated_node_name else Hint.SKIP
     if new.uid == pod.uid:
@@ -360,10 +368,8 @@ def _after_pod_event(pod: Pod, old: KubeObject | None, new: KubeObject | None) -
     return Hint.QUEUE if shrunk else Hint.SKIP
 
 
-def _after_device_class_event(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+def _after_device_class_event(pod: Pod, old: DeviceClass | None, new: DeviceClass) -> Hint:
     """Queue the pod if the class now serves a resource that the pod names, even with quantity 0."""
-    assert isinstance(old, DeviceClass | None)
-    assert isinstance(new, DeviceClass)
     named = spec_requests(pod)
     explicit = new.spec.extended_resource_name
     if old is None:

@@ -4,25 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mooring.cluster.columns import Columns, Rows
-from mooring.cluster.node_info import NodeInfo
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
-from mooring.framework.interface import Depends
-from mooring.framework.status import SUCCESS, Status, unresolvable
-from mooring.framework.verdicts import RowVerdicts, by_mask
-from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.taints import tolerated
 from mooring.objects.well_known import UNSCHEDULABLE_TAINT
+from mooring.plugin import (
+    SUCCESS,
+    Action,
+    Columns,
+    CycleState,
+    Depends,
+    EventWithHint,
+    Hint,
+    NodeInfo,
+    Rows,
+    RowVerdicts,
+    Status,
+    by_mask,
+    on_add_or_update,
+    unresolvable,
+)
 
 CORDONED = unresolvable("node(s) were unschedulable")
 
 #: The taint that `spec.unschedulable` stands for, even if the node does not have it.
 
-_NODE_CHANGED = ClusterEvent(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)
-_TOLERATIONS_CHANGED = ClusterEvent(EventResource.POD, Action.UPDATE_POD_TOLERATION)
+_NODE_CHANGED = Action.ADD | Action.UPDATE_NODE_TAINT
+_TOLERATIONS_CHANGED = Action.UPDATE_POD_TOLERATION
 
 
 class NodeUnschedulable:
@@ -41,8 +49,8 @@ class NodeUnschedulable:
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (
-            EventWithHint(_NODE_CHANGED, _after_node_change),
-            EventWithHint(_TOLERATIONS_CHANGED, _after_toleration_change),
+            on_add_or_update(Node, _NODE_CHANGED, _after_node_change),
+            on_add_or_update(Pod, _TOLERATIONS_CHANGED, _after_toleration_change),
         )
 
     def depends_on(self, pod: Pod) -> Depends:
@@ -56,14 +64,11 @@ def _tolerates_cordon(pod: Pod) -> bool:
     return tolerated(UNSCHEDULABLE_TAINT, pod.spec.tolerations)
 
 
-def _after_node_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+def _after_node_change(pod: Pod, old: Node | None, new: Node) -> Hint:
     """Queue the pod if a node without a cordon is added, or a node is uncordoned."""
-    assert isinstance(old, Node | None)
-    assert isinstance(new, Node)
     was_cordoned = old is None or old.spec.unschedulable
     return Hint.QUEUE if was_cordoned and not new.spec.unschedulable else Hint.SKIP
 
 
-def _after_toleration_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    assert isinstance(new, Pod)
+def _after_toleration_change(pod: Pod, old: Pod | None, new: Pod) -> Hint:
     return Hint.QUEUE if new.uid == pod.uid and _tolerates_cordon(new) else Hint.SKIP

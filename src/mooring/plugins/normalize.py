@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mooring.cluster.columns import Ints
-from mooring.framework.interface import MAX_SCORE
+from mooring.plugin import MAX_SCORE, Ints
 
 
 def normalize(scores: Ints) -> None:

@@ -8,13 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster.cache import Cluster
-from mooring.cluster.columns import Columns, Ints, Rows
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.snapshot import Snapshot
-from mooring.config.args import ResourceSpec
-from mooring.framework.placements import Placement, PodGroupAssignments, PodGroupInfo
 from mooring.objects.requests import CPU, MEMORY
+from mooring.plugin import ClusterView, Columns, Ints, NodeInfo, Rows, Snapshot
+from mooring.plugin.args import ResourceSpec
+from mooring.plugin.groups import Placement, PodGroupAssignments, PodGroupInfo
 from mooring.plugins import resource_scoring
 
 
@@ -57,7 +54,7 @@ def placement_score(resources: Sequence[ResourceSpec], assignments: PodGroupAssi
 class PlacementUsage:
     """`placement_score` for many placements at once, with all pods of the group placed."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterView) -> None:
         self._cluster = cluster
         #: The latest placements, and the position in the log of nodes.
         self._placements: Sequence[Placement] = ()

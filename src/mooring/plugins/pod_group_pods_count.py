@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mooring.cluster.snapshot import Snapshot
-from mooring.errors import MooringError
-from mooring.framework.interface import MAX_SCORE, Handle
-from mooring.framework.placements import Placement, PodGroupAssignments, PodGroupInfo
-from mooring.framework.status import Status, failure
+from mooring.plugin import MAX_SCORE, Handle, MooringError, Snapshot, Status, failure
+from mooring.plugin.groups import Placement, PodGroupAssignments, PodGroupInfo
 
 #: The reference's text, verbatim.
 NO_PODS = "no pods from pod group are assigned to any of the candidate placements"

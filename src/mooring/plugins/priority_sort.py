@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mooring.framework.interface import QueuedPod
+from mooring.plugin import QueuedPod
 
 
 class PrioritySort:

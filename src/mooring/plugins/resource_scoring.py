@@ -21,14 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster.columns import Columns, Ints, Rows
-from mooring.cluster.device_counts import DeviceCounts
-from mooring.cluster.node_info import NodeInfo
-from mooring.config.args import ResourceSpec, UtilizationShapePoint
-from mooring.framework.interface import MAX_SCORE
-from mooring.framework.status import unschedulable
 from mooring.objects.quantity import MAX_INT64, MIN_INT64, wrap_int64
 from mooring.objects.requests import is_scalar
+from mooring.plugin import MAX_SCORE, Columns, Ints, NodeInfo, Rows, unschedulable
+from mooring.plugin.args import ResourceSpec, UtilizationShapePoint
+from mooring.plugin.devices import DeviceCounts
 
 #: Why a pod whose resources may be devices has no signature; the reference's text.
 NOT_SIGNABLE = unschedulable(

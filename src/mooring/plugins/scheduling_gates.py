@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
-from mooring.framework.status import SUCCESS, Status, unresolvable
-from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
+from mooring.plugin import (
+    SUCCESS,
+    Action,
+    EventWithHint,
+    Hint,
+    Status,
+    on_add_or_update,
+    unresolvable,
+)
 
 #: Followed by the names of the gates, in the order of the spec.
 WAITING = "waiting for scheduling gates: [{gates}]"
 
-_GATES_ELIMINATED = ClusterEvent(EventResource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+_GATES_ELIMINATED = Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
 
 
 class SchedulingGates:
@@ -25,9 +31,8 @@ class SchedulingGates:
         return unresolvable(WAITING.format(gates=" ".join(gate.name for gate in gates)))
 
     def events_to_register(self) -> Sequence[EventWithHint]:
-        return (EventWithHint(_GATES_ELIMINATED, _after_gates_are_gone),)
+        return (on_add_or_update(Pod, _GATES_ELIMINATED, _after_gates_are_gone),)
 
 
-def _after_gates_are_gone(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    assert isinstance(new, Pod)
+def _after_gates_are_gone(pod: Pod, old: Pod | None, new: Pod) -> Hint:
     return Hint.QUEUE if new.uid == pod.uid else Hint.SKIP

@@ -10,19 +10,28 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from mooring.cluster.columns import Columns, Ints, Rows
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.snapshot import Snapshot
-from mooring.errors import PluginError
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
-from mooring.framework.interface import Depends
-from mooring.framework.status import SUCCESS, Status, unresolvable
-from mooring.framework.verdicts import RowVerdicts, by_mask
-from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.taints import Taint, Toleration, tolerated, untolerated
+from mooring.plugin import (
+    SUCCESS,
+    Action,
+    Columns,
+    CycleState,
+    Depends,
+    EventWithHint,
+    Hint,
+    Ints,
+    NodeInfo,
+    PluginError,
+    Rows,
+    RowVerdicts,
+    Snapshot,
+    Status,
+    by_mask,
+    on_add_or_update,
+    unresolvable,
+)
 from mooring.plugins.normalize import normalize_reversed
 
 #: Users read this text in Events and in `kubectl describe`. It is the reference's, verbatim.
@@ -31,8 +40,8 @@ UNTOLERATED = unresolvable("node(s) had untolerated taint(s)")
 _DISCOURAGES = "PreferNoSchedule"
 _PRE_SCORE = "PreScoreTaintToleration"
 
-_NODE_CHANGED = ClusterEvent(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)
-_TOLERATIONS_CHANGED = ClusterEvent(EventResource.POD, Action.UPDATE_POD_TOLERATION)
+_NODE_CHANGED = Action.ADD | Action.UPDATE_NODE_TAINT
+_TOLERATIONS_CHANGED = Action.UPDATE_POD_TOLERATION
 
 
 class TaintToleration:
@@ -71,8 +80,8 @@ class TaintToleration:
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (
-            EventWithHint(_NODE_CHANGED, _after_node_change),
-            EventWithHint(_TOLERATIONS_CHANGED, _after_toleration_change),
+            on_add_or_update(Node, _NODE_CHANGED, _after_node_change),
+            on_add_or_update(Pod, _TOLERATIONS_CHANGED, _after_toleration_change),
         )
 
     def depends_on(self, pod: Pod) -> Depends:
@@ -99,14 +108,11 @@ def _discouraging(taints: Iterable[Taint], tolerations: Sequence[Toleration]) ->
     )
 
 
-def _after_node_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+def _after_node_change(pod: Pod, old: Node | None, new: Node) -> Hint:
     """Queue the pod if it tolerates the node, and the node is new or had other taints."""
-    assert isinstance(old, Node | None)
-    assert isinstance(new, Node)
     was_intolerable = old is None or not _tolerates_all(pod, old.taints)
     return Hint.QUEUE if was_intolerable and _tolerates_all(pod, new.taints) else Hint.SKIP
 
 
-def _after_toleration_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    assert isinstance(new, Pod)
+def _after_toleration_change(pod: Pod, old: Pod | None, new: Pod) -> Hint:
     return Hint.QUEUE if new.uid == pod.uid else Hint.SKIP

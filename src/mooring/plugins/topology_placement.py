@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mooring.cluster.pod_groups import PodGroupState
-from mooring.cluster.snapshot import Snapshot
-from mooring.errors import MooringError
-from mooring.framework.interface import Handle
-from mooring.framework.placements import Placement, PodGroupInfo
-from mooring.framework.status import Status, failure
 from mooring.objects.pod import Pod
 from mooring.objects.pod_groups import PodGroup
+from mooring.plugin import Handle, MooringError, Snapshot, Status, failure
+from mooring.plugin.groups import Placement, PodGroupInfo, PodGroupState
 
 #: The reference's texts, verbatim.
 _UNDETERMINED = "cannot determine domain for already scheduled pods: {}"

@@ -5,23 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.snapshot import Snapshot
-from mooring.errors import PluginError
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
-from mooring.framework.interface import Depends, Handle
-from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
-from mooring.framework.volume_signature import sign_volumes
 from mooring.objects.claims import (
     READ_WRITE_ONCE_POD,
     claim_not_found,
     named_claims,
     names_claim,
 )
-from mooring.objects.meta import KubeObject
+from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolumeClaim, Volume
+from mooring.plugin import (
+    SKIP,
+    SUCCESS,
+    Action,
+    CycleState,
+    Depends,
+    EventWithHint,
+    Handle,
+    Hint,
+    NodeInfo,
+    PluginError,
+    Snapshot,
+    Status,
+    on_add_or_update,
+    on_change,
+    on_delete,
+    unresolvable,
+    unschedulable,
+)
+from mooring.plugin.storage import sign_volumes
 
 #: Preempting the pod that has the disk helps.
 DISK_CONFLICT = unschedulable("node(s) had no available disk")
@@ -84,12 +96,9 @@ class VolumeRestrictions:
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (
-            EventWithHint(ClusterEvent(EventResource.POD, Action.DELETE), _after_pod_is_gone),
-            EventWithHint(ClusterEvent(EventResource.NODE, Action.ADD)),
-            EventWithHint(
-                ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD),
-                _after_claim_is_added,
-            ),
+            on_delete(Pod, _after_pod_is_gone),
+            on_change(Node, Action.ADD),
+            on_add_or_update(PersistentVolumeClaim, Action.ADD, _after_claim_is_added),
         )
 
     def depends_on(self, pod: Pod) -> Depends:
@@ -148,18 +157,18 @@ def _conflict(a: Volume, b: Volume) -> bool:
     return False
 
 
-def _after_pod_is_gone(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+def _after_pod_is_gone(pod: Pod, old: Pod, new: Pod | None) -> Hint:
     """Queue the pod if the other pod had one of its disks or claims.
 
     As in the reference, disks of pods in other namespaces do not count here, but do in Filter.
     """
-    assert isinstance(old, Pod)
     if old.namespace != pod.namespace:
         return Hint.SKIP
     shares_claim = not set(named_claims(pod)).isdisjoint(named_claims(old))
     return Hint.QUEUE if shares_claim or _disks_conflict(pod, (old,)) else Hint.SKIP
 
 
-def _after_claim_is_added(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    assert isinstance(new, PersistentVolumeClaim)
+def _after_claim_is_added(
+    pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim
+) -> Hint:
     return Hint.QUEUE if names_claim(pod, new) else Hint.SKIP

@@ -7,16 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mooring.cluster.columns import Columns, Rows
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.node_matching import match_rows_any
-from mooring.cluster.snapshot import Snapshot
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
-from mooring.framework.interface import Depends, Handle
-from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable
-from mooring.framework.verdicts import RowVerdicts, by_mask
-from mooring.framework.volume_signature import sign_volumes
 from mooring.objects.claims import (
     claim_not_found,
     class_not_found,
@@ -30,11 +20,33 @@ from mooring.objects.claims import (
 from mooring.objects.csi_translation import (
     ZONES_DELIMITER,
 )
-from mooring.objects.meta import KubeObject
+from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.selectors import NodeTerm, Requirement
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from mooring.objects.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
+from mooring.plugin import (
+    SKIP,
+    SUCCESS,
+    Action,
+    Columns,
+    CycleState,
+    Depends,
+    EventWithHint,
+    Handle,
+    Hint,
+    NodeInfo,
+    Rows,
+    RowVerdicts,
+    Snapshot,
+    Status,
+    by_mask,
+    on_add_or_update,
+    on_change,
+    unresolvable,
+)
+from mooring.plugin.nodes import match_rows_any
+from mooring.plugin.storage import sign_volumes
 
 #: Users read these texts in Events and in `kubectl describe`. They are the reference's, verbatim.
 CONFLICT = unresolvable("node(s) had no available volume zone")
@@ -52,9 +64,9 @@ _PRE_FILTER = "PreFilterVolumeZone"
 #: A node with none of the labels is assumed to be in a cluster with a single zone.
 _UNLABELLED = NodeTerm(tuple(Requirement(key, "DoesNotExist") for key in TOPOLOGY_LABELS), ())
 
-_NODE_EVENTS = ClusterEvent(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
-_CLAIM_EVENTS = ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE)
-_VOLUME_EVENTS = ClusterEvent(EventResource.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE)
+_NODE_EVENTS = Action.ADD | Action.UPDATE_NODE_LABEL
+_CLAIM_EVENTS = Action.ADD | Action.UPDATE
+_VOLUME_EVENTS = Action.ADD | Action.UPDATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +130,10 @@ class VolumeZone:
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (
-            EventWithHint(
-                ClusterEvent(EventResource.STORAGE_CLASS, Action.ADD), _after_class_is_added
-            ),
-            EventWithHint(_NODE_EVENTS),
-            EventWithHint(_CLAIM_EVENTS, _after_claim_change),
-            EventWithHint(_VOLUME_EVENTS, _after_volume_change),
+            on_add_or_update(StorageClass, Action.ADD, _after_class_is_added),
+            on_change(Node, _NODE_EVENTS),
+            on_add_or_update(PersistentVolumeClaim, _CLAIM_EVENTS, _after_claim_change),
+            on_add_or_update(PersistentVolume, _VOLUME_EVENTS, _after_volume_change),
         )
 
     def depends_on(self, pod: Pod) -> Depends:
@@ -184,20 +194,18 @@ def topologies_of(volume: PersistentVolume) -> list[Topology]:
     return found
 
 
-def _after_class_is_added(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+def _after_class_is_added(pod: Pod, old: StorageClass | None, new: StorageClass) -> Hint:
     """Queue the pod if the class has WaitForFirstConsumer."""
-    assert isinstance(new, StorageClass)
     return Hint.QUEUE if waits_for_consumer(new) else Hint.SKIP
 
 
-def _after_claim_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    assert isinstance(new, PersistentVolumeClaim)
+def _after_claim_change(
+    pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim
+) -> Hint:
     return Hint.QUEUE if names_claim(pod, new) else Hint.SKIP
 
 
-def _after_volume_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    assert isinstance(old, PersistentVolume | None)
-    assert isinstance(new, PersistentVolume)
+def _after_volume_change(pod: Pod, old: PersistentVolume | None, new: PersistentVolume) -> Hint:
     if old is not None and topologies_of(old) == topologies_of(new):
         return Hint.SKIP
     return Hint.QUEUE

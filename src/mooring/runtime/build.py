@@ -12,6 +12,7 @@ from mooring.objects.kinds import Kind
 from mooring.runtime.framework import Framework
 from mooring.runtime.handle import PluginHandle
 from mooring.runtime.metrics import Metrics
+from mooring.runtime.plugin_args import args_problems, declared_args
 from mooring.runtime.plugin_calls import Calls
 from mooring.runtime.registry import Registry
 
@@ -21,11 +22,15 @@ def expand(config: KubeSchedulerConfiguration, registry: Registry) -> dict[str, 
     wanted = {name for profile in config.profiles for name in profile.plugins.enabled_names}
     problems = list(unknown_plugins(config, registry.known(wanted)))
     implemented: dict[str, frozenset[ExtensionPoint]] = {}
+    kinds: dict[str, type] = {}
     for name in sorted(wanted):
         try:
             implemented |= registry.implemented([name])
+            kinds |= registry.args_types([name])
         except PluginError as error:
             problems.append(str(error))
+    for path, kind, args in declared_args(config, kinds):
+        problems += args_problems(kind, args, path)
     for name in wanted - implemented.keys():
         # Reported above; elsewhere, take it as it is used, so that it does not cause further problems.
         implemented[name] = _points_that_name(config, name)
@@ -103,10 +108,11 @@ def _build(
     for name in configured:
         try:
             plugin = registry.build(name, profile.args_of(name), handle)
+            calls[name] = call = Calls(_own_name(plugin, name), plugin, metrics)
+            for spec in call.own_columns:
+                handle.books.declare_column(spec, call.name)
         except PluginError as error:
             problems.append(str(error))
-            continue
-        calls[name] = Calls(_own_name(plugin, name), plugin, metrics)
     if problems:
         where = f"creating profile for scheduler name {profile.scheduler_name}"
         raise ConfigError([f"{where}: {problem}" for problem in problems])

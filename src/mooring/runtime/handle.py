@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mooring.cluster.cache import Cluster
@@ -11,10 +11,14 @@ from mooring.cluster.observed_pods import ObservedPods
 from mooring.config.gates import DEFAULT_GATES, FeatureGates
 from mooring.framework.api import ApiWriter
 from mooring.framework.clock import Clock
-from mooring.framework.interface import PreemptionExtender
+from mooring.framework.cluster_view import ClusterView
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.interface import Nomination, PreemptionExtender
+from mooring.framework.metrics import PluginMetrics, PreemptionMetrics
 from mooring.objects.pod import Pod
+from mooring.runtime.declared_columns import PluginColumn
+from mooring.runtime.dry_run import FilterDryRun, PodsTakenOut
 from mooring.runtime.framework import Framework
-from mooring.runtime.metrics import Metrics
 from mooring.runtime.nominator import Nominator, PodLookup
 from mooring.runtime.pods_in_pre_bind import PodInPreBind, PodsInPreBind
 from mooring.runtime.waiting_pods import WaitingPod, WaitingPods
@@ -27,7 +31,8 @@ class PluginHandle:
     """The one implementation of `interface.Handle`; one for each profile."""
 
     profile_name: str
-    cluster: Cluster
+    #: The cluster itself; plugins get `cluster`, a view.
+    books: Cluster
     clock: Clock
     writer: ApiWriter
     nominator: Nominator
@@ -37,15 +42,20 @@ class PluginHandle:
     observed_pods: ObservedPods
     spawn: Spawn
     activate: Callable[[Mapping[str, Pod]], None]
-    metrics: Metrics
+    preemption_metrics: PreemptionMetrics
+    metrics: PluginMetrics
     gates: FeatureGates = DEFAULT_GATES
     extenders: Sequence[PreemptionExtender] = ()
+    cluster: ClusterView = field(init=False)
     #: The plugins of this profile; set once all of them are built.
     _framework: Framework | None = None
 
+    def __post_init__(self) -> None:
+        self.cluster = ClusterView(self.books)
+
     @property
     def framework(self) -> Framework:
-        """For plugins that run others, as preemption does. Not to be used while being built."""
+        """All plugins of the profile."""
         assert self._framework is not None, "plugins are still being built"
         return self._framework
 
@@ -58,10 +68,6 @@ class PluginHandle:
         """A pod as the API server last showed it, by `namespace/name`; None if there is none."""
         return self.observed_pods.get
 
-    def nominated_pods(self, node_name: str) -> Sequence[Pod]:
-        """The pods that the node is held for."""
-        return self.nominator.nominated_pods_for_node(node_name)
-
     def waiting_pods(self) -> Sequence[WaitingPod]:
         return list(self.waiting)
 
@@ -73,3 +79,18 @@ class PluginHandle:
 
     def pod_in_pre_bind(self, uid: str) -> PodInPreBind | None:
         return self.pods_in_pre_bind.get(uid)
+
+    def column(self, name: str) -> PluginColumn:
+        return PluginColumn(self.books, name)
+
+    def nominate(self, pod: Pod, node_name: str) -> None:
+        self.nominator.add(pod, Nomination(node_name))
+
+    def nominated_pods(self, node_name: str) -> Sequence[Pod]:
+        return self.nominator.nominated_pods_for_node(node_name)
+
+    def dry_run(self, state: CycleState, pod: Pod) -> FilterDryRun:
+        return FilterDryRun(self.framework, state.clone(), pod, self.books.snapshot())
+
+    def cluster_trial(self) -> PodsTakenOut:
+        return PodsTakenOut(self.books)

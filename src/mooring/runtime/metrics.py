@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mooring.framework.metrics import PluginMetrics
+
 
 class Metrics:
     """Every method may be overridden. The base measures nothing and keeps nothing."""
@@ -37,3 +39,6 @@ class Metrics:
     def evaluations_of(self, plugin: str, profile: str) -> dict[str, int]:
         """Where to count how often a plugin is called at each extension point."""
         return {}
+
+    def show_plugin_metrics(self, metrics: PluginMetrics) -> None:
+        """The metrics of the plugins themselves, which take the place of earlier ones."""

@@ -17,6 +17,7 @@ from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.errors import MooringError
 from mooring.framework.cycle_state import CycleState
+from mooring.framework.dry_run import PluginFailure as PluginFailure
 from mooring.framework.events import EventWithHint
 from mooring.framework.interface import (
     Depends,
@@ -27,10 +28,11 @@ from mooring.framework.interface import (
     QueuedPod,
 )
 from mooring.framework.placements import Placement, PodGroupAssignments, PodGroupInfo
-from mooring.framework.status import SUCCESS, Code, Status, failure
+from mooring.framework.status import SUCCESS, Code, Status
 from mooring.framework.verdicts import RowVerdicts
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
+from mooring.runtime.declared_columns import columns_of, widened
 from mooring.runtime.metrics import Metrics
 
 _LOG = logging.getLogger(__name__)
@@ -69,17 +71,6 @@ _OnPod = Callable[[CycleState, Pod, Pod, NodeInfo], Status | None]
 _OnNode = Callable[[CycleState, Pod, str], T]
 _PostFilterAnswer = tuple[PostFilterResult | None, Status | None]
 _Awaitable = Status | Awaitable[Status | None] | None
-
-
-class PluginFailure(MooringError):
-    """A plugin raised, or said what it may not say at that point."""
-
-    def __init__(self, plugin: str, text: str) -> None:
-        super().__init__(text)
-        self.plugin = plugin
-
-    def as_status(self) -> Status:
-        return failure(self).by(self.plugin)
 
 
 class PointRules:
@@ -160,6 +151,8 @@ class Calls:
         self.evaluations: dict[str, int] = {}
         for method in _METHODS:
             setattr(self, method, _method(plugin, method))
+        #: The columns that it declares.
+        self.own_columns = columns_of(plugin)
         #: Whether `normalize_scores` looks only at the lowest and the highest score.
         self.normalizes_by_extremes: bool = getattr(plugin, "normalizes_by_extremes", False)
         #: Kinds of objects that `depends_on` and `sign` look at.
@@ -172,7 +165,7 @@ class Calls:
         if self.depends_on is None:
             return Depends.CLUSTER
         try:
-            return self.depends_on(pod)
+            return widened(self.depends_on(pod), self.own_columns)
         except Exception:
             _LOG.exception(
                 "plugin %s cannot say what its answers about pod %s depend on", self.name, pod.key

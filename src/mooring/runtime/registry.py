@@ -15,6 +15,7 @@ from mooring.config.extension_points import ExtensionPoint
 from mooring.errors import PluginError
 from mooring.framework.interface import Handle, PluginFactory
 from mooring.objects.kinds import Kind
+from mooring.runtime.plugin_args import args_type, decoded
 from mooring.runtime.plugin_calls import describe, points_of
 
 ENTRY_POINT_GROUP = "mooring.plugins"
@@ -75,11 +76,20 @@ class Registry:
             dict.fromkeys(kind for factory in factories for kind in getattr(factory, "kinds", ()))
         )
 
+    def args_types(self, names: Collection[str]) -> dict[str, type]:
+        """Plugin → the type of its arguments, for those that declare one. Raises PluginError."""
+        found = {name: self.factory(name) for name in names}
+        kinds = {name: args_type(factory) for name, factory in found.items() if factory is not None}
+        return {name: kind for name, kind in kinds.items() if kind is not None}
+
     def build(self, name: str, args: object, handle: Handle) -> object:
         """Make a plugin. Raises PluginError if its constructor does not like its arguments."""
         factory = self.factory(name)
         assert factory is not None
         try:
+            kind = args_type(factory)
+            if kind is not None and not isinstance(args, kind):
+                args = decoded(kind, args)
             return factory(*_wanted_arguments(factory, args, handle))
         except Exception as error:
             raise PluginError(f'initializing plugin "{name}": {describe(error)}') from error

@@ -54,6 +54,8 @@ class Engine:
         self.searches = parts.searches
         self.nominator = parts.nominator
         self.observed_pods = parts.observed_pods
+        #: What plugins count about themselves.
+        self.plugin_metrics = parts.plugin_metrics
         self._conditions = PodConditions(parts)
         self.failures = Failures(parts, self._conditions)
         binding_cycle = BindingCycle(parts, self._conditions, self.failures)
@@ -99,6 +101,7 @@ class Engine:
         The bindings that the other one has under way end there. If one fails, this engine tries the pod.
         """
         known, pods = other.cluster, other.observed_pods.values()
+        self.cluster.columns.own_columns.take_over(known.columns.own_columns)
         custom = (kind.struct for each in self.frameworks.values() for kind in each.kinds())
         listed = dict.fromkeys((*LISTED, *custom))
         self.load(obj for kind in listed for obj in known.listers.all(kind))

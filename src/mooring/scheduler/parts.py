@@ -13,6 +13,7 @@ from mooring.config.types import KubeSchedulerConfiguration, SchedulerProfile
 from mooring.errors import ConfigError, PluginError
 from mooring.framework.events import EventWithHint
 from mooring.framework.interface import QueueSortPlugin
+from mooring.framework.metrics import PluginMetrics
 from mooring.objects.pod import Pod
 from mooring.objects.pod_class import PodClasses
 from mooring.queue.scheduling_queue import SchedulingQueue
@@ -49,6 +50,9 @@ class Parts:
         self.waiting_pods = WaitingPods(deps.clock)
         self.pods_in_pre_bind = PodsInPreBind()
         self.extenders = Extenders.build(config, deps.transport)
+        #: What plugins count about themselves.
+        self.plugin_metrics = PluginMetrics()
+        deps.metrics.show_plugin_metrics(self.plugin_metrics)
         self.frameworks = build_frameworks(config, deps.registry, self._make_handle, deps.metrics)
         self._classes = PodClasses()
         self._start = SearchStart()
@@ -61,7 +65,7 @@ class Parts:
     def _make_handle(self, profile_name: str) -> PluginHandle:
         return PluginHandle(
             profile_name=profile_name,
-            cluster=self.cluster,
+            books=self.cluster,
             clock=self.deps.clock,
             writer=self.deps.writer,
             nominator=self.nominator,
@@ -70,7 +74,8 @@ class Parts:
             observed_pods=self.observed_pods,
             spawn=self.deps.spawn,
             activate=self._activate,
-            metrics=self.deps.metrics,
+            preemption_metrics=self.deps.metrics,
+            metrics=self.plugin_metrics,
             gates=self.gates,
             extenders=tuple(self.extenders),
         )

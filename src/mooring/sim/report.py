@@ -176,6 +176,8 @@ class SimulationReport:
     not_created: tuple[NotCreated, ...] = ()
     #: How the input was understood, where that may surprise.
     notes: tuple[str, ...] = ()
+    #: What plugins counted about themselves, one entry a metric.
+    plugin_metrics: tuple[dict[str, Any], ...] = ()
 
     @property
     def unplaced(self) -> tuple[Pending, ...]:
@@ -225,6 +227,8 @@ class SimulationReport:
             data["errors"] = list(self.errors)
         if self.notes:
             data["notes"] = list(self.notes)
+        if self.plugin_metrics:
+            data["pluginMetrics"] = list(self.plugin_metrics)
         return data
 
 
@@ -278,6 +282,7 @@ def build_report(simulation: Simulation) -> SimulationReport:
         timeline=simulation.journal.timeline,
         errors=tuple(simulation.errors),
         notes=tuple(simulation.notes),
+        plugin_metrics=tuple(simulation.scheduler.plugin_metrics.to_data()),
     )
 
 

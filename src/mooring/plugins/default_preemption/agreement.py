@@ -5,10 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from mooring.cluster.snapshot import Snapshot
-from mooring.errors import ExtenderError
-from mooring.framework.interface import PreemptionExtender, Victims
 from mooring.objects.pod import Pod
+from mooring.plugin import ExtenderError, PreemptionExtender, Snapshot, Victims
 from mooring.plugins.default_preemption.candidates import NO_VICTIM_NEEDED, Candidate
 
 _LOG = logging.getLogger(__name__)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from mooring.cluster.listers import Listers
 from mooring.objects.kinds import PodDisruptionBudget
 from mooring.objects.pod import Pod
 from mooring.objects.selectors import Selector, compile_selector
+from mooring.plugin import Listers
 
 
 class BudgetCache:

@@ -10,16 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.snapshot import Snapshot
-from mooring.config.args import DefaultPreemptionArgs
-from mooring.errors import MooringError
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.status import Status, failure, unresolvable
 from mooring.objects.pod import Pod
+from mooring.plugin import (
+    DryRun,
+    MooringError,
+    NodeInfo,
+    NodeTrial,
+    PluginFailure,
+    Snapshot,
+    Status,
+    failure,
+    unresolvable,
+)
+from mooring.plugin.args import DefaultPreemptionArgs
 from mooring.plugins.default_preemption.budgets import Budgets
-from mooring.runtime.framework import Framework
-from mooring.runtime.plugin_calls import PluginFailure
 
 #: Users read this text in Events and in `kubectl describe`. It is the reference's, verbatim.
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
@@ -48,19 +52,23 @@ def candidates_wanted(nodes: int, args: DefaultPreemptionArgs) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class DryRun:
-    """The dry run of one pod's preemption, one node at a time."""
+class VictimSearch:
+    """The search for one pod's victims, one node at a time."""
 
-    framework: Framework
-    #: A clone, because filters may write to it.
-    state: CycleState
-    pod: Pod
-    snapshot: Snapshot
+    filters: DryRun
     budgets: Budgets
     #: Whether a pod of lower priority may be evicted from a node; None if all may.
     is_eligible: Callable[[NodeInfo, Pod], bool] | None
     #: Sorts pods from most to least important.
     by_importance: Callable[[Iterable[Pod]], list[Pod]]
+
+    @property
+    def pod(self) -> Pod:
+        return self.filters.pod
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.filters.snapshot
 
     def on_nodes(self, nodes: Iterable[NodeInfo]) -> Iterator[tuple[str, Outcome]]:
         return ((node.name, self.on_node(node)) for node in nodes)
@@ -69,9 +77,8 @@ class DryRun:
         potential = self.potential_victims(node)
         if not potential:
             return NO_VICTIMS
-        trial = _Trial(self, node.copy(), self._state_for_one_node())
         try:
-            return trial.select_victims(potential)
+            return self._select_victims(self.filters.on_node(node), potential)
         except PluginFailure as error:
             return error.as_status()
 
@@ -80,56 +87,31 @@ class DryRun:
         lower = [pod for pod in node.pods.values() if pod.priority < priority]
         return lower if is_eligible is None else [pod for pod in lower if is_eligible(node, pod)]
 
-    def _state_for_one_node(self) -> CycleState:
-        """A clone, if a plugin updates its state when pods are added to or removed from a node."""
-        return self.state.clone() if self.framework.hears_of_pods(self.state) else self.state
-
-
-@dataclass(frozen=True, slots=True)
-class _Trial:
-    """A copy of a node and of its state, from which pods are removed and put back."""
-
-    run: DryRun
-    node: NodeInfo
-    state: CycleState
-
-    def select_victims(self, potential: Sequence[Pod]) -> Outcome:
+    def _select_victims(self, trial: NodeTrial, potential: Sequence[Pod]) -> Outcome:
         """Raises PluginFailure."""
         for pod in potential:
-            self._remove(pod)
-        status = self._filter()
+            trial.remove(pod)
+        status = trial.filter()
         if not status.ok:
             return status
-        violating, others = self.run.budgets.split(self.run.by_importance(potential))
-        victims = [pod for pod in violating if not self._reprieve(pod)]
+        violating, others = self.budgets.split(self.by_importance(potential))
+        victims = [pod for pod in violating if not _reprieve(trial, pod)]
         violations = len(victims)
-        victims += [pod for pod in others if not self._reprieve(pod)]
+        victims += [pod for pod in others if not _reprieve(trial, pod)]
         return outcome(
-            self.node.name,
-            self.run.by_importance(victims) if violating and others else victims,
+            trial.node.name,
+            self.by_importance(victims) if violating and others else victims,
             violations,
         )
 
-    def _reprieve(self, pod: Pod) -> bool:
-        """Put the pod back, unless the preemptor then does not fit. Return whether it stays."""
-        self.node.add_pod(pod)
-        self.run.framework.run_add_pod(self.state, self.run.pod, pod, self.node)
-        fits = self._filter().ok
-        if not fits:
-            self._remove(pod)
-        return fits
 
-    def _remove(self, pod: Pod) -> None:
-        self.node.remove_pod(pod)
-        self.run.framework.run_remove_pod(self.state, self.run.pod, pod, self.node)
-
-    def _filter(self) -> Status:
-        """A filter that returns an error refuses the node, like any other status."""
-        run = self.run
-        try:
-            return run.framework.filter_node(self.state, run.pod, self.node, run.snapshot)
-        except PluginFailure as error:
-            return error.as_status()
+def _reprieve(trial: NodeTrial, pod: Pod) -> bool:
+    """Put the pod back, unless the preemptor then does not fit. Return whether it stays."""
+    trial.add(pod)
+    fits = trial.filter().ok
+    if not fits:
+        trial.remove(pod)
+    return fits
 
 
 def outcome(node_name: str, victims: Sequence[Pod], violations: int) -> Outcome:

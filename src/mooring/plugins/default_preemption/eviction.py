@@ -14,11 +14,9 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mooring.errors import ApiError, NotFound
-from mooring.framework.api import Event, PodStatusPatch
 from mooring.objects.pod import Pod, PodCondition
 from mooring.objects.pod_groups import PodGroup
-from mooring.runtime.handle import PluginHandle
+from mooring.plugin import ApiError, Event, Handle, NotFound, PodStatusPatch
 
 _LOG = logging.getLogger(__name__)
 
@@ -80,7 +78,7 @@ class _Eviction:
 class Evictions:
     """The evictions in progress, by UID of the preemptor."""
 
-    def __init__(self, handle: PluginHandle, plugin: str) -> None:
+    def __init__(self, handle: Handle, plugin: str) -> None:
         self._handle = handle
         self._plugin = plugin
         self._under_way: dict[str, _Eviction] = {}
@@ -92,11 +90,11 @@ class Evictions:
         staying = [victim for victim in victims if not victim.terminating]
         if not staying:
             return
-        self._handle.metrics.preemption_victims(len(victims))
+        self._handle.preemption_metrics.preemption_victims(len(victims))
         # A pod that is nominated later in the same cycle of its group keeps its nomination.
         lower = [
             pod
-            for pod in self._handle.nominator.nominated_pods_for_node(node_name)
+            for pod in self._handle.nominated_pods(node_name)
             if pod.priority < preemptor.obj.priority and pod.nominated_node_name
         ]
         eviction = _Eviction(preemptor, node_name, staying, lower)
@@ -119,7 +117,7 @@ class Evictions:
         return observed is not None and not observed.terminating
 
     async def _run(self, eviction: _Eviction) -> None:
-        preemptor, metrics = eviction.preemptor, self._handle.metrics
+        preemptor, metrics = eviction.preemptor, self._handle.preemption_metrics
         succeeded = False
         started = metrics.timer()
         try:

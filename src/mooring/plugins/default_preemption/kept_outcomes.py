@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from mooring.cluster.listers import Listers
-from mooring.framework.interface import Depends
 from mooring.objects.kinds import PodDisruptionBudget
 from mooring.objects.pod import Pod, SelectorKey
+from mooring.plugin import Listers
 from mooring.plugins.default_preemption.many_nodes import ManyNodes
 from mooring.plugins.default_preemption.outcomes import Outcomes
 
@@ -33,10 +32,9 @@ class KeptOutcomes:
         run, columns = trial.run, trial.run.snapshot.columns
         if not _looks_at_nodes_alone(trial):
             return Outcomes(columns.size)
-        for call in trial.filters.calls:
-            for kind in call.depends_on_kinds:
-                self._follow(kind)
-        pod, key = run.pod, (run.pod.selector_key, run.state.skip_filter)
+        for kind in trial.rows.kinds:
+            self._follow(kind)
+        pod, key = run.pod, (run.pod.selector_key, run.filters.skipped)
         known = self._kept.pop(key, None)
         if known is not None and alike(known[0], pod) and len(known[1]) == columns.size:
             outcomes = known[1]
@@ -46,8 +44,7 @@ class KeptOutcomes:
         self._kept[key] = pod, outcomes
         if len(self._kept) > _MOST_KEPT:
             del self._kept[next(iter(self._kept))]
-        nominated = run.framework.nominated_rows(pod, run.snapshot)
-        outcomes.catch_up(columns.generations[: columns.size], nominated)
+        outcomes.catch_up(columns.generations[: columns.size], run.filters.nominated())
         return outcomes
 
     def _follow(self, kind: type) -> None:
@@ -57,12 +54,12 @@ class KeptOutcomes:
 
 
 def _looks_at_nodes_alone(trial: ManyNodes) -> bool:
-    run, filters = trial.run, trial.filters
+    run = trial.run
     return (
-        filters.complete
+        trial.rows.complete
         and not run.pod.host_ports
-        and not run.framework.hears_of_pods(run.state)
-        and all(call.depends(run.pod) in (Depends.NODE, Depends.USAGE) for call in filters.calls)
+        and not run.filters.hears_of_pods
+        and trial.rows.looks_at_nodes_alone
     )
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster.columns import Columns, Ints, Mask
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.snapshot import Snapshot
 from mooring.objects.quantity import wrap_int64
+from mooring.plugin import Columns, Ints, Mask, NodeInfo, Snapshot
 
 #: The generation of a row that was never counted; real generations start at 0.
 _NEVER = -1

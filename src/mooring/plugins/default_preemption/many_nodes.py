@@ -16,31 +16,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile, zip_longest
+from itertools import zip_longest
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mooring.cluster.columns import Columns, Mask
-from mooring.cluster.node_info import NodeInfo
-from mooring.config.extension_points import ExtensionPoint as Point
-from mooring.framework.status import Status
 from mooring.objects.pod import Pod
-from mooring.plugins.default_preemption.candidates import NO_VICTIMS, DryRun, Outcome, outcome
+from mooring.plugin import Columns, Mask, NodeInfo, RowIndex, RowsTrial, Status
+from mooring.plugins.default_preemption.candidates import NO_VICTIMS, Outcome, VictimSearch, outcome
 from mooring.plugins.default_preemption.lower_priority import LowerPriority
-from mooring.runtime.filtering import ask_columns
-from mooring.runtime.plugin_calls import Calls
-from mooring.runtime.question import Question
-from mooring.runtime.usage_columns import (
-    add_pods,
-    changeable,
-    ignores_pods,
-    reads_usage_columns,
-)
 
 _LOG = logging.getLogger(__name__)
-
-RowIndex = NDArray[np.intp]
 
 #: Below this number of nodes, arrays are not worth their cost.
 SMALLEST_PART = 64
@@ -50,20 +35,21 @@ SMALLEST_PART = 64
 class ManyNodes:
     """The dry run of one pod's preemption, many nodes at a time."""
 
-    run: DryRun
+    run: VictimSearch
     lower: LowerPriority
     #: How many nodes to try at a time; the search may end after each part.
     part_size: int
-    filters: Filters = field(init=False)
+    #: The leading filters for this pod that can read columns.
+    rows: RowsTrial = field(init=False)
     #: The columns without the removed pods.
     _without: Columns = field(init=False)
 
     def __post_init__(self) -> None:
-        self.filters = Filters.of(self.run)
-        self._without = changeable(self.run.snapshot.columns)
+        self.rows = self.run.filters.on_rows()
+        self._without = self.rows.columns
 
     def on_nodes(self, nodes: Sequence[NodeInfo]) -> Iterator[tuple[str, Outcome]]:
-        """As `DryRun.on_nodes`, with the same results."""
+        """As `VictimSearch.on_nodes`, with the same results."""
         for start in range(0, len(nodes), self.part_size):
             part = nodes[start : start + self.part_size]
             try:
@@ -88,14 +74,17 @@ class ManyNodes:
         if not len(together):
             return outcomes
         self._take_away(together)
-        together = self.filters.refuse(self._without, together, outcomes)
-        if self.filters.complete:
+        refused: dict[int, Status] = {}
+        together = self.rows.refuse(together, refused)
+        outcomes.update(refused)
+        if self.rows.complete:
             self._put_back(together, outcomes)
         else:
-            self._try_alone(self.filters.run_of_the_rest(), together, outcomes)
+            rest = replace(self.run, filters=self.rows.rest())
+            self._try_alone(rest, together, outcomes)
         return outcomes
 
-    def _try_alone(self, run: DryRun, rows: RowIndex, outcomes: dict[int, Outcome]) -> None:
+    def _try_alone(self, run: VictimSearch, rows: RowIndex, outcomes: dict[int, Outcome]) -> None:
         for row in rows.tolist():
             outcomes[row] = run.on_node(run.snapshot.at(row))
 
@@ -111,12 +100,11 @@ class ManyNodes:
 
     def _counts_nominated(self) -> bool:
         """Whether pods nominated to a node may be added to its row."""
-        return self.filters.complete and not self.run.framework.hears_of_pods(self.run.state)
+        return self.rows.complete and not self.run.filters.hears_of_pods
 
     def _nominated(self) -> dict[int, list[Pod]]:
         """Row → the nominated pods that count for this pod."""
-        run = self.run
-        return run.framework.nominated_rows(run.pod, run.snapshot)
+        return self.run.filters.nominated()
 
     def _take_away(self, rows: RowIndex) -> None:
         without = self._without
@@ -125,7 +113,7 @@ class ManyNodes:
         if not self._counts_nominated():
             return
         part = set(rows.tolist())
-        add_pods(without, {row: pods for row, pods in self._nominated().items() if row in part})
+        self.rows.add({row: pods for row, pods in self._nominated().items() if row in part})
 
     def _put_back(self, rows: RowIndex, outcomes: dict[int, Outcome]) -> None:
         """Put back one pod on every node, then the next, until no node has one left."""
@@ -155,7 +143,7 @@ class ManyNodes:
             requested[index] = [pod.held.get(name, 0) for _, pod in returning]
         without.requested[:, rows] += requested
         without.pod_count[rows] += 1
-        unfit = ~self.filters.accept(without, rows)
+        unfit = ~self.rows.accepts(rows)
         without.requested[:, rows[unfit]] -= requested[:, unfit]
         without.pod_count[rows[unfit]] -= 1
         return (returning[i] for i in np.flatnonzero(unfit).tolist())
@@ -172,64 +160,7 @@ class _Queue:
     victims: list[Pod] = field(default_factory=list)
     violations: int = 0
 
-    def outcome(self, run: DryRun, node_name: str) -> Outcome:
+    def outcome(self, run: VictimSearch, node_name: str) -> Outcome:
         mixed = 0 < self.protected < len(self.pods)
         victims = run.by_importance(self.victims) if mixed else self.victims
         return outcome(node_name, victims, self.violations)
-
-
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """The leading filters for this pod that can read columns."""
-
-    run: DryRun
-    calls: tuple[Calls, ...]
-    #: The filters among them that read a node's pods.
-    about_pods: tuple[Calls, ...]
-    #: Whether these are all filters for this pod.
-    complete: bool
-
-    @classmethod
-    def of(cls, run: DryRun) -> Filters:
-        asked = [
-            call
-            for call in run.framework.points[Point.FILTER]
-            if call.name not in run.state.skip_filter
-        ]
-        calls = tuple(
-            takewhile(lambda c: ignores_pods(c, run.pod) or reads_usage_columns(c), asked)
-        )
-        about_pods = tuple(call for call in calls if not ignores_pods(call, run.pod))
-        return cls(run, calls, about_pods, complete=len(calls) == len(asked))
-
-    @property
-    def question(self) -> Question:
-        return Question(self.run.state, self.run.pod, self.run.snapshot)
-
-    def refuse(self, columns: Columns, rows: RowIndex, outcomes: dict[int, Outcome]) -> RowIndex:
-        """Record why rows are refused, and return the others."""
-        for call in self.calls:
-            verdicts = ask_columns(call, self.question, columns, rows)
-            refused = verdicts.codes != 0
-            statuses: dict[int, Status] = {}
-            for i in np.flatnonzero(refused).tolist():
-                code = int(verdicts.codes[i])
-                if code not in statuses:
-                    statuses[code] = verdicts.decode(code).by(call.name)
-                outcomes[int(rows[i])] = statuses[code]
-            rows = rows[~refused]
-        return rows
-
-    def run_of_the_rest(self) -> DryRun:
-        """The dry run for nodes that were not refused, without filters that ignore pods."""
-        state = self.run.state.clone()
-        state.skip_filter |= {call.name for call in self.calls if call not in self.about_pods}
-        return replace(self.run, state=state)
-
-    def accept(self, columns: Columns, rows: RowIndex) -> Mask:
-        """bool[row asked for]: whether the row still passes with the pods that were put back."""
-        accepted = np.ones(len(rows), np.bool_)
-        for call in self.about_pods:
-            verdicts = ask_columns(call, self.question, columns, rows)
-            accepted &= verdicts.codes == 0
-        return accepted

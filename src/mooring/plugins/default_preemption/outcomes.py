@@ -15,9 +15,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster.columns import Ints
-from mooring.framework.status import Status
 from mooring.objects.pod import Pod
+from mooring.plugin import Ints, Status
 from mooring.plugins.default_preemption.candidates import Candidate, Outcome
 from mooring.plugins.default_preemption.choice import cost_of
 

@@ -10,28 +10,34 @@ from functools import cmp_to_key, partial
 
 import numpy as np
 
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.snapshot import Snapshot
-from mooring.config.args import DefaultPreemptionArgs
-from mooring.errors import MooringError
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
-from mooring.framework.interface import (
+from mooring.objects.pod import Pod
+from mooring.objects.pod_groups import PodGroup
+from mooring.plugin import (
     CLEAR_NOMINATION,
+    SUCCESS,
+    Code,
+    CycleState,
     Depends,
+    EventWithHint,
+    Handle,
+    Hint,
+    MooringError,
+    NodeInfo,
     NodeStatuses,
     Nomination,
     PostFilterResult,
+    Snapshot,
+    Status,
+    on_delete,
+    unresolvable,
+    unschedulable,
 )
-from mooring.framework.status import SUCCESS, Code, Status, unresolvable, unschedulable
-from mooring.objects.meta import KubeObject
-from mooring.objects.pod import Pod
-from mooring.objects.pod_groups import PodGroup
+from mooring.plugin.args import DefaultPreemptionArgs
 from mooring.plugins.default_preemption.agreement import agreed
 from mooring.plugins.default_preemption.budgets import BudgetCache
 from mooring.plugins.default_preemption.candidates import (
     Candidate,
-    DryRun,
+    VictimSearch,
     candidates_wanted,
 )
 from mooring.plugins.default_preemption.choice import best
@@ -45,7 +51,6 @@ from mooring.plugins.default_preemption.kept_outcomes import KeptOutcomes, alike
 from mooring.plugins.default_preemption.lower_priority import LowerPriorities
 from mooring.plugins.default_preemption.many_nodes import SMALLEST_PART, ManyNodes
 from mooring.plugins.default_preemption.outcomes import NOWHERE, Found, Outcomes
-from mooring.runtime.handle import PluginHandle
 
 #: Users read these texts in Events and in `kubectl describe`. They are the reference's, verbatim.
 PREFIX = "preemption: {}"
@@ -82,7 +87,7 @@ class PreemptionDetail:
 class DefaultPreemption:
     name = "DefaultPreemption"
 
-    def __init__(self, args: DefaultPreemptionArgs | None, handle: PluginHandle) -> None:
+    def __init__(self, args: DefaultPreemptionArgs | None, handle: Handle) -> None:
         self._args = args or DefaultPreemptionArgs()
         self._handle = handle
         self._budgets = BudgetCache(handle.cluster.listers)
@@ -163,9 +168,13 @@ class DefaultPreemption:
         self, group: PodGroup, pods: Sequence[Pod], fits: Callable[[], Status]
     ) -> Status:
         """Evict what stands in the way of the whole group; Success if that helps."""
-        cluster = self._handle.cluster
         victims = select_victims(
-            group, pods, fits, cluster=cluster, budgets=self._budgets.current(), now=self._now()
+            group,
+            pods,
+            fits,
+            handle=self._handle,
+            budgets=self._budgets.current(),
+            now=self._now(),
         )
         if isinstance(victims, Status):
             return victims
@@ -193,7 +202,7 @@ class DefaultPreemption:
 
         The filters that refused the pod register the events that help it.
         """
-        return (EventWithHint(ClusterEvent(EventResource.POD, Action.DELETE), _never_helps),)
+        return (on_delete(Pod, _never_helps),)
 
     # The steps
 
@@ -260,13 +269,13 @@ class DefaultPreemption:
             return NOWHERE
         start = self.offset(len(rows))
         wanted = candidates_wanted(len(rows), self._args)
-        dry_run = self._dry_run(state, pod, snapshot)
+        search = self._search(state, pod)
         lower = self._lower_priorities.than(pod.priority, snapshot.columns)
-        trial = ManyNodes(dry_run, lower, max(wanted, SMALLEST_PART))
+        trial = ManyNodes(search, lower, max(wanted, SMALLEST_PART))
         outcomes = self._kept.of(trial) if keeps else Outcomes(snapshot.columns.size)
         now = self._now()
         # If not all pods of lower priority may be evicted, their sums say nothing.
-        tried = trial.on_nodes if dry_run.is_eligible is None else dry_run.on_nodes
+        tried = trial.on_nodes if search.is_eligible is None else search.on_nodes
         found = outcomes.search(
             np.roll(rows, -start),
             wanted,
@@ -283,12 +292,9 @@ class DefaultPreemption:
             self._is_overridden("is_eligible_pod") or self._is_overridden("more_important_pod")
         )
 
-    def _dry_run(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> DryRun:
-        return DryRun(
-            framework=self._handle.framework,
-            state=state.clone(),
-            pod=pod,
-            snapshot=snapshot,
+    def _search(self, state: CycleState, pod: Pod) -> VictimSearch:
+        return VictimSearch(
+            filters=self._handle.dry_run(state, pod),
             budgets=self._budgets.current(),
             is_eligible=(
                 (lambda node, victim: self.is_eligible_pod(node, victim, pod))
@@ -366,5 +372,5 @@ def _take(
     )
 
 
-def _never_helps(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+def _never_helps(pod: Pod, old: Pod, new: Pod | None) -> Hint:
     return Hint.SKIP

@@ -20,12 +20,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mooring.cluster.claim_cache import UnknownClaimError
-from mooring.cluster.volume_cache import AssumeError
-from mooring.errors import ApiError, Conflict, MooringError, ServerUnavailable, Unanswered
-from mooring.framework.api import Event
-from mooring.framework.clock import sleep
-from mooring.framework.interface import Handle
 from mooring.objects.devices import (
     CLAIM_FINALIZER,
     Allocation,
@@ -42,6 +36,18 @@ from mooring.objects.resource_claims import (
     not_found,
     reference_to,
 )
+from mooring.plugin import (
+    ApiError,
+    Conflict,
+    Event,
+    Handle,
+    MooringError,
+    ServerUnavailable,
+    Unanswered,
+    sleep,
+)
+from mooring.plugin.devices import UnknownClaimError
+from mooring.plugin.storage import AssumeError
 from mooring.plugins.dynamic_resources.deallocation import MOST_TRIES, PAUSE_S
 from mooring.plugins.dynamic_resources.extended_resources import is_in_memory
 from mooring.plugins.dynamic_resources.pod_claims import PodClaims

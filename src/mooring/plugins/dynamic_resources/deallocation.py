@@ -5,10 +5,6 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from mooring.errors import ApiError, Conflict
-from mooring.framework.clock import sleep
-from mooring.framework.interface import Handle
-from mooring.framework.status import Status, unschedulable
 from mooring.objects.devices import ResourceClaim, ResourceClaimStatus
 from mooring.objects.pod import Pod
 from mooring.objects.resource_claims import (
@@ -16,6 +12,7 @@ from mooring.objects.resource_claims import (
     is_used_by_nobody_but,
     without_finalizer,
 )
+from mooring.plugin import ApiError, Conflict, Handle, Status, sleep, unschedulable
 from mooring.plugins.dynamic_resources.extended_resources import is_in_memory
 from mooring.plugins.dynamic_resources.pod_claims import PodClaims
 

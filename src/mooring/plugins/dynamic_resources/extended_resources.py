@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from mooring.cluster.device_classes import DeviceClassNames, is_counted
 from mooring.objects.devices import (
     DeviceClaim,
     DeviceRequest,
@@ -24,6 +23,7 @@ from mooring.objects.devices import (
 from mooring.objects.meta import ObjectMeta, OwnerReference
 from mooring.objects.pod import Container, ContainerExtendedResourceRequest, Pod
 from mooring.objects.resource_claims import EXTENDED_RESOURCE_CLAIM
+from mooring.plugin.devices import DeviceClassNames, is_counted
 
 #: The name of the claim until it is created. No claim can be called like this.
 IN_MEMORY = "<extended-resources>"

@@ -12,14 +12,11 @@ from collections.abc import Callable, Iterable
 import msgspec
 import numpy as np
 
-from mooring.cluster.cache import Cluster
-from mooring.cluster.columns import Columns, Ints
-from mooring.cluster.node_info import NodeInfo
 from mooring.devices.allocated import PoolID
-from mooring.framework.status import SUCCESS, Status
 from mooring.objects.devices import ResourceClaim, ResourceSliceSpec
 from mooring.objects.meta import encode_hook
 from mooring.objects.pod import Pod
+from mooring.plugin import SUCCESS, ClusterView, Columns, Ints, NodeInfo, Status
 from mooring.plugins.dynamic_resources.pod_claims import NodeAllocation, PodClaims
 
 #: For how many kinds of pods answers are kept; the kind that was asked for longest ago goes first.
@@ -62,7 +59,7 @@ class KeptRows:
 class KeptAllocations:
     """Shared by all pods of a profile."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterView) -> None:
         self._cluster = cluster
         self._kinds: dict[object, KeptRows] = {}
         #: Pools → the names of the nodes that can use their devices; None if a name does not say.

@@ -7,18 +7,25 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from mooring.cluster.cache import Cluster
-from mooring.cluster.columns import Columns, Mask, Rows, row_count
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.node_matching import match_rows_any, matches_any
 from mooring.devices.allocator import AllocationTimeout, Allocator, NodeOnlyError
-from mooring.errors import PluginError
-from mooring.framework.interface import Handle
-from mooring.framework.status import SUCCESS, Status, unresolvable
 from mooring.objects.devices import Allocation, ResourceClaim
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.resource_claims import BindingConditionFailed, has_timed_out, is_ready
+from mooring.plugin import (
+    SUCCESS,
+    ClusterView,
+    Columns,
+    Handle,
+    Mask,
+    NodeInfo,
+    PluginError,
+    Rows,
+    Status,
+    row_count,
+    unresolvable,
+)
+from mooring.plugin.nodes import match_rows_any, matches_any
 from mooring.plugins.dynamic_resources import extended_resources
 from mooring.plugins.dynamic_resources.extended_resources import CannotFit
 from mooring.plugins.dynamic_resources.pod_claims import NodeAllocation, PodClaims
@@ -38,7 +45,7 @@ class NodeFilter:
         self, handle: Handle, *, filter_timeout_s: float, binding_timeout_s: float | None
     ) -> None:
         self._handle = handle
-        self._cluster: Cluster = handle.cluster
+        self._cluster: ClusterView = handle.cluster
         self._filter_timeout_s = filter_timeout_s
         #: None if the gates of binding conditions are off.
         self._binding_timeout_s = binding_timeout_s

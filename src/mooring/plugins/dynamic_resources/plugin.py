@@ -8,22 +8,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from mooring.cluster.columns import Columns, Ints, Rows, row_count
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.snapshot import Snapshot
-from mooring.config.args import DynamicResourcesArgs
-from mooring.errors import MooringError, PluginError
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import EventWithHint
-from mooring.framework.interface import (
-    Depends,
-    Handle,
-    NodeStatuses,
-    PostFilterResult,
-    PreFlight,
-)
-from mooring.framework.status import SKIP, SUCCESS, Code, Status, unresolvable, unschedulable
-from mooring.framework.verdicts import RowVerdicts, by_mask, by_table
 from mooring.objects.devices import (
     Allocation,
     DeviceClass,
@@ -34,6 +18,33 @@ from mooring.objects.devices import (
 from mooring.objects.pod import Pod
 from mooring.objects.resource_claims import ClaimProblem, with_finalizer
 from mooring.objects.selectors import NodeSelector, NodeTerm, compile_node_term
+from mooring.plugin import (
+    SKIP,
+    SUCCESS,
+    Code,
+    Columns,
+    CycleState,
+    Depends,
+    EventWithHint,
+    Handle,
+    Ints,
+    MooringError,
+    NodeInfo,
+    NodeStatuses,
+    PluginError,
+    PostFilterResult,
+    PreFlight,
+    Rows,
+    RowVerdicts,
+    Snapshot,
+    Status,
+    by_mask,
+    by_table,
+    row_count,
+    unresolvable,
+    unschedulable,
+)
+from mooring.plugin.args import DynamicResourcesArgs
 from mooring.plugins.dynamic_resources import extended_resources
 from mooring.plugins.dynamic_resources.binding import ClaimBinder
 from mooring.plugins.dynamic_resources.deallocation import Deallocation

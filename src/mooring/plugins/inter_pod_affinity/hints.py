@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.objects.affinity import AffinityTerm
-from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.plugin import Action, Hint, on_change
 from mooring.plugins.inter_pod_affinity.malformed import REQUIRED, REQUIRED_ANTI, is_malformed
 
 
-def after_pod_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+def after_pod_change(pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
     """Queue the pod if a pod that it needs appears, or if a pod that keeps it away disappears.
 
     As upstream, terms are matched without the labels of namespaces, and a pod keeps this one away
     only if it matches all anti-affinity terms, though Filter refuses a node for any of them. If
     terms are malformed, the hint cannot tell, and the pod is queued.
     """
-    assert isinstance(old, Pod | None)
-    assert isinstance(new, Pod | None)
     if old is not None and new is not None and new.uid == pod.uid:
         return Hint.QUEUE
     if any(other is not None and not _placed(other) for other in (old, new)):
@@ -41,10 +38,8 @@ def after_pod_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -
     return Hint.QUEUE if _matches_all(theirs, pod) else Hint.SKIP
 
 
-def after_node_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+def after_node_change(pod: Pod, old: Node | None, new: Node | None) -> Hint:
     """Queue the pod if the node joins a domain of an affinity term, or leaves one of anti-affinity."""
-    assert isinstance(old, Node | None)
-    assert isinstance(new, Node | None)
     if new is None or is_malformed(pod, REQUIRED, REQUIRED_ANTI):
         return Hint.QUEUE
     anti_affinity = pod.affinity_terms.required_anti_affinity
@@ -75,6 +70,6 @@ _POD_CHANGES = Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
 _NODE_CHANGES = Action.ADD | Action.UPDATE_NODE_LABEL
 
 EVENTS = (
-    EventWithHint(ClusterEvent(EventResource.POD, _POD_CHANGES), after_pod_change),
-    EventWithHint(ClusterEvent(EventResource.NODE, _NODE_CHANGES), after_node_change),
+    on_change(Pod, _POD_CHANGES, after_pod_change),
+    on_change(Node, _NODE_CHANGES, after_node_change),
 )

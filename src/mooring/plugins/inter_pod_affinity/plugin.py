@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mooring.cluster.columns import Columns, Ints, Rows
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.snapshot import Snapshot
-from mooring.config.args import InterPodAffinityArgs
-from mooring.errors import PluginError
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import EventWithHint
-from mooring.framework.interface import Depends, Handle
-from mooring.framework.status import SKIP, Status, failure, unresolvable, unschedulable
-from mooring.framework.verdicts import RowVerdicts
 from mooring.objects.pod import Affinity, Pod
+from mooring.plugin import (
+    SKIP,
+    Columns,
+    CycleState,
+    Depends,
+    EventWithHint,
+    Handle,
+    Ints,
+    NodeInfo,
+    PluginError,
+    Rows,
+    RowVerdicts,
+    Snapshot,
+    Status,
+    failure,
+    unresolvable,
+    unschedulable,
+)
+from mooring.plugin.args import InterPodAffinityArgs
 from mooring.plugins.inter_pod_affinity import hints, weights
 from mooring.plugins.inter_pod_affinity.malformed import problems
 from mooring.plugins.inter_pod_affinity.queries import QueryCompiler

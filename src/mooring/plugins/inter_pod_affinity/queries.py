@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mooring.cluster.listers import Listers
-from mooring.cluster.pod_counts import MOST_COUNTERS, PodQuery
 from mooring.objects.affinity import AffinityTerm, PodTerms
 from mooring.objects.kinds import Namespace
 from mooring.objects.selectors import Selector
+from mooring.plugin import Listers
+from mooring.plugin.pods import MOST_COUNTERS, PodQuery
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,14 +8,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster.affinity_terms import HeldTerm, TermKind
-from mooring.cluster.columns import LabelColumn, Mask, Rows, row_count
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.pod_counts import PodQuery, look_up
-from mooring.cluster.snapshot import Snapshot
-from mooring.framework.status import SUCCESS, Status, unresolvable, unschedulable
-from mooring.framework.verdicts import RowVerdicts, by_table
 from mooring.objects.pod import Pod
+from mooring.plugin import (
+    SUCCESS,
+    Mask,
+    NodeInfo,
+    Rows,
+    RowVerdicts,
+    Snapshot,
+    Status,
+    by_table,
+    row_count,
+    unresolvable,
+    unschedulable,
+)
+from mooring.plugin.nodes import LabelColumn
+from mooring.plugin.pods import HeldTerm, PodQuery, TermKind, look_up
 from mooring.plugins.inter_pod_affinity.queries import TermQueries
 from mooring.plugins.inter_pod_affinity.topology_counts import TopologyCounts
 

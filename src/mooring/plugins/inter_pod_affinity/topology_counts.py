@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from mooring.cluster.columns import Columns
-from mooring.cluster.row_counts import DomainCounts, RowCounts
+from mooring.plugin import Columns
+from mooring.plugin.pods import DomainCounts, RowCounts
 
 
 class TopologyCounts:

@@ -6,11 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from mooring.cluster.affinity_terms import HeldTerm, TermKind
-from mooring.cluster.columns import Ints, Rows, row_count
-from mooring.cluster.pod_counts import PodQuery, look_up
-from mooring.cluster.snapshot import Snapshot
-from mooring.framework.interface import MAX_SCORE
+from mooring.plugin import MAX_SCORE, Ints, Rows, Snapshot, row_count
+from mooring.plugin.pods import HeldTerm, PodQuery, TermKind, look_up
 from mooring.plugins.inter_pod_affinity.topology_counts import TopologyCounts
 
 

@@ -14,9 +14,6 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from mooring.cluster.columns import Columns, Ints, Mask, Rows, row_count
-from mooring.cluster.listers import Listers
-from mooring.cluster.node_info import NodeInfo
 from mooring.objects.storage import (
     CSINode,
     PersistentVolume,
@@ -24,6 +21,7 @@ from mooring.objects.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from mooring.plugin import Columns, Ints, Listers, Mask, NodeInfo, Rows, row_count
 
 #: The generation of a row that was never counted; real generations start at 0.
 _NEVER = -1

@@ -6,17 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mooring.cluster.columns import Columns, Rows
-from mooring.cluster.listers import Index
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.snapshot import Snapshot
-from mooring.errors import MooringError
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
-from mooring.framework.interface import Depends, Handle
-from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable, unschedulable
-from mooring.framework.verdicts import RowVerdicts, by_mask
-from mooring.framework.volume_signature import sign_volumes
 from mooring.objects.claims import (
     claim_name,
     claim_not_found,
@@ -31,7 +20,6 @@ from mooring.objects.csi_translation import (
     translate_inline,
     translate_volume,
 )
-from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.objects.storage import (
     CSIDriver,
@@ -42,6 +30,32 @@ from mooring.objects.storage import (
     Volume,
     VolumeAttachment,
 )
+from mooring.plugin import (
+    SKIP,
+    SUCCESS,
+    Action,
+    Columns,
+    CycleState,
+    Depends,
+    EventWithHint,
+    Handle,
+    Hint,
+    Index,
+    MooringError,
+    NodeInfo,
+    Rows,
+    RowVerdicts,
+    Snapshot,
+    Status,
+    by_mask,
+    on_add_or_update,
+    on_change,
+    on_delete,
+    on_update,
+    unresolvable,
+    unschedulable,
+)
+from mooring.plugin.storage import sign_volumes
 from mooring.plugins.node_volume_limits.attached_volumes import (
     Attachable,
     AttachedVolumes,
@@ -115,18 +129,11 @@ class NodeVolumeLimits:
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (
-            EventWithHint(ClusterEvent(EventResource.CSI_NODE, Action.ADD)),
-            EventWithHint(
-                ClusterEvent(EventResource.CSI_NODE, Action.UPDATE), _after_csi_node_update
-            ),
-            EventWithHint(ClusterEvent(EventResource.POD, Action.DELETE), _after_pod_is_gone),
-            EventWithHint(
-                ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, Action.ADD),
-                _after_claim_is_added,
-            ),
-            EventWithHint(
-                ClusterEvent(EventResource.VOLUME_ATTACHMENT, Action.DELETE), _after_detachment
-            ),
+            on_change(CSINode, Action.ADD),
+            on_update(CSINode, Action.UPDATE, _after_csi_node_update),
+            on_delete(Pod, _after_pod_is_gone),
+            on_add_or_update(PersistentVolumeClaim, Action.ADD, _after_claim_is_added),
+            on_delete(VolumeAttachment, _after_detachment),
         )
 
     def depends_on(self, pod: Pod) -> Depends:
@@ -292,38 +299,35 @@ def _translated(volume: Volume) -> str:
         raise _BadVolume(text) from error
 
 
-def _after_csi_node_update(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+def _after_csi_node_update(pod: Pod, old: CSINode, new: CSINode) -> Hint:
     """Queue the pod if a limit rose.
 
     As in the reference, a missing limit counts as 0, so removing a limit does not queue the pod.
     """
-    assert isinstance(old, CSINode)
-    assert isinstance(new, CSINode)
     before = _limits(old)
     rose = any(limit > before.get(driver, 0) for driver, limit in _limits(new).items())
     return Hint.QUEUE if rose else Hint.SKIP
 
 
-def _after_pod_is_gone(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    assert isinstance(old, Pod)
+def _after_pod_is_gone(pod: Pod, old: Pod, new: Pod | None) -> Hint:
     if not old.node_name and not old.nominated_node_name:
         return Hint.SKIP
     counted = any(_may_count(old, volume) for volume in old.spec.volumes)
     return Hint.QUEUE if counted else Hint.SKIP
 
 
-def _after_claim_is_added(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    assert isinstance(new, PersistentVolumeClaim)
+def _after_claim_is_added(
+    pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim
+) -> Hint:
     return Hint.QUEUE if uses_claim(pod, new) else Hint.SKIP
 
 
-def _after_detachment(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+def _after_detachment(pod: Pod, old: VolumeAttachment, new: VolumeAttachment | None) -> Hint:
     """Queue the pod if it may use a volume of the driver.
 
     Claims are not looked up, so any claim may. As in the reference, ephemeral volumes are left out.
     If the hint cannot tell, it raises, and the queue tries the pod.
     """
-    assert isinstance(old, VolumeAttachment)
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is not None:
             return Hint.QUEUE

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mooring.cluster.deduced_selectors import DeducedSelectors
-from mooring.cluster.pod_counts import PodQuery
-from mooring.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from mooring.objects.pod import Pod, TopologySpreadConstraint
 from mooring.objects.selectors import NOTHING, Selector, compile_selector, selector_from_map
 from mooring.objects.well_known import HOSTNAME, ZONE
+from mooring.plugin.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
+from mooring.plugin.pods import DeducedSelectors, PodQuery
 
 HARD = "DoNotSchedule"
 SOFT = "ScheduleAnyway"

@@ -8,14 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster.columns import Mask, Rows
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.pod_counts import look_up
-from mooring.cluster.row_counts import DomainCounts, by_domain, domains_among
-from mooring.cluster.snapshot import Snapshot
-from mooring.framework.status import SUCCESS, Status, unresolvable, unschedulable
-from mooring.framework.verdicts import RowVerdicts, by_table
 from mooring.objects.pod import Pod
+from mooring.plugin import (
+    SUCCESS,
+    Mask,
+    NodeInfo,
+    Rows,
+    RowVerdicts,
+    Snapshot,
+    Status,
+    by_table,
+    unresolvable,
+    unschedulable,
+)
+from mooring.plugin.pods import DomainCounts, by_domain, domains_among, look_up
 from mooring.plugins.pod_topology_spread.constraints import Constraint
 from mooring.plugins.pod_topology_spread.inclusion import Inclusion, included, other_labels
 

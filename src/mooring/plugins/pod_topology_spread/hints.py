@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
-from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.plugin import Action, EventWithHint, Hint, on_change
 from mooring.plugins.pod_topology_spread.constraints import HARD, PodConstraints
 
 _POD_CHANGES = Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE
@@ -21,14 +20,12 @@ class Hints:
 
     def events(self) -> Sequence[EventWithHint]:
         return (
-            EventWithHint(ClusterEvent(EventResource.POD, _POD_CHANGES), self.after_pod_change),
-            EventWithHint(ClusterEvent(EventResource.NODE, _NODE_CHANGES), self.after_node_change),
+            on_change(Pod, _POD_CHANGES, self.after_pod_change),
+            on_change(Node, _NODE_CHANGES, self.after_node_change),
         )
 
-    def after_pod_change(self, pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    def after_pod_change(self, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
         """Queue the pod if the change adds a pod to the count of a constraint, or removes one."""
-        assert isinstance(old, Pod | None)
-        assert isinstance(new, Pod | None)
         if any(other is not None and not _involved(other, pod) for other in (old, new)):
             return Hint.SKIP
         try:
@@ -49,10 +46,8 @@ class Hints:
         matched = only is not None and any(s.matches(only.labels) for s in selectors)
         return Hint.QUEUE if matched else Hint.SKIP
 
-    def after_node_change(self, pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+    def after_node_change(self, pod: Pod, old: Node | None, new: Node | None) -> Hint:
         """Queue the pod if the domains of a node that counts change, or the node's taints."""
-        assert isinstance(old, Node | None)
-        assert isinstance(new, Node | None)
         try:
             keys = [constraint.topology_key for constraint in self.constraints.of(pod, HARD)]
         except ValueError:

@@ -11,11 +11,10 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from mooring.cluster.columns import ABSENT, Codes, Columns, LabelColumn, Mask
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.node_matching import RequiredNodeAffinity
 from mooring.objects.pod import Pod
 from mooring.objects.taints import Taint, untolerated
+from mooring.plugin import Columns, Mask, NodeInfo
+from mooring.plugin.nodes import ABSENT, Codes, LabelColumn, RequiredNodeAffinity
 from mooring.plugins.pod_topology_spread.constraints import Constraint
 
 

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mooring.cluster.columns import Columns, Ints, Rows
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.snapshot import Snapshot
-from mooring.config.args import PodTopologySpreadArgs
-from mooring.errors import PluginError
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import EventWithHint
-from mooring.framework.interface import Depends, Handle
-from mooring.framework.status import SKIP, Status, failure, unschedulable
-from mooring.framework.verdicts import RowVerdicts
 from mooring.objects.pod import Pod
+from mooring.plugin import (
+    SKIP,
+    Columns,
+    CycleState,
+    Depends,
+    EventWithHint,
+    Handle,
+    Ints,
+    NodeInfo,
+    PluginError,
+    Rows,
+    RowVerdicts,
+    Snapshot,
+    Status,
+    failure,
+    unschedulable,
+)
+from mooring.plugin.args import PodTopologySpreadArgs
 from mooring.plugins.pod_topology_spread.constraints import HARD, SOFT, PodConstraints
 from mooring.plugins.pod_topology_spread.hard_state import HardState
 from mooring.plugins.pod_topology_spread.hints import Hints

@@ -14,14 +14,11 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster.columns import ABSENT, Codes, Columns, Ints, LabelColumn, Mask, Rows, row_count
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.pod_counts import PodQuery, look_up
-from mooring.cluster.row_counts import by_domain, domains_among
-from mooring.cluster.snapshot import Snapshot
-from mooring.framework.interface import MAX_SCORE
 from mooring.objects.pod import Pod
 from mooring.objects.well_known import HOSTNAME
+from mooring.plugin import MAX_SCORE, Columns, Ints, Mask, NodeInfo, Rows, Snapshot, row_count
+from mooring.plugin.nodes import ABSENT, Codes, LabelColumn
+from mooring.plugin.pods import PodQuery, by_domain, domains_among, look_up
 from mooring.plugins.pod_topology_spread.constraints import Constraint
 from mooring.plugins.pod_topology_spread.inclusion import Inclusion, included, other_labels
 

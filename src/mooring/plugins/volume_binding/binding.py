@@ -8,15 +8,13 @@ controller and the provisioners do the rest:
 
 from __future__ import annotations
 
-from mooring.errors import MooringError
-from mooring.framework.clock import sleep
-from mooring.framework.interface import Handle
 from mooring.objects.claims import SELECTED_NODE, fully_bound, is_accessible_from
 from mooring.objects.csi_translation import TranslationError, seen_from
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.storage import CSINode, PersistentVolume, PersistentVolumeClaim
+from mooring.plugin import Handle, MooringError, sleep
 from mooring.plugins.volume_binding import reservation
 from mooring.plugins.volume_binding.search import Binding, PodVolumes
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mooring.cluster.columns import Ints
 from mooring.objects.claims import requested_storage, storage_capacity
 from mooring.objects.quantity import wrap_int64
+from mooring.plugin import Ints
 from mooring.plugins.resource_scoring import MAX_UTILIZATION, tdiv
 from mooring.plugins.volume_binding.search import PodVolumes
 

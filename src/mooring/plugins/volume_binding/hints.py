@@ -2,52 +2,48 @@
 
 from __future__ import annotations
 
-from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint, Hint
 from mooring.objects.claims import uses_claim
 from mooring.objects.csi_translation import MIGRATED_PLUGINS
-from mooring.objects.meta import KubeObject
+from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.storage import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
+    PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
 )
+from mooring.plugin import Action, Hint, on_add_or_update, on_change, on_update
 from mooring.plugins.volume_binding.provisioning import volume_limit
 
 
-def after_class_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+def after_class_change(pod: Pod, old: StorageClass | None, new: StorageClass) -> Hint:
     """Queue the pod if the class is new, or its allowed topologies changed."""
-    assert isinstance(old, StorageClass | None)
-    assert isinstance(new, StorageClass)
     if old is not None and old.allowed_topologies == new.allowed_topologies:
         return Hint.SKIP
     return Hint.QUEUE
 
 
-def after_claim_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
-    assert isinstance(new, PersistentVolumeClaim)
+def after_claim_change(
+    pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim
+) -> Hint:
     return Hint.QUEUE if uses_claim(pod, new) else Hint.SKIP
 
 
-def after_csi_node_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+def after_csi_node_change(pod: Pod, old: CSINode | None, new: CSINode) -> Hint:
     """Queue the pod if the migrated plugins of the node changed."""
-    assert isinstance(old, CSINode | None)
-    assert isinstance(new, CSINode)
     if old is not None and _migrated_plugins(old) == _migrated_plugins(new):
         return Hint.SKIP
     return Hint.QUEUE
 
 
-def after_driver_update(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+def after_driver_update(pod: Pod, old: CSIDriver, new: CSIDriver) -> Hint:
     """Queue the pod if the driver no longer tracks its storage capacity.
 
     The reference looks for the driver among the inline volumes of the pod, which are never refused
     for lack of storage. Pods with claims of the driver are not queued.
     """
-    assert isinstance(old, CSIDriver)
-    assert isinstance(new, CSIDriver)
     if not old.spec.storage_capacity or new.spec.storage_capacity:
         return Hint.SKIP
     uses_driver = any(
@@ -56,10 +52,10 @@ def after_driver_update(pod: Pod, old: KubeObject | None, new: KubeObject | None
     return Hint.QUEUE if uses_driver else Hint.SKIP
 
 
-def after_capacity_change(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+def after_capacity_change(
+    pod: Pod, old: CSIStorageCapacity | None, new: CSIStorageCapacity
+) -> Hint:
     """Queue the pod if there is room for larger volumes, in any class."""
-    assert isinstance(old, CSIStorageCapacity | None)
-    assert isinstance(new, CSIStorageCapacity)
     if old is None:
         return Hint.QUEUE
     before, after = volume_limit(old), volume_limit(new)
@@ -74,15 +70,11 @@ def _migrated_plugins(csi_node: CSINode) -> str:
 _ADD_OR_UPDATE = Action.ADD | Action.UPDATE
 
 EVENTS = (
-    EventWithHint(ClusterEvent(EventResource.STORAGE_CLASS, _ADD_OR_UPDATE), after_class_change),
-    EventWithHint(
-        ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, _ADD_OR_UPDATE), after_claim_change
-    ),
-    EventWithHint(ClusterEvent(EventResource.PERSISTENT_VOLUME, _ADD_OR_UPDATE)),
-    EventWithHint(ClusterEvent(EventResource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)),
-    EventWithHint(ClusterEvent(EventResource.CSI_NODE, _ADD_OR_UPDATE), after_csi_node_change),
-    EventWithHint(ClusterEvent(EventResource.CSI_DRIVER, Action.UPDATE), after_driver_update),
-    EventWithHint(
-        ClusterEvent(EventResource.CSI_STORAGE_CAPACITY, _ADD_OR_UPDATE), after_capacity_change
-    ),
+    on_add_or_update(StorageClass, _ADD_OR_UPDATE, after_class_change),
+    on_add_or_update(PersistentVolumeClaim, _ADD_OR_UPDATE, after_claim_change),
+    on_change(PersistentVolume, _ADD_OR_UPDATE),
+    on_change(Node, Action.ADD | Action.UPDATE_NODE_LABEL),
+    on_add_or_update(CSINode, _ADD_OR_UPDATE, after_csi_node_change),
+    on_update(CSIDriver, Action.UPDATE, after_driver_update),
+    on_add_or_update(CSIStorageCapacity, _ADD_OR_UPDATE, after_capacity_change),
 )

@@ -7,8 +7,6 @@ from collections.abc import Set as AbstractSet
 from functools import cmp_to_key
 from typing import Any
 
-from mooring.cluster.topology_index import Terms, TopologyIndex
-from mooring.errors import MooringError
 from mooring.objects.claims import (
     bound_to,
     is_accessible_from,
@@ -21,6 +19,8 @@ from mooring.objects.claims import (
 from mooring.objects.quantity import Quantity
 from mooring.objects.selectors import compile_selector
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
+from mooring.plugin import MooringError
+from mooring.plugin.pods import Terms, TopologyIndex
 
 #: A sort key for exact quantities.
 by_quantity: Callable[[Quantity], Any] = cmp_to_key(lambda a, b: a.exceeds(b) - b.exceeds(a))

@@ -7,20 +7,31 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mooring.cluster.columns import Columns, Ints, Rows, row_count
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.snapshot import Snapshot
-from mooring.config.args import VolumeBindingArgs
-from mooring.errors import PluginError
-from mooring.framework.cycle_state import CycleState
-from mooring.framework.events import EventWithHint
-from mooring.framework.interface import Depends, Handle, PreFlight
-from mooring.framework.status import SKIP, SUCCESS, Status, unresolvable
-from mooring.framework.verdicts import RowVerdicts, by_mask
-from mooring.framework.volume_signature import sign_volumes
 from mooring.objects.claims import claim_name, claim_not_found, ownership_problem
 from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolumeClaim, Volume
+from mooring.plugin import (
+    SKIP,
+    SUCCESS,
+    Columns,
+    CycleState,
+    Depends,
+    EventWithHint,
+    Handle,
+    Ints,
+    NodeInfo,
+    PluginError,
+    PreFlight,
+    Rows,
+    RowVerdicts,
+    Snapshot,
+    Status,
+    by_mask,
+    row_count,
+    unresolvable,
+)
+from mooring.plugin.args import VolumeBindingArgs
+from mooring.plugin.storage import sign_volumes
 from mooring.plugins.resource_scoring import curve_of
 from mooring.plugins.volume_binding import hints, reservation
 from mooring.plugins.volume_binding.binding import bind_pod_volumes

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mooring.cluster.listers import Listers
-from mooring.cluster.topology_index import Terms, TopologyIndex
 from mooring.objects.claims import (
     allows_topology,
     provisions,
@@ -20,6 +18,8 @@ from mooring.objects.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
+from mooring.plugin import Listers
+from mooring.plugin.pods import Terms, TopologyIndex
 
 #: Users read these texts in Events and in `kubectl describe`. They are the reference's, verbatim.
 BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"

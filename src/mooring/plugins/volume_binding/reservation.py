@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from mooring.cluster.volume_cache import AssumeError, VolumeCache
 from mooring.objects.claims import BOUND_BY_CONTROLLER, SELECTED_NODE, bound_to, reference_to
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
+from mooring.plugin.storage import AssumeError, VolumeCache
 from mooring.plugins.volume_binding.search import PodVolumes
 
 

@@ -6,10 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from mooring.cluster.listers import Listers
-from mooring.cluster.node_info import NodeInfo
-from mooring.cluster.volume_cache import VolumeCache
-from mooring.errors import MooringError
 from mooring.objects.claims import (
     SELECTED_NODE,
     class_of_claim,
@@ -27,6 +23,8 @@ from mooring.objects.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
+from mooring.plugin import Listers, MooringError, NodeInfo
+from mooring.plugin.storage import VolumeCache
 from mooring.plugins.volume_binding.matching import Candidates, by_quantity
 from mooring.plugins.volume_binding.provisioning import (
     BIND_CONFLICT,

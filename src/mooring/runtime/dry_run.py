@@ -1,0 +1,185 @@
+"""Dry runs of a profile's filters, as `framework.dry_run` promises them to plugins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+
+import numpy as np
+
+from mooring.cluster.cache import Cluster
+from mooring.cluster.columns import Mask
+from mooring.cluster.node_info import NodeInfo
+from mooring.cluster.snapshot import Snapshot
+from mooring.config.extension_points import ExtensionPoint as Point
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.dry_run import PluginFailure, RowIndex
+from mooring.framework.interface import Depends
+from mooring.framework.status import Status
+from mooring.objects.meta import KubeObject
+from mooring.objects.pod import Pod
+from mooring.runtime.filtering import ask_columns
+from mooring.runtime.framework import Framework
+from mooring.runtime.plugin_calls import Calls
+from mooring.runtime.question import Question
+from mooring.runtime.usage_columns import (
+    add_pods,
+    changeable,
+    ignores_pods,
+    reads_usage_columns,
+)
+
+
+class FilterDryRun:
+    """`DryRun` for one pod. The state must be a clone: filters may write to it."""
+
+    __slots__ = ("_hears_of_pods", "framework", "pod", "snapshot", "state")
+
+    def __init__(
+        self, framework: Framework, state: CycleState, pod: Pod, snapshot: Snapshot
+    ) -> None:
+        self.framework = framework
+        self.state = state
+        self.pod = pod
+        self.snapshot = snapshot
+        self._hears_of_pods: bool | None = None
+
+    @property
+    def skipped(self) -> frozenset[str]:
+        return self.state.skip_filter
+
+    @property
+    def hears_of_pods(self) -> bool:
+        if self._hears_of_pods is None:
+            self._hears_of_pods = self.framework.hears_of_pods(self.state)
+        return self._hears_of_pods
+
+    def nominated(self) -> dict[int, list[Pod]]:
+        return self.framework.nominated_rows(self.pod, self.snapshot)
+
+    def on_node(self, node: NodeInfo) -> FilterNodeTrial:
+        # Only plugins that hear of pods change their state.
+        state = self.state.clone() if self.hears_of_pods else self.state
+        return FilterNodeTrial(self, node.copy(), state)
+
+    def on_rows(self) -> FilterRowsTrial:
+        return FilterRowsTrial(self)
+
+
+class FilterNodeTrial:
+    """`NodeTrial` with its own copy of the node, and of the state if plugins change it."""
+
+    __slots__ = ("_run", "_state", "node")
+
+    def __init__(self, run: FilterDryRun, node: NodeInfo, state: CycleState) -> None:
+        self._run = run
+        self._state = state
+        self.node = node
+
+    def remove(self, pod: Pod) -> None:
+        run = self._run
+        self.node.remove_pod(pod)
+        run.framework.run_remove_pod(self._state, run.pod, pod, self.node)
+
+    def add(self, pod: Pod) -> None:
+        run = self._run
+        self.node.add_pod(pod)
+        run.framework.run_add_pod(self._state, run.pod, pod, self.node)
+
+    def filter(self) -> Status:
+        run = self._run
+        try:
+            return run.framework.filter_node(self._state, run.pod, self.node, run.snapshot)
+        except PluginFailure as error:
+            return error.as_status()
+
+
+class FilterRowsTrial:
+    """`RowsTrial` of the leading filters that can read columns."""
+
+    def __init__(self, run: FilterDryRun) -> None:
+        self._run = run
+        self.columns = changeable(run.snapshot.columns)
+        asked = [
+            call
+            for call in run.framework.points[Point.FILTER]
+            if call.name not in run.state.skip_filter
+        ]
+        self._calls: tuple[Calls, ...] = tuple(
+            takewhile(lambda c: ignores_pods(c, run.pod) or reads_usage_columns(c), asked)
+        )
+        #: The filters among them that read a node's pods.
+        self._about_pods = tuple(c for c in self._calls if not ignores_pods(c, run.pod))
+        self.complete = len(self._calls) == len(asked)
+
+    @property
+    def looks_at_nodes_alone(self) -> bool:
+        pod = self._run.pod
+        return all(call.depends(pod) in (Depends.NODE, Depends.USAGE) for call in self._calls)
+
+    @property
+    def kinds(self) -> Sequence[type[KubeObject]]:
+        return [kind for call in self._calls for kind in call.depends_on_kinds]
+
+    def add(self, pods_by_row: Mapping[int, Sequence[Pod]]) -> None:
+        add_pods(self.columns, pods_by_row)
+
+    def refuse(self, rows: RowIndex, refused: dict[int, Status]) -> RowIndex:
+        question = self._question
+        for call in self._calls:
+            verdicts = ask_columns(call, question, self.columns, rows)
+            refuses = verdicts.codes != 0
+            statuses: dict[int, Status] = {}
+            for i in np.flatnonzero(refuses).tolist():
+                code = int(verdicts.codes[i])
+                if code not in statuses:
+                    statuses[code] = verdicts.decode(code).by(call.name)
+                refused[int(rows[i])] = statuses[code]
+            rows = rows[~refuses]
+        return rows
+
+    def accepts(self, rows: RowIndex) -> Mask:
+        accepted = np.ones(len(rows), np.bool_)
+        question = self._question
+        for call in self._about_pods:
+            verdicts = ask_columns(call, question, self.columns, rows)
+            accepted &= verdicts.codes == 0
+        return accepted
+
+    def rest(self) -> FilterDryRun:
+        run = self._run
+        state = run.state.clone()
+        state.skip_filter |= {call.name for call in self._calls if call not in self._about_pods}
+        return FilterDryRun(run.framework, state, run.pod, run.snapshot)
+
+    @property
+    def _question(self) -> Question:
+        run = self._run
+        return Question(run.state, run.pod, run.snapshot)
+
+
+class PodsTakenOut:
+    """`ClusterTrial`: the cluster is changed and restored, as the engine does one thing at a time."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        #: UID → whether the pod is assumed.
+        self._out: dict[str, bool] = {}
+        #: All pods that were ever taken out, by UID, in order of the first time.
+        self._met: dict[str, Pod] = {}
+
+    def __enter__(self) -> PodsTakenOut:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # In this order, whatever happened in between: the order of pods on a node matters.
+        self.put_back([pod for uid, pod in self._met.items() if uid in self._out])
+
+    def take_out(self, pods: Sequence[Pod]) -> None:
+        for pod in pods:
+            self._met.setdefault(pod.uid, pod)
+            self._out[pod.uid] = self._cluster.take_out(pod)
+
+    def put_back(self, pods: Sequence[Pod]) -> None:
+        for pod in pods:
+            self._cluster.put_back(pod, assumed=self._out.pop(pod.uid))
