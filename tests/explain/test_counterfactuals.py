@@ -28,7 +28,6 @@ from mooring.explain.changes import (
 )
 from mooring.explain.counterfactuals import Counterfactuals, find_counterfactuals
 from mooring.explain.explanation import CannotAnswer, explainer_for
-from mooring.explain.missing_storage import AddStorage
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import Status, wait
 from mooring.library import Cluster
@@ -37,6 +36,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolumeClaim
 from mooring.plugins.node_declared_features import USER_NAMESPACES_HOST_NETWORK
 from mooring.plugins.registry import default_registry
+from mooring.plugins.volume_binding.missing_storage import AddStorage
 from mooring.sim.simulation import SimOptions
 from tests.makers import (
     HOSTNAME,

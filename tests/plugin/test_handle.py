@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mooring.live.metrics import LiveMetrics
+from mooring.objects.kinds import Namespace
 from mooring.objects.pod import Pod
 from mooring.plugin import (
     SUCCESS,
@@ -20,7 +21,7 @@ from mooring.plugin import (
     unschedulable,
 )
 from mooring.sim.report import build_report
-from tests.makers import make_node, make_pod
+from tests.makers import make_namespace, make_node, make_pod
 from tests.plugin.worlds import engine_with, simulation_with
 
 
@@ -145,7 +146,24 @@ def test_the_view_of_the_cluster_does_not_let_plugins_change_it():
         del cluster.infos["a"]
     with pytest.raises(TypeError):
         cluster.pods["other"] = make_pod("other")
+    with pytest.raises(PluginError, match="a plugin cannot add blue"):
+        cluster.listers.put(make_namespace("blue"))
+    with pytest.raises(PluginError, match="a plugin cannot remove blue"):
+        cluster.listers.drop(make_namespace("blue"))
     assert [info.name for info in cluster.snapshot()] == ["a"]
+
+
+def test_the_view_of_the_cluster_shows_objects_that_come_later_and_tells_of_them():
+    engine = engine_with(Observer)
+    listers, heard = _handle_of(engine).cluster.listers, []
+    listers.follow(Namespace, heard.append)
+    before = listers.generation
+
+    engine.handlers.added(make_namespace("blue", {"team": "blue"}))
+
+    assert listers.get(Namespace, "blue").labels == {"team": "blue"}
+    assert heard == ["blue"]
+    assert listers.generation > before
 
 
 def test_a_nominated_pod_counts_on_its_node_for_pods_of_lower_priority():

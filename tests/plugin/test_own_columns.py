@@ -354,6 +354,59 @@ def test_a_plugin_with_a_column_of_pods_does_not_read_usage_columns_alone():
         engine_with(Wrong)
 
 
+def test_what_is_fed_within_an_attempt_counts_from_the_next_one_on():
+    class Feeds(Racks):
+        name = "Racks"
+        fed = 0.0
+
+        def pre_filter(self, state, pod, snapshot):
+            self.fed += 0.3
+            for node in snapshot:
+                self.load.set(node.name, self.fed)
+
+        def depends_on(self, pod):
+            return Depends.CLUSTER
+
+    engine = engine_with(Feeds, objects=(make_node("a"), make_node("b")))
+    pod = make_pod("asks")
+
+    outcomes = [engine.scheduler.decide(pod) for _ in range(5)]
+
+    assert [decision.node_name for decision in outcomes] == ["a", "a", "a", None, None]
+    assert outcomes[-1].diagnosis.message == "0/2 nodes are available: 2 node(s) were too busy."
+    engine.scheduler.validate()
+
+
+def test_a_pod_that_was_refused_is_placed_once_another_value_is_fed_and_it_is_activated():
+    engine = engine_with(Racks, objects=(make_node("a"), make_pod("p"), make_pod("twin")))
+    framework = engine.scheduler.frameworks["default-scheduler"]
+    handle = framework.plugins["DefaultPreemption"].plugin._handle
+    handle.column("load").set("a", 0.9)
+    while engine.scheduler.schedule_one():
+        pass
+    assert engine.placements() == {}
+
+    handle.column("load").set("a", 0.1)
+    pods = {key: handle.observed_pod(key) for key in ("default/p", "default/twin")}
+    handle.activate(pods)
+    while engine.scheduler.schedule_one():
+        pass
+
+    assert engine.placements() == {"default/p": "a", "default/twin": "a"}
+    engine.scheduler.validate()
+
+
+def test_an_engine_that_takes_over_knows_what_was_fed():
+    engine, other = _engine(), _engine()
+    _plugin(engine).load.set("a", 0.75)
+
+    other.scheduler.take_over(engine.scheduler)
+
+    node = other.scheduler.cluster.snapshot().get("a")
+    assert _plugin(other).load.at(node) == 0.75
+    other.scheduler.validate()
+
+
 @pytest.mark.parametrize("column", ["rank", "batch", "load"])
 def test_validate_notices_a_spoilt_value(column):
     engine = _engine(p="a")

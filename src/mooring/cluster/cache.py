@@ -74,6 +74,8 @@ class Cluster:
         self._stale_nodes: dict[str, None] = {}
         self._stale_usage: set[str] = set()
         self._snapshot: Snapshot | None = None
+        #: (column, node name) → what was fed since the last snapshot.
+        self._feeds: dict[tuple[str, str], Number] = {}
 
     # Nodes
 
@@ -104,6 +106,7 @@ class Cluster:
         info.drop_node()
         for column in self.columns.own_columns.of_nodes:
             column.fed.pop(name, None)
+            self._feeds.pop((column.spec.name, name), None)
         self._tree.remove(name)
         self._snapshot = None
         self._touch(info)
@@ -125,18 +128,24 @@ class Cluster:
                 column.write(info.row, info.node)
 
     def feed_column(self, name: str, node_name: str, value: Number) -> None:
-        """Set the value of a node, known or not, in a column that is fed. Raises PluginError."""
+        """Set the value of a node, known or not, in a column that is fed. Raises PluginError.
+
+        It counts from the next snapshot on: an attempt sees one state of the cluster.
+        """
         column = self.columns.own_columns.get(name)
         if not isinstance(column.spec, FedColumn):
             raise PluginError(f"column {name!r} is not fed: its values follow from nodes or pods")
-        value = column.checked(value)
-        if column.fed.get(node_name) == value:
-            return
-        column.fed[node_name] = value
-        info = self.infos.get(node_name)
-        if info is not None and info.node is not None:
-            column.values[info.row] = value
-            self._touch(info)
+        self._feeds[name, node_name] = column.checked(value)
+
+    def _take_in_feeds(self) -> None:
+        for (name, node_name), value in self._feeds.items():
+            column = self.columns.own_columns.by_name[name]
+            column.fed[node_name] = value
+            info = self.infos.get(node_name)
+            if info is not None and info.node is not None and column.values[info.row] != value:
+                column.values[info.row] = value
+                self._touch(info)
+        self._feeds.clear()
 
     # Pods
 
@@ -237,6 +246,12 @@ class Cluster:
 
     def snapshot(self) -> Snapshot:
         """Write the rows that changed since the last call."""
+        if self._feeds:
+            self._take_in_feeds()
+        return self.snapshot_in_attempt()
+
+    def snapshot_in_attempt(self) -> Snapshot:
+        """As `snapshot`, but what plugins feed waits for the next attempt."""
         columns, infos = self.columns, self.infos
         for name in self._stale_nodes:
             if (info := infos.get(name)) is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import TypeVar, overload
 
 from mooring.objects.pod import Pod
@@ -13,8 +13,8 @@ T = TypeVar("T")
 PodFollower = Callable[[Pod | None, Pod | None], None]
 
 
-class ObservedPods(MutableMapping[str, Pod]):
-    """Pods by `namespace/name`. Plugins may follow the changes, to keep sums or an index."""
+class ObservedPods(Mapping[str, Pod]):
+    """Pods by `namespace/name`, to be read. Plugins may follow the changes, to keep sums or an index."""
 
     def __init__(self) -> None:
         self._pods: dict[str, Pod] = {}
@@ -29,17 +29,6 @@ class ObservedPods(MutableMapping[str, Pod]):
     def __getitem__(self, key: str) -> Pod:
         return self._pods[key]
 
-    def __setitem__(self, key: str, pod: Pod) -> None:
-        old = self._pods.get(key)
-        self._pods[key] = pod
-        for changed in self._followers:
-            changed(old, pod)
-
-    def __delitem__(self, key: str) -> None:
-        old = self._pods.pop(key)
-        for changed in self._followers:
-            changed(old, None)
-
     def __iter__(self) -> Iterator[str]:
         return iter(self._pods)
 
@@ -53,3 +42,18 @@ class ObservedPods(MutableMapping[str, Pod]):
     def get(self, key: str, /, default: Pod | T | None = None) -> Pod | T | None:
         # The mixin's own form is several times slower, and each binding asks.
         return self._pods.get(key, default)
+
+
+class ObservedPodsBook(ObservedPods, MutableMapping[str, Pod]):
+    """The same, for the engine, which writes down what it sees."""
+
+    def __setitem__(self, key: str, pod: Pod) -> None:
+        old = self._pods.get(key)
+        self._pods[key] = pod
+        for changed in self._followers:
+            changed(old, pod)
+
+    def __delitem__(self, key: str) -> None:
+        old = self._pods.pop(key)
+        for changed in self._followers:
+            changed(old, None)

@@ -1,71 +1,53 @@
 """Find what would make a pending pod fit: the smallest changes, each tried on the engine.
 
-This module does not reason about scheduling rules. It proposes changes, applies each to the cluster, and
-keeps those with which the engine finds a node. For a change with an amount (a lower request, a larger skew),
-it finds the smallest change that works by bisection: a request that fits at some value fits at every lower
-value. It tries pairs only if no single change helps, so every pair needs both of its changes.
+This module does not reason about scheduling rules. Plugins suggest changes; it applies each to the cluster,
+and keeps those with which the engine finds a node. For a change with an amount (a lower request, a larger
+skew), it finds the smallest change that works by bisection: a request that fits at some value fits at every
+lower value. It tries pairs only if no single change helps, so every pair needs both of its changes.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import combinations
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from mooring.cluster.columns import Mask
 from mooring.cluster.node_info import NodeInfo
 from mooring.explain.changes import (
     AddNodes,
     Change,
-    DeclareFeatures,
-    DropHostPort,
-    DropNodeAffinity,
-    DropNodeSelector,
     FreeRoom,
-    LabelNode,
-    LowerRequest,
-    RaiseMaxSkew,
-    RemoveGates,
-    SoftenPodAffinity,
-    SoftenSpread,
-    Tolerate,
-    Uncordon,
     taint_text,
 )
 from mooring.explain.explanation import pod_of
 from mooring.explain.frames import Frame, make_frame
 from mooring.explain.matrix import UNASKED, Matrix
-from mooring.explain.missing_storage import missing_storage
 from mooring.explain.what_if import WhatIf
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import Code
+from mooring.framework.suggestions import Refusals, Suggestion
 from mooring.objects.kinds import PodDisruptionBudget
-from mooring.objects.node import Node
-from mooring.objects.pod import Pod, PodAffinity, PodAffinityTerm
-from mooring.objects.requests import CPU, amount_of
-from mooring.objects.selectors import (
-    NAME_FIELD,
-    LabelSelector,
-    NodeSelectorTerm,
-    SelectorRequirement,
-    compile_requirement,
-)
-from mooring.objects.taints import tolerated
-from mooring.objects.well_known import HOSTNAME, REGION, ZONE
+from mooring.objects.pod import Pod
+from mooring.objects.requests import CPU
+from mooring.objects.well_known import HOSTNAME
 from mooring.plugins.default_preemption.budgets import Budgets
 from mooring.plugins.default_preemption.candidates import Candidate, VictimSearch
 from mooring.plugins.default_preemption.choice import best
-from mooring.plugins.node_declared_features import required_features
 from mooring.runtime.dry_run import FilterDryRun
 from mooring.runtime.evaluation import Evaluation
 from mooring.runtime.plugin_calls import PluginFailure
 from mooring.runtime.question import Question
 from mooring.scheduler.choosing import first_by_name
+
+_LOG = logging.getLogger(__name__)
 
 DEFAULT_BUDGET_S = 2.0
 
@@ -79,12 +61,22 @@ _MOST_NODES = 3
 _MOST_PAIRS = 10
 
 
-#: Labels that say what a machine is and where it stands. Nobody changes them to make a pod fit.
-_OF_THE_MACHINE = frozenset(
-    (HOSTNAME, ZONE, REGION, "kubernetes.io/arch", "kubernetes.io/os")
-    + ("node.kubernetes.io/instance-type", "beta.kubernetes.io/arch", "beta.kubernetes.io/os")
-    + ("failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region")
-)
+#: Which kinds of changes are tried first, and stand first among answers of the same size. Others come last.
+_ORDER = {
+    "add-storage": 0,
+    "remove-gates": 1,
+    "lower-request": 2,
+    "tolerate": 3,
+    "raise-max-skew": 4,
+    "soften-spread": 4,
+    "soften-pod-affinity": 5,
+    "drop-node-selector": 6,
+    "drop-node-affinity": 6,
+    "drop-host-port": 7,
+    "uncordon": 8,
+    "declare-features": 9,
+    "label-node": 10,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,25 +138,6 @@ class Counterfactuals:
             (self.pod, each.text, each.size, each.node, each.fitting_nodes) for each in self.answers
         ]
         return make_frame(("pod", "change", "size", "node", "fitting_nodes"), rows)
-
-
-@dataclass(frozen=True, slots=True)
-class Dial:
-    """A change of adjustable size: `at(0)` is the largest, `at(steps)` almost no change.
-
-    If it helps at some step, it helps at every lower step.
-    """
-
-    at: Callable[[int], Change]
-    steps: int = 0
-
-    @classmethod
-    def fixed(cls, change: Change) -> Dial:
-        return cls(lambda _: change)
-
-    @property
-    def most(self) -> Change:
-        return self.at(0)
 
 
 @dataclass(slots=True)
@@ -233,26 +206,41 @@ class _Search:
         self._cut_short = False
 
     def run(self) -> Counterfactuals:
-        of_pod = [*self._storage(), *self._dials_of_pod()]
-        features = [Dial.fixed(change) for change in self._features()]
-        uncordon = [Dial.fixed(change) for change in self._uncordonings()]
+        of_pod, of_nodes = self._suggestions()
         templates = self._templates()
-        for dial in of_pod:
-            self._try(dial)
-        self._first_few(uncordon)
-        self._first_few(features)
-        self._first_few([Dial.fixed(change) for change in self._labellings()])
+        for suggestion in of_pod:
+            self._try(suggestion)
+        for group in of_nodes:
+            self._first_few(group)
         self._add_nodes(templates)
         self._free_room()
         if not self._answers:
-            grow = [Dial.fixed(AddNodes(name)) for name in templates[:_MOST_ANSWERS]]
-            of_nodes = [*uncordon[:_MOST_ANSWERS], *features[:_MOST_ANSWERS]]
-            self._try_pairs([*of_pod, *of_nodes, *grow])
+            grow = [Suggestion.fixed(AddNodes(name)) for name in templates[:_MOST_ANSWERS]]
+            some = [each for group in of_nodes for each in group[:_MOST_ANSWERS]]
+            self._try_pairs([each for each in (*of_pod, *some, *grow) if each.combines])
         answers = sorted(self._answers, key=lambda each: each.size)
         note = "" if answers else "no single change and no pair of changes would place the pod"
         return Counterfactuals(
             self._pod.key, tuple(answers), complete=not self._cut_short, note=note
         )
+
+    def _suggestions(self) -> tuple[list[Suggestion], list[list[Suggestion]]]:
+        """What the plugins suggest: changes of the pod and of other objects, and groups of changes of nodes.
+
+        Of each group, a few answers are enough.
+        """
+        of_pod: list[Suggestion] = []
+        of_nodes: dict[tuple[str, str], list[Suggestion]] = {}
+        for suggested in _ask_plugins(self._what_if, self._pod, self._matrix):
+            change = suggested.suggestion.most
+            if change.node_name:
+                group = of_nodes.setdefault((suggested.plugin, change.kind), [])
+                group.append(suggested.suggestion)
+            else:
+                of_pod.append(suggested.suggestion)
+        of_pod.sort(key=lambda each: _rank(each.most.kind))
+        groups = sorted(of_nodes.values(), key=lambda group: _rank(group[0].most.kind))
+        return of_pod, groups
 
     # Trying
 
@@ -262,24 +250,24 @@ class _Search:
             return False
         return self._what_if.fits(self._pod, changes)
 
-    def _least(self, dial: Dial, *others: Change) -> Change | None:
+    def _least(self, suggestion: Suggestion, *others: Change) -> Change | None:
         """The smallest change that helps together with the others; None if the largest does not."""
-        if not self._fits(dial.most, *others):
+        if not self._fits(suggestion.most, *others):
             return None
-        helps, too_little = 0, dial.steps
+        helps, too_little = 0, suggestion.steps
         while too_little - helps > 1:
             middle = (helps + too_little) // 2
-            if self._fits(dial.at(middle), *others):
+            if self._fits(suggestion.at(middle), *others):
                 helps = middle
             elif self._deadline.passed:
                 # The smallest change is not known, so this is no answer.
                 return None
             else:
                 too_little = middle
-        return dial.at(helps)
+        return suggestion.at(helps)
 
-    def _try(self, dial: Dial) -> bool:
-        change = self._least(dial)
+    def _try(self, suggestion: Suggestion) -> bool:
+        change = self._least(suggestion)
         return change is not None and self._keep(change)
 
     def _keep(self, *changes: Change) -> bool:
@@ -288,10 +276,10 @@ class _Search:
             self._answers.append(Counterfactual(changes, node, fitting))
         return bool(node)
 
-    def _first_few(self, dials: Iterable[Dial]) -> None:
+    def _first_few(self, suggestions: Iterable[Suggestion]) -> None:
         found = 0
-        for dial in dials:
-            found += self._try(dial)
+        for suggestion in suggestions:
+            found += self._try(suggestion)
             if found == _MOST_ANSWERS or self._deadline.passed:
                 return
 
@@ -302,16 +290,18 @@ class _Search:
             for name in names:
                 offer = self._what_if.cluster.infos[name].allocatable
                 # One answer is enough for nodes with the same resources.
-                if offer not in offers and self._try(Dial.fixed(AddNodes(name, count))):
+                if offer not in offers and self._try(Suggestion.fixed(AddNodes(name, count))):
                     offers.append(offer)
                 if len(offers) == _MOST_ANSWERS or self._deadline.passed:
                     return
             if offers:
                 return
 
-    def _try_pairs(self, dials: Sequence[Dial]) -> None:
+    def _try_pairs(self, suggestions: Sequence[Suggestion]) -> None:
         """The smallest pairs first; then each change is made as small as the other allows."""
-        pairs = sorted(combinations(dials, 2), key=lambda pair: sum(d.most.size for d in pair))
+        pairs = sorted(
+            combinations(suggestions, 2), key=lambda pair: sum(d.most.size for d in pair)
+        )
         found = 0
         for first, second in pairs:
             if not self._fits(first.most, second.most):
@@ -324,91 +314,6 @@ class _Search:
                 found += self._keep(one, two)
             if found == _MOST_PAIRS or self._deadline.passed:
                 return
-
-    # Changes of the pod
-
-    def _dials_of_pod(self) -> Iterator[Dial]:
-        pod = self._pod
-        if pod.spec.scheduling_gates:
-            yield Dial.fixed(RemoveGates(tuple(gate.name for gate in pod.spec.scheduling_gates)))
-        yield from self._requests()
-        yield from self._tolerations()
-        yield from self._spreads()
-        yield from _pod_affinities(pod)
-        yield from _node_affinities(pod)
-        for _, protocol, port in dict.fromkeys(pod.host_ports):
-            yield Dial.fixed(DropHostPort(port, protocol))
-
-    def _requests(self) -> Iterator[Dial]:
-        for resource, asked in self._pod.requests.items():
-            overhead = self._pod.spec.overhead.get(resource)
-            least = amount_of(resource, overhead) if overhead is not None else 0
-            if asked > least:
-                yield _request_dial(resource, asked, least)
-
-    def _tolerations(self) -> Iterator[Dial]:
-        """The sets of taints that the pod does not tolerate, the most frequent first."""
-        sets: Counter[tuple[str, ...]] = Counter()
-        for info in self._what_if.snapshot():
-            refusing = [
-                taint
-                for taint in info.taints
-                if taint.refuses and not tolerated(taint, self._pod.spec.tolerations)
-            ]
-            if refusing:
-                sets[tuple(sorted(taint_text(taint) for taint in refusing))] += 1
-        for taints, _ in sets.most_common(_MOST_OF_A_KIND):
-            yield Dial.fixed(Tolerate(taints))
-
-    def _spreads(self) -> Iterator[Dial]:
-        most = len(self._what_if.cluster.pods) + 1
-        for index, spread in enumerate(self._pod.spec.topology_spread_constraints):
-            if spread.when_unsatisfiable == "DoNotSchedule":
-                yield _skew_dial(index, spread.topology_key, spread.max_skew, most)
-                yield Dial.fixed(SoftenSpread(index, spread.topology_key))
-
-    # Missing objects
-
-    def _storage(self) -> Iterator[Dial]:
-        missing = missing_storage(self._what_if.cluster.listers, self._pod)
-        if missing is not None:
-            yield Dial.fixed(missing)
-
-    # Changes of nodes
-
-    def _features(self) -> list[Change]:
-        """For nodes that do not declare what the pod needs; the fewest features first."""
-        required = required_features(self._pod)
-        changes = []
-        for info in self._what_if.snapshot() if required else ():
-            assert info.node is not None
-            lacking = required.difference(info.node.status.declared_features)
-            if lacking:
-                changes.append(DeclareFeatures(info.name, tuple(sorted(lacking))))
-        changes.sort(key=lambda change: (change.size, change.node))
-        return list(changes[:_MOST_OF_A_KIND])
-
-    def _uncordonings(self) -> list[Change]:
-        names = [
-            info.name
-            for info in self._what_if.snapshot()
-            if info.node is not None and info.node.spec.unschedulable
-        ]
-        return [Uncordon(name) for name in sorted(names)[:_MOST_OF_A_KIND]]
-
-    def _labellings(self) -> list[Change]:
-        """For nodes that only NodeAffinity refuses; the fewest labels first."""
-        changes: list[LabelNode] = []
-        for name in _refused_only_by(self._matrix, "NodeAffinity"):
-            info = self._what_if.cluster.infos[name]
-            assert info.node is not None
-            needed = labels_needed(self._pod, info.node)
-            if needed is not None:
-                changes.append(needed)
-        changes.sort(key=lambda change: (change.size, change.node))
-        of_each = {(change.labels, change.removed): change for change in reversed(changes)}
-        distinct = sorted(of_each.values(), key=lambda change: (change.size, change.node))
-        return list(distinct[:_MOST_OF_A_KIND])
 
     def _templates(self) -> list[str]:
         """One node of every shape: nodes that are large enough first, smaller ones before larger ones."""
@@ -485,100 +390,29 @@ class _AnyVictim(VictimSearch):
         return [pod for pod in node.pods.values() if not pod.belongs_to_node]
 
 
-def labels_needed(pod: Pod, node: Node) -> LabelNode | None:
-    """The labels that would make the node match; None if labels alone cannot."""
-    labels = node.metadata.labels
-    wanted = {
-        key: value
-        for key, value in (pod.spec.node_selector or {}).items()
-        if labels.get(key) != value
-    }
-    removed: frozenset[str] = frozenset()
-    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
-    if affinity is not None and affinity.required is not None:
-        terms = affinity.required.node_selector_terms
-        ways = [way for term in terms if (way := _to_match(term, node)) is not None]
-        if not ways:
-            return None
-        more, removed = min(ways, key=lambda way: len(way[0]) + len(way[1]))
-        wanted |= more
-    changed = wanted.keys() | removed
-    if not changed or any(key in _OF_THE_MACHINE for key in changed):
-        return None
-    return LabelNode(node.name, tuple(sorted(wanted.items())), tuple(sorted(removed)))
+class _Suggested(NamedTuple):
+    plugin: str
+    suggestion: Suggestion
 
 
-def _to_match(term: NodeSelectorTerm, node: Node) -> tuple[dict[str, str], frozenset[str]] | None:
-    wanted: dict[str, str] = {}
-    removed: set[str] = set()
-    for line in term.match_fields:
-        if line.key != NAME_FIELD or (node.name in line.values) != (line.operator == "In"):
-            return None
-    for line in term.match_expressions:
-        try:
-            requirement = compile_requirement(line.key, line.operator, tuple(line.values))
-        except ValueError:
-            return None
-        if requirement.matches(node.metadata.labels):
+def _ask_plugins(what_if: WhatIf, pod: Pod, matrix: Matrix) -> Iterator[_Suggested]:
+    """What each plugin of the pod's profile suggests, at most so many changes of a kind."""
+    for name, call in what_if.scheduler.framework(pod).plugins.items():
+        if call.suggest is None:
             continue
-        match line.operator:
-            case "In":
-                wanted[line.key] = line.values[0]
-            case "Exists":
-                wanted[line.key] = "true"
-            case "Gt":
-                wanted[line.key] = str(int(line.values[0]) + 1)
-            case "Lt":
-                wanted[line.key] = str(int(line.values[0]) - 1)
-            case _:
-                removed.add(line.key)
-    return (wanted, frozenset(removed)) if term.match_expressions or term.match_fields else None
+        kinds: Counter[str] = Counter()
+        try:
+            for suggestion in call.suggest(pod, _refusals(what_if, matrix, name)):
+                kind = suggestion.most.kind
+                kinds[kind] += 1
+                if kinds[kind] <= _MOST_OF_A_KIND:
+                    yield _Suggested(name, suggestion)
+        except Exception:
+            # The other plugins may still help.
+            _LOG.exception("plugin %s cannot suggest changes for pod %s", name, pod.key)
 
 
-def _request_dial(resource: str, asked: int, least: int) -> Dial:
-    return Dial(lambda step: LowerRequest(resource, asked, least + step), asked - least)
-
-
-def _skew_dial(index: int, key: str, skew: int, most: int) -> Dial:
-    most = max(most, skew + 1)
-    return Dial(lambda step: RaiseMaxSkew(index, key, skew, most - step), most - skew)
-
-
-def _pod_affinities(pod: Pod) -> Iterator[Dial]:
-    affinity = pod.spec.affinity
-    if affinity is None:
-        return
-    for rules, anti in ((affinity.pod_affinity, False), (affinity.pod_anti_affinity, True)):
-        for index, term in enumerate((rules or PodAffinity()).required):
-            change = SoftenPodAffinity(index, term.topology_key, _selects(term), anti)
-            yield Dial.fixed(change)
-
-
-def _node_affinities(pod: Pod) -> Iterator[Dial]:
-    for key, value in (pod.spec.node_selector or {}).items():
-        yield Dial.fixed(DropNodeSelector(key, value))
-    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
-    if affinity is None or affinity.required is None:
-        return
-    for place, term in enumerate(affinity.required.node_selector_terms):
-        for line, requirement in enumerate((*term.match_expressions, *term.match_fields)):
-            yield Dial.fixed(DropNodeAffinity(place, line, _requirement_text(requirement)))
-
-
-def _selects(term: PodAffinityTerm) -> str:
-    selector = term.label_selector or LabelSelector()
-    parts = [f"{key}={value}" for key, value in sorted(selector.match_labels.items())]
-    parts += [_requirement_text(line) for line in selector.match_expressions]
-    return ",".join(parts) or "any labels"
-
-
-def _requirement_text(line: SelectorRequirement) -> str:
-    values = f" ({', '.join(line.values)})" if line.values else ""
-    return f"{line.key} {line.operator}{values}"
-
-
-def _refused_only_by(matrix: Matrix, plugin: str) -> list[str]:
-    """The nodes that only this plugin refuses, of the plugins that were asked."""
+def _refusals(what_if: WhatIf, matrix: Matrix, plugin: str) -> Refusals:
     mine = np.zeros(len(matrix), np.bool_)
     others = np.zeros(len(matrix), np.bool_)
     for column in matrix.filters:
@@ -587,7 +421,15 @@ def _refused_only_by(matrix: Matrix, plugin: str) -> list[str]:
             mine |= refuses
         else:
             others |= refuses
-    return sorted(matrix.nodes[i] for i in np.flatnonzero(mine & ~others).tolist())
+
+    def names(rows: Mask) -> tuple[str, ...]:
+        return tuple(sorted(matrix.nodes[i] for i in np.flatnonzero(rows).tolist()))
+
+    return Refusals(what_if.snapshot(), names(mine), names(mine & ~others))
+
+
+def _rank(kind: str) -> int:
+    return _ORDER.get(kind, len(_ORDER))
 
 
 def _shape(info: NodeInfo) -> object:

@@ -23,7 +23,29 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.pod_groups import PodGroupStates
 from mooring.cluster.snapshot import Snapshot
 from mooring.cluster.volume_cache import VolumeCache
+from mooring.errors import PluginError
+from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
+
+
+class ReadOnlyListers(Listers):
+    """The listers of a cluster, as they are at each moment."""
+
+    def __init__(self, listers: Listers) -> None:
+        self._listers = listers
+        # Shared: reading costs what it costs the engine.
+        self._by_kind = listers._by_kind
+        self._followers = listers._followers
+
+    @property
+    def generation(self) -> int:  # type: ignore[override]
+        return self._listers.generation
+
+    def put(self, obj: KubeObject) -> KubeObject | None:
+        raise PluginError(f"a plugin cannot add {obj.key}: objects come from the API server")
+
+    def drop(self, obj: KubeObject) -> KubeObject | None:
+        raise PluginError(f"a plugin cannot remove {obj.key}: objects come from the API server")
 
 
 class ClusterView:
@@ -58,7 +80,7 @@ class ClusterView:
         #: The nodes as arrays. They are brought up to date by `snapshot`.
         self.columns: Columns = cluster.columns
         #: Objects of every other kind.
-        self.listers: Listers = cluster.listers
+        self.listers: Listers = ReadOnlyListers(cluster.listers)
         #: The rows whose node object changed, and the rows whose pods changed.
         self.node_changes: ChangeLog[int] = cluster.node_changes
         self.usage_changes: ChangeLog[int] = cluster.usage_changes
@@ -76,7 +98,7 @@ class ClusterView:
 
     def snapshot(self) -> Snapshot:
         """The nodes in order, with columns that are up to date."""
-        return self._cluster.snapshot()
+        return self._cluster.snapshot_in_attempt()
 
     def is_assumed(self, pod: Pod) -> bool:
         """Whether the pod has its node from the scheduler and not yet from the API server."""

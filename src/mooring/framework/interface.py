@@ -19,7 +19,7 @@ All methods of the scheduling cycle are synchronous. `pre_bind`, `bind` and `pos
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import IntEnum
@@ -42,6 +42,7 @@ from mooring.framework.dry_run import ClusterTrial, DryRun
 from mooring.framework.events import EventWithHint
 from mooring.framework.metrics import PluginMetrics, PreemptionMetrics
 from mooring.framework.status import Status
+from mooring.framework.suggestions import Refusals, Suggestion
 from mooring.framework.verdicts import RowVerdicts
 from mooring.objects.kinds import Kind
 from mooring.objects.pod import Pod
@@ -347,6 +348,17 @@ class OwnColumnsPlugin(Protocol):
 
 
 @runtime_checkable
+class SuggestPlugin(Protocol):
+    def suggest(self, pod: Pod, refusals: Refusals) -> Iterable[Suggestion]:
+        """Changes that may make the pod fit, the most promising of each kind first.
+
+        For a pod that fits nowhere, whether this plugin refuses it or not. Explanations call this, the
+        scheduler does not.
+        """
+        ...
+
+
+@runtime_checkable
 class ClosePlugin(Protocol):
     def close(self) -> None: ...
 
@@ -382,8 +394,8 @@ class OwnColumnHandle(Protocol):
     def set(self, node_name: str, value: int | float) -> None:
         """Feed the value of a node, known or not. It is forgotten when the node is removed.
 
-        What is kept of answers about the node is dropped, if the value is another one. No waiting pod is
-        woken: call `Handle.activate` for that. Raises PluginError.
+        It counts from the next attempt on. What is kept of answers about the node is dropped then, if the
+        value is another one. No waiting pod is woken: call `Handle.activate` for that. Raises PluginError.
         """
         ...
 

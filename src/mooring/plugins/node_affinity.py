@@ -5,7 +5,7 @@ The configuration may add an affinity to that of every pod.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -33,10 +33,12 @@ from mooring.plugin import (
     NodeInfo,
     PluginError,
     PreFilterResult,
+    Refusals,
     Rows,
     RowVerdicts,
     Snapshot,
     Status,
+    Suggestion,
     by_mask,
     by_table,
     failure,
@@ -44,7 +46,9 @@ from mooring.plugin import (
     unresolvable,
 )
 from mooring.plugin.args import NodeAffinityArgs
+from mooring.plugin.changes import DropNodeAffinity, DropNodeSelector, requirement_text
 from mooring.plugin.nodes import RequiredNodeAffinity, match_rows, match_rows_any, matches_any
+from mooring.plugins.labels_needed import labellings
 from mooring.plugins.normalize import normalize
 
 MISMATCH = unresolvable("node(s) didn't match Pod's node affinity/selector")
@@ -132,6 +136,19 @@ class NodeAffinity:
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (on_add_or_update(Node, _NODE_CHANGED, self._after_node_change),)
+
+    def suggest(self, pod: Pod, refusals: Refusals) -> Iterator[Suggestion]:
+        """Without one of the pod's demands; or with labels on a node that no other plugin refuses."""
+        for key, value in (pod.spec.node_selector or {}).items():
+            yield Suggestion.fixed(DropNodeSelector(key, value))
+        required = _required_of(pod)
+        for place, term in enumerate(required.node_selector_terms if required is not None else ()):
+            for line, requirement in enumerate((*term.match_expressions, *term.match_fields)):
+                change = DropNodeAffinity(place, line, requirement_text(requirement))
+                yield Suggestion.fixed(change)
+        nodes = (refusals.snapshot.get(name) for name in refusals.alone)
+        for labelling in labellings(pod, (info.node for info in nodes if info is not None)):
+            yield Suggestion.fixed(labelling, combines=False)
 
     def depends_on(self, pod: Pod) -> Depends:
         return Depends.NODE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
@@ -17,15 +17,18 @@ from mooring.plugin import (
     Hint,
     NodeInfo,
     PluginError,
+    Refusals,
     Rows,
     RowVerdicts,
     Snapshot,
     Status,
+    Suggestion,
     by_mask,
     on_add_or_update,
     on_update,
     unresolvable,
 )
+from mooring.plugin.changes import DeclareFeatures
 
 NOT_DECLARED = unresolvable("node(s) didn't match Pod's required features")
 
@@ -61,6 +64,18 @@ class NodeDeclaredFeatures:
             on_add_or_update(Node, _NODE_CHANGED, _after_node_change),
             on_update(Pod, _POD_CHANGED, _after_pod_update),
         )
+
+    def suggest(self, pod: Pod, refusals: Refusals) -> Iterator[Suggestion]:
+        """For nodes that do not declare what the pod needs; the fewest features first."""
+        required = required_features(pod)
+        nodes = (info.node for info in refusals.snapshot if required and info.node is not None)
+        changes = [
+            DeclareFeatures(node.name, tuple(sorted(lacking)))
+            for node in nodes
+            if (lacking := required.difference(node.status.declared_features))
+        ]
+        for change in sorted(changes, key=lambda change: (change.size, change.node)):
+            yield Suggestion.fixed(change)
 
     def depends_on(self, pod: Pod) -> Depends:
         return Depends.NODE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from mooring.objects.node import Node
@@ -18,15 +18,18 @@ from mooring.plugin import (
     Hint,
     NodeInfo,
     PluginError,
+    Refusals,
     Rows,
     RowVerdicts,
     Snapshot,
     Status,
+    Suggestion,
     by_mask,
     on_change,
     on_delete,
     unschedulable,
 )
+from mooring.plugin.changes import DropHostPort
 from mooring.plugin.nodes import HostPort
 
 #: Preemption may help.
@@ -61,6 +64,10 @@ class NodePorts:
             on_delete(Pod, _after_pod_is_gone),
             on_change(Node, Action.ADD),
         )
+
+    def suggest(self, pod: Pod, refusals: Refusals) -> Iterator[Suggestion]:
+        for _, protocol, port in dict.fromkeys(pod.host_ports):
+            yield Suggestion.fixed(DropHostPort(port, protocol))
 
     def depends_on(self, pod: Pod) -> Depends:
         return Depends.USAGE

@@ -6,7 +6,7 @@ memory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -23,6 +23,7 @@ from mooring.objects.requests import (
     EPHEMERAL_STORAGE,
     MEMORY,
     Amounts,
+    amount_of,
     is_extended,
     spec_requests,
 )
@@ -38,10 +39,12 @@ from mooring.plugin import (
     Ints,
     NodeInfo,
     PluginError,
+    Refusals,
     Rows,
     RowVerdicts,
     Snapshot,
     Status,
+    Suggestion,
     on_add_or_update,
     on_update_or_delete,
     row_count,
@@ -56,6 +59,7 @@ from mooring.plugin.args import (
     NodeResourcesFitArgs,
     ScoringStrategy,
 )
+from mooring.plugin.changes import LowerRequest
 from mooring.plugin.devices import DEVICE_CLASS_PREFIX
 from mooring.plugin.groups import Placement, PodGroupAssignments, PodGroupInfo
 from mooring.plugins import resource_scoring
@@ -206,6 +210,14 @@ class NodeResourcesFit:
             on_add_or_update(DeviceClass, _CLASS_EVENTS, _after_device_class_event),
         )
 
+    def suggest(self, pod: Pod, refusals: Refusals) -> Iterator[Suggestion]:
+        """Less of each resource, down to the pod's overhead."""
+        for resource, asked in pod.requests.items():
+            overhead = pod.spec.overhead.get(resource)
+            least = amount_of(resource, overhead) if overhead is not None else 0
+            if asked > least:
+                yield Suggestion(partial(_lower, resource, asked, least), asked - least)
+
     def depends_on(self, pod: Pod) -> Depends:
         return Depends.USAGE
 
@@ -278,6 +290,10 @@ class NodeResourcesFit:
             for name, _ in demands
         )
         return Hint.QUEUE if grown else Hint.SKIP
+
+
+def _lower(resource: str, asked: int, least: int, step: int) -> LowerRequest:
+    return LowerRequest(resource, asked, least + step)
 
 
 def demands_of(requests: Amounts) -> tuple[Demand, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
@@ -17,13 +17,16 @@ from mooring.plugin import (
     EventWithHint,
     Hint,
     NodeInfo,
+    Refusals,
     Rows,
     RowVerdicts,
     Status,
+    Suggestion,
     by_mask,
     on_add_or_update,
     unresolvable,
 )
+from mooring.plugin.changes import Uncordon
 
 CORDONED = unresolvable("node(s) were unschedulable")
 
@@ -52,6 +55,11 @@ class NodeUnschedulable:
             on_add_or_update(Node, _NODE_CHANGED, _after_node_change),
             on_add_or_update(Pod, _TOLERATIONS_CHANGED, _after_toleration_change),
         )
+
+    def suggest(self, pod: Pod, refusals: Refusals) -> Iterator[Suggestion]:
+        nodes = (info.node for info in refusals.snapshot if info.node is not None)
+        for name in sorted(node.name for node in nodes if node.spec.unschedulable):
+            yield Suggestion.fixed(Uncordon(name))
 
     def depends_on(self, pod: Pod) -> Depends:
         return Depends.NODE

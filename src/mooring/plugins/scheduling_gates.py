@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from mooring.objects.pod import Pod
 from mooring.plugin import (
@@ -10,10 +10,13 @@ from mooring.plugin import (
     Action,
     EventWithHint,
     Hint,
+    Refusals,
     Status,
+    Suggestion,
     on_add_or_update,
     unresolvable,
 )
+from mooring.plugin.changes import RemoveGates
 
 #: Followed by the names of the gates, in the order of the spec.
 WAITING = "waiting for scheduling gates: [{gates}]"
@@ -29,6 +32,11 @@ class SchedulingGates:
         if not gates:
             return SUCCESS
         return unresolvable(WAITING.format(gates=" ".join(gate.name for gate in gates)))
+
+    def suggest(self, pod: Pod, refusals: Refusals) -> Iterator[Suggestion]:
+        gates = pod.spec.scheduling_gates
+        if gates:
+            yield Suggestion.fixed(RemoveGates(tuple(gate.name for gate in gates)))
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return (on_add_or_update(Pod, _GATES_ELIMINATED, _after_gates_are_gone),)

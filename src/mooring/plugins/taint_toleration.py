@@ -6,7 +6,8 @@ discourage (`PreferNoSchedule`): each untolerated taint lowers the score of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -24,14 +25,17 @@ from mooring.plugin import (
     Ints,
     NodeInfo,
     PluginError,
+    Refusals,
     Rows,
     RowVerdicts,
     Snapshot,
     Status,
+    Suggestion,
     by_mask,
     on_add_or_update,
     unresolvable,
 )
+from mooring.plugin.changes import Tolerate, taint_text
 from mooring.plugins.normalize import normalize_reversed
 
 #: Users read this text in Events and in `kubectl describe`. It is the reference's, verbatim.
@@ -83,6 +87,20 @@ class TaintToleration:
             on_add_or_update(Node, _NODE_CHANGED, _after_node_change),
             on_add_or_update(Pod, _TOLERATIONS_CHANGED, _after_toleration_change),
         )
+
+    def suggest(self, pod: Pod, refusals: Refusals) -> Iterator[Suggestion]:
+        """The sets of taints that the pod does not tolerate, the most frequent first."""
+        sets: Counter[tuple[str, ...]] = Counter()
+        for node in refusals.snapshot:
+            refusing = [
+                taint
+                for taint in node.taints
+                if taint.refuses and not tolerated(taint, pod.spec.tolerations)
+            ]
+            if refusing:
+                sets[tuple(sorted(taint_text(taint) for taint in refusing))] += 1
+        for taints, _ in sets.most_common():
+            yield Suggestion.fixed(Tolerate(taints))
 
     def depends_on(self, pod: Pod) -> Depends:
         return Depends.NODE

@@ -90,7 +90,7 @@ class PluginHandle:
         return self.nominator.nominated_pods_for_node(node_name)
 
     def dry_run(self, state: CycleState, pod: Pod) -> FilterDryRun:
-        return FilterDryRun(self.framework, state.clone(), pod, self.books.snapshot())
+        return FilterDryRun(self.framework, state.clone(), pod, self.books.snapshot_in_attempt())
 
     def cluster_trial(self) -> PodsTakenOut:
         return PodsTakenOut(self.books)

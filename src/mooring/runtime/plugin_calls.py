@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from mooring.cluster.columns import Columns, Ints, Rows
@@ -29,6 +29,7 @@ from mooring.framework.interface import (
 )
 from mooring.framework.placements import Placement, PodGroupAssignments, PodGroupInfo
 from mooring.framework.status import SUCCESS, Code, Status
+from mooring.framework.suggestions import Refusals, Suggestion
 from mooring.framework.verdicts import RowVerdicts
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
@@ -140,6 +141,7 @@ class Calls:
     events_to_register: Callable[[], Sequence[EventWithHint]] | None
     sign: Callable[[Pod], Mapping[str, object] | Status] | None
     depends_on: Callable[[Pod], Depends] | None
+    suggest: Callable[[Pod, Refusals], Iterable[Suggestion]] | None
     close: Callable[[], None] | None
 
     def __init__(self, name: str, plugin: object, metrics: Metrics) -> None:

@@ -14,6 +14,7 @@ from importlib import metadata
 from mooring.config.extension_points import ExtensionPoint
 from mooring.errors import PluginError
 from mooring.framework.interface import Handle, PluginFactory
+from mooring.framework.version import check_version
 from mooring.objects.kinds import Kind
 from mooring.runtime.plugin_args import args_type, decoded
 from mooring.runtime.plugin_calls import describe, points_of
@@ -62,10 +63,11 @@ class Registry:
         return found
 
     def implemented(self, names: Collection[str]) -> dict[str, frozenset[ExtensionPoint]]:
-        """The points at which each of these plugins takes part."""
+        """The points at which each of these plugins takes part. Raises PluginError."""
         points: dict[str, frozenset[ExtensionPoint]] = {}
         for name in names:
             if (factory := self.factory(name)) is not None:
+                check_version(factory, name)
                 points[name] = points_of(factory)
         return points
 

@@ -101,6 +101,7 @@ class Engine:
         The bindings that the other one has under way end there. If one fails, this engine tries the pod.
         """
         known, pods = other.cluster, other.observed_pods.values()
+        known.snapshot()  # takes in what plugins have fed
         self.cluster.columns.own_columns.take_over(known.columns.own_columns)
         custom = (kind.struct for each in self.frameworks.values() for kind in each.kinds())
         listed = dict.fromkeys((*LISTED, *custom))

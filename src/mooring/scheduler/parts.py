@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import cast
 
 from mooring.cluster.cache import Cluster
-from mooring.cluster.observed_pods import ObservedPods
+from mooring.cluster.observed_pods import ObservedPodsBook
 from mooring.config.extenders import with_ignored_resources
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.config.types import KubeSchedulerConfiguration, SchedulerProfile
@@ -41,7 +41,7 @@ class Parts:
         self.schedules_groups = self.gates.enabled("GenericWorkload")
         self.cluster = Cluster(has_pod_groups=self.schedules_groups)
         #: Every pod as the API server last showed it, by `namespace/name`.
-        self.observed_pods = ObservedPods()
+        self.observed_pods = ObservedPodsBook()
         #: The attempts that have assumed their pod and not ended yet, by UID of the pod.
         self.binding: dict[str, Attempt] = {}
         #: Given the pods whose binding fails, once another engine took over; None until then.

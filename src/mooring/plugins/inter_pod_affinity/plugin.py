@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from mooring.objects.pod import Affinity, Pod
+from mooring.objects.pod import Affinity, Pod, PodAffinity, PodAffinityTerm
+from mooring.objects.selectors import LabelSelector
 from mooring.plugin import (
     SKIP,
     Columns,
@@ -15,15 +16,18 @@ from mooring.plugin import (
     Ints,
     NodeInfo,
     PluginError,
+    Refusals,
     Rows,
     RowVerdicts,
     Snapshot,
     Status,
+    Suggestion,
     failure,
     unresolvable,
     unschedulable,
 )
 from mooring.plugin.args import InterPodAffinityArgs
+from mooring.plugin.changes import SoftenPodAffinity, requirement_text
 from mooring.plugins.inter_pod_affinity import hints, weights
 from mooring.plugins.inter_pod_affinity.malformed import problems
 from mooring.plugins.inter_pod_affinity.queries import QueryCompiler
@@ -123,6 +127,15 @@ class InterPodAffinity:
     def normalize_scores(self, state: CycleState, pod: Pod, scores: Ints) -> None:
         weights.normalize(scores)
 
+    def suggest(self, pod: Pod, refusals: Refusals) -> Iterator[Suggestion]:
+        affinity = pod.spec.affinity
+        if affinity is None:
+            return
+        for rules, anti in ((affinity.pod_affinity, False), (affinity.pod_anti_affinity, True)):
+            for index, term in enumerate((rules or PodAffinity()).required):
+                change = SoftenPodAffinity(index, term.topology_key, _selects(term), anti)
+                yield Suggestion.fixed(change)
+
     def depends_on(self, pod: Pod) -> Depends:
         return Depends.CLUSTER
 
@@ -136,6 +149,13 @@ class InterPodAffinity:
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return hints.EVENTS
+
+
+def _selects(term: PodAffinityTerm) -> str:
+    selector = term.label_selector or LabelSelector()
+    parts = [f"{key}={value}" for key, value in sorted(selector.match_labels.items())]
+    parts += [requirement_text(line) for line in selector.match_expressions]
+    return ",".join(parts) or "any labels"
 
 
 def _has_preferences(pod: Pod) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from mooring.objects.pod import Pod
 from mooring.plugin import (
@@ -15,14 +16,17 @@ from mooring.plugin import (
     Ints,
     NodeInfo,
     PluginError,
+    Refusals,
     Rows,
     RowVerdicts,
     Snapshot,
     Status,
+    Suggestion,
     failure,
     unschedulable,
 )
 from mooring.plugin.args import PodTopologySpreadArgs
+from mooring.plugin.changes import RaiseMaxSkew, SoftenSpread
 from mooring.plugins.pod_topology_spread.constraints import HARD, SOFT, PodConstraints
 from mooring.plugins.pod_topology_spread.hard_state import HardState
 from mooring.plugins.pod_topology_spread.hints import Hints
@@ -92,6 +96,16 @@ class PodTopologySpread:
     def normalize_scores(self, state: CycleState, pod: Pod, scores: Ints) -> None:
         _soft_state(state).normalize(scores)
 
+    def suggest(self, pod: Pod, refusals: Refusals) -> Iterator[Suggestion]:
+        most = sum(len(node.pods) for node in refusals.snapshot) + 1
+        for index, spread in enumerate(pod.spec.topology_spread_constraints):
+            if spread.when_unsatisfiable == "DoNotSchedule":
+                key, skew = spread.topology_key, spread.max_skew
+                largest = max(most, skew + 1)
+                raise_it = partial(_raised, index, key, skew, largest)
+                yield Suggestion(raise_it, largest - skew)
+                yield Suggestion.fixed(SoftenSpread(index, key))
+
     def depends_on(self, pod: Pod) -> Depends:
         return Depends.CLUSTER
 
@@ -103,6 +117,10 @@ class PodTopologySpread:
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return Hints(self._constraints).events()
+
+
+def _raised(index: int, key: str, skew: int, largest: int, step: int) -> RaiseMaxSkew:
+    return RaiseMaxSkew(index, key, skew, largest - step)
 
 
 def _hard_state(state: CycleState) -> HardState:

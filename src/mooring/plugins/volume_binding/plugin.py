@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,20 +22,24 @@ from mooring.plugin import (
     NodeInfo,
     PluginError,
     PreFlight,
+    Refusals,
     Rows,
     RowVerdicts,
     Snapshot,
     Status,
+    Suggestion,
     by_mask,
     row_count,
     unresolvable,
 )
 from mooring.plugin.args import VolumeBindingArgs
+from mooring.plugin.changes import Change
 from mooring.plugin.storage import sign_volumes
 from mooring.plugins.resource_scoring import curve_of
 from mooring.plugins.volume_binding import hints, reservation
 from mooring.plugins.volume_binding.binding import bind_pod_volumes
 from mooring.plugins.volume_binding.capacity_score import capacity_score
+from mooring.plugins.volume_binding.missing_storage import missing_storage
 from mooring.plugins.volume_binding.search import (
     PodClaims,
     PodVolumes,
@@ -158,6 +162,12 @@ class VolumeBinding:
 
     def events_to_register(self) -> Sequence[EventWithHint]:
         return hints.EVENTS
+
+    def suggest(self, pod: Pod, refusals: Refusals) -> Iterator[Suggestion]:
+        """The storage objects that the pod's claims lack, as one change: each is necessary."""
+        missing: Change | None = missing_storage(refusals.snapshot.listers, pod)
+        if missing is not None:
+            yield Suggestion.fixed(missing)
 
     def depends_on(self, pod: Pod) -> Depends:
         return Depends.CLUSTER if pod.spec.volumes else Depends.NODE

@@ -25,7 +25,7 @@ from mooring.objects.pod import (
 )
 from mooring.objects.quantity import ZERO, Quantity
 from mooring.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, amount_of, is_extended
-from mooring.objects.selectors import NodeSelectorTerm
+from mooring.objects.selectors import NodeSelectorTerm, SelectorRequirement
 from mooring.objects.storage import PersistentVolumeClaim
 from mooring.objects.taints import Taint, Toleration
 from mooring.objects.well_known import HOSTNAME, UNSCHEDULABLE_TAINT
@@ -536,6 +536,12 @@ def spelled(resource: str, amount: int) -> str:
 def taint_text(taint: Taint) -> str:
     value = f"={taint.value}" if taint.value else ""
     return f"{taint.key}{value}:{taint.effect}"
+
+
+def requirement_text(line: SelectorRequirement) -> str:
+    """A line of a selector, for people."""
+    values = f" ({', '.join(line.values)})" if line.values else ""
+    return f"{line.key} {line.operator}{values}"
 
 
 def _taint_word(taints: Sequence[str]) -> str:

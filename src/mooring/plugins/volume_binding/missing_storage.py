@@ -12,8 +12,6 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
-from mooring.cluster.listers import Listers
-from mooring.explain.changes import Change
 from mooring.objects.claim_warnings import lacks_class, needs_volume
 from mooring.objects.claims import (
     BIND_COMPLETED,
@@ -36,6 +34,8 @@ from mooring.objects.storage import (
     PersistentVolumeStatus,
     StorageClass,
 )
+from mooring.plugin import Listers
+from mooring.plugin.changes import Change
 
 #: The name and the provisioner of the classes that are added.
 _DEFAULT_CLASS = "mooring-default"
