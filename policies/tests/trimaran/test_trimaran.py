@@ -28,7 +28,7 @@ from mooring_policies.trimaran.load import (
 )
 from mooring_policies.trimaran.low_risk import Committed
 from mooring_policies.trimaran.peaks import PowerModel, power_jump
-from mooring_policies.trimaran.sources import measured, read_load
+from mooring_policies.trimaran.sources import Unmeasured, read_load
 from policies.tests.world import World
 from tests.makers import make_container, make_node, make_pod
 
@@ -328,7 +328,7 @@ def test_a_cluster_that_nobody_measures_uses_what_its_pods_request_or_say():
         make_pod("b", cpu=1, node="n", annotations={"mooring.dev/usage-cpu": "200m"}),
     )
 
-    load = measured(it.scheduler.parts._make_handle("x"))
+    load = Unmeasured(it.scheduler.parts._make_handle("x")).current()
 
     values = {(m.type, m.operator): m.value for m in load.of("n")}
     assert values[CPU, AVERAGE] == pytest.approx(30.0)

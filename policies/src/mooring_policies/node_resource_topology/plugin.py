@@ -17,6 +17,7 @@ from mooring.plugin import (
     EventWithHint,
     Handle,
     NodeInfo,
+    Snapshot,
     Status,
     unschedulable,
 )
@@ -119,6 +120,9 @@ class NodeResourceTopologyMatch:
             ),
             EventWithHint(ClusterEvent(TOPOLOGIES.event_resource, Action.ADD | Action.UPDATE)),
         )
+
+    def pre_filter(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> None:
+        """Nothing to prepare. Configurations enable the plugin at this point, as upstream has it there."""
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
         qos = qos_of(pod)

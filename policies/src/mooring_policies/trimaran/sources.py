@@ -11,7 +11,7 @@ import json
 import logging
 import urllib.parse
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -37,6 +37,8 @@ from mooring_policies.trimaran.load import (
 _LOG = logging.getLogger(__name__)
 
 UPDATE_S = 30.0
+#: Pods younger than this may not be part of a measured load yet.
+REPORTING_S = 60
 _TIMEOUT_S = 10.0
 
 METRICS_SERVER = "KubernetesMetricsServer"
@@ -75,8 +77,18 @@ class TrimaranArgs(PluginArgs, frozen=True):
             raise ValueError(f"invalid MetricProvider.Type, got {kind}")
 
 
+class NodeLoads(Protocol):
+    """The load of nodes at one time."""
+
+    @property
+    def window(self) -> Window: ...
+    def of(self, node_name: str) -> Sequence[Metric] | None:
+        """None if nothing is known of the node."""
+        ...
+
+
 class LoadSource(Protocol):
-    def current(self) -> Load | None:
+    def current(self) -> NodeLoads | None:
         """The latest load that is known."""
         ...
 
@@ -93,7 +105,7 @@ def source_of(args: TrimaranArgs, handle: Handle) -> LoadSource:
     provider = args.metric_provider
     if provider.type == PROMETHEUS and provider.address:
         return Fetched(handle, lambda: _from_prometheus(provider))
-    return Repeated(handle, lambda: measured(handle))
+    return Unmeasured(handle)
 
 
 class Repeated:
@@ -153,25 +165,37 @@ def read_load(text: bytes) -> Load:
         raise ValueError(f"not an answer of load-watcher: {error}") from error
 
 
-def measured(handle: Handle) -> Load:
-    """The load of a cluster that nobody measures, such as a simulation.
+class Unmeasured:
+    """A cluster that nobody measures, such as a simulation: the load follows from its pods.
 
     A pod uses what its annotations `mooring.dev/usage-cpu` and `-memory` say, or else what it requests.
     """
-    now = int(handle.clock.now())
-    infos = handle.cluster.infos.values()
-    by_node = {info.name: _measured_on(info) for info in infos if info.node is not None}
-    return Load(timestamp=now, window=Window(now, now), data=Data(by_node))
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def current(self) -> NodeLoads:
+        return self
+
+    @property
+    def window(self) -> Window:
+        """No pod is missing from this load, so the window ends after the youngest one."""
+        now = int(self._handle.clock.now())
+        return Window(now, now + REPORTING_S)
+
+    def of(self, node_name: str) -> Sequence[Metric] | None:
+        info = self._handle.cluster.infos.get(node_name)
+        return None if info is None or info.node is None else _load_of(info)
 
 
-def _measured_on(info: NodeInfo) -> NodeMetrics:
-    metrics = []
+def _load_of(info: NodeInfo) -> list[Metric]:
+    metrics: list[Metric] = []
     for kind, name in ((CPU, CPU_NAME), (MEMORY, MEMORY_NAME)):
         capacity = info.allocatable.get(name, 0)
         used = sum(_usage(pod.metadata.annotations, name, pod.held) for pod in info.pods.values())
         percent = 100.0 * used / capacity if capacity else 0.0
         metrics += [Metric(kind, AVERAGE, percent), Metric(kind, DEVIATION, 0.0)]
-    return NodeMetrics(tuple(metrics))
+    return metrics
 
 
 def _usage(annotations: dict[str, str], name: str, held: dict[str, int]) -> int:

@@ -9,10 +9,7 @@ from mooring.plugin import MIN_SCORE, CycleState, Handle, NodeInfo
 from mooring_policies.arguments import read_args
 from mooring_policies.trimaran.load import AVERAGE, CPU, LATEST, Window
 from mooring_policies.trimaran.resources import rounded
-from mooring_policies.trimaran.sources import LoadSource, TrimaranArgs, source_of
-
-#: Pods younger than this may not be part of the measured load yet.
-_REPORTING_S = 60
+from mooring_policies.trimaran.sources import REPORTING_S, LoadSource, TrimaranArgs, source_of
 
 _DEFAULT_TARGET = 40
 
@@ -93,7 +90,7 @@ class TargetLoadPacking:
         return sum(
             usage
             for at, usage in self._seen.get(node_name, {}).values()
-            if int(at) > window.end - _REPORTING_S
+            if int(at) > window.end - REPORTING_S
         )
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
