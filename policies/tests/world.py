@@ -28,6 +28,7 @@ class World(Generic[P]):
         args: Mapping[str, Any] | None = None,
         sorts_queue: bool = False,
         disabled: Iterable[str] = (),
+        keep_answers: bool = True,
     ) -> None:
         name = cast(Any, policy).name
         plugins: dict[str, Any] = {
@@ -51,7 +52,13 @@ class World(Generic[P]):
                 ],
             }
         )
-        self.engine = Engine(*objects, config=config, plugins={name: cast(Any, policy)})
+        self.engine = Engine(
+            *objects,
+            config=config,
+            plugins={name: cast(Any, policy)},
+            keep_answers=keep_answers,
+            one_for_all=keep_answers,
+        )
         self.scheduler = self.engine.scheduler
         self.clock = self.engine.clock
         self.framework = self.scheduler.frameworks[DEFAULT_SCHEDULER]
@@ -65,3 +72,9 @@ class World(Generic[P]):
     def add(self, *objects: KubeObject) -> None:
         for obj in objects:
             self.scheduler.added(obj)
+
+    def schedule_all(self) -> dict[str, str]:
+        """Try every pod that is ready; where each pod is."""
+        while self.scheduler.schedule_one():
+            pass
+        return self.engine.placements()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -13,6 +13,7 @@ from mooring.plugin import (
     Action,
     ClusterEvent,
     CycleState,
+    Depends,
     EventResource,
     EventWithHint,
     Handle,
@@ -34,6 +35,7 @@ from mooring_policies.node_resource_topology.objects import (
     POD,
     SINGLE_NUMA_NODE,
     TOPOLOGIES,
+    NodeResourceTopology,
     TopologyManager,
 )
 from mooring_policies.node_resource_topology.scoring import (
@@ -96,6 +98,7 @@ class NodeResourceTopologyMatchArgs(PluginArgs, frozen=True):
 class NodeResourceTopologyMatch:
     name = "NodeResourceTopologyMatch"
     kinds = (TOPOLOGIES,)
+    depends_on_kinds = (NodeResourceTopology,)
     Args = NodeResourceTopologyMatchArgs
 
     def __init__(self, args: object, handle: Handle) -> None:
@@ -103,6 +106,9 @@ class NodeResourceTopologyMatch:
         resources = self._args.scoring_strategy.resources
         self._weights = {each.name: each.weight or 1 for each in resources}
         self._topologies = self._chosen(handle)
+        if self._args.discard_reserved_nodes:
+            # A pod that is bound is no longer reserved, and no change of the cluster shows it: ask each time.
+            self.depends_on = None  # type: ignore[method-assign, assignment]
 
     def _chosen(self, handle: Handle) -> Topologies:
         listers = handle.cluster.listers
@@ -120,6 +126,24 @@ class NodeResourceTopologyMatch:
             ),
             EventWithHint(ClusterEvent(TOPOLOGIES.event_resource, Action.ADD | Action.UPDATE)),
         )
+
+    def depends_on(self, pod: Pod) -> Depends:
+        """The topology of a node changes by itself, or with the pods that are reserved there."""
+        return Depends.USAGE
+
+    def sign(self, pod: Pod) -> Mapping[str, object]:
+        containers = (
+            tuple(
+                (
+                    each.restartable,
+                    tuple(each.resources.requests.items()),
+                    tuple(each.resources.limits.items()),
+                )
+                for each in group
+            )
+            for group in (pod.spec.init_containers, pod.spec.containers)
+        )
+        return {"containers": (*containers,), "overhead": tuple(pod.spec.overhead.items())}
 
     def pre_filter(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> None:
         """Nothing to prepare. Configurations enable the plugin at this point, as upstream has it there."""
