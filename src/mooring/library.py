@@ -33,7 +33,8 @@ from mooring.explain.frames import Frame, make_frame
 from mooring.explain.past_decision import RunInput, decide_again, placed_by
 from mooring.objects.admission import Refused
 from mooring.objects.device_groups import device_objects, parse_device_group
-from mooring.objects.manifests import read_manifests
+from mooring.objects.kinds import Kind
+from mooring.objects.manifests import ReadOptions, read_manifests
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.node_groups import NodeGroup, node_documents, parse_node_group
@@ -64,11 +65,13 @@ class Cluster:
         *paths: str | Path | Iterable[str | Path],
         nodes: Iterable[str] = (),
         devices: Iterable[str] = (),
+        kinds: Iterable[Kind] = (),
     ) -> Cluster:
         """Read files and folders of YAML or JSON, as `mooring simulate` does. Raises InputError.
 
         `nodes` are nodes to add, such as `3xm5.xlarge`, and `devices` are devices for all nodes, such as
-        `8xgpu.example.com,memory=80Gi` (docs/nodes.md).
+        `8xgpu.example.com,memory=80Gi` (docs/nodes.md). `kinds` are those that plugins declare:
+        `Coscheduling.kinds`.
         """
         named: list[str | Path] = []
         for path in paths:
@@ -76,7 +79,8 @@ class Cluster:
         groups = [_node_group(text) for text in nodes]
         if not named and not groups:
             raise InputError(["nothing to read: give files or folders with Kubernetes YAML"])
-        manifests = read_manifests(named, documents=node_documents(groups))
+        options = ReadOptions(kinds=tuple(kinds))
+        manifests = read_manifests(named, options=options, documents=node_documents(groups))
         objects = manifests.objects
         try:
             given = [parse_device_group(text) for text in devices]

@@ -57,6 +57,7 @@ PUBLIC = {
         Histogram
         Index
         Ints
+        KindsPlugin
         Listers
         MAX_SCORE
         MIN_SCORE
@@ -70,6 +71,7 @@ PUBLIC = {
         Nomination
         NormalizePlugin
         NotFound
+        ObservedPods
         OwnColumnHandle
         OwnColumnsPlugin
         PermitPlugin

@@ -126,7 +126,8 @@ def capacity(
     """
     if not (pods or templates or drained or lost):
         raise click.UsageError("no question: give --pod, --add-node, --drain or --lose")
-    manifests = read_cluster(cluster)
+    loaded = config.read()
+    manifests = read_cluster(cluster, kinds=loaded.kinds)
     mix = [read_mix(text, manifests, cluster.namespace, config.scheduler_name) for text in pods]
     nodes = [read_node(text, manifests) for text in templates]
     known = {node.name for node in manifests.nodes}
@@ -136,7 +137,6 @@ def capacity(
         if node.name not in known
         for piece in slices_of(cluster.device_groups, node)
     ]
-    loaded = config.read()
     objects = config.choose_pods(manifests.objects, loaded)
     options = SimOptions(config=loaded.config, seed=seed)
     with naming(loaded.path), placing_pods(manifests.pods, options) as watched:

@@ -40,6 +40,7 @@ from mooring.explain.compare import (
 from mooring.explain.compare import compare as compare_variants
 from mooring.explain.past_decision import RunInput
 from mooring.garbage import seldom_collecting
+from mooring.objects.kinds import Kind
 from mooring.objects.meta import KubeObject
 from mooring.objects.scheduler_names import asking_for
 
@@ -211,15 +212,20 @@ def _sources(
     if len(clusters) > 1:
         loaded = read_config(paths[0], ignores_unknown=ignores_unknown)
         for name, path in zip(_distinct(clusters), clusters, strict=True):
-            yield name, _objects(cluster, path), loaded
+            yield name, _objects(cluster, loaded.kinds, path), loaded
         return
-    objects = _objects(cluster, *clusters)
-    for name, config_path in zip(_distinct(configs), paths, strict=True):
-        yield name, objects, read_config(config_path, ignores_unknown=ignores_unknown)
+    read = [read_config(path, ignores_unknown=ignores_unknown) for path in paths]
+    # Each configuration gets the kinds that its own plugins declare.
+    by_kinds: dict[tuple[Kind, ...], list[KubeObject]] = {}
+    for each in read:
+        if each.kinds not in by_kinds:
+            by_kinds[each.kinds] = _objects(cluster, each.kinds, *clusters)
+    for name, each in zip(_distinct(configs), read, strict=True):
+        yield name, by_kinds[each.kinds], each
 
 
-def _objects(cluster: ClusterInput, *paths: str) -> list[KubeObject]:
-    manifests = read_cluster(cluster, *paths)
+def _objects(cluster: ClusterInput, kinds: tuple[Kind, ...], *paths: str) -> list[KubeObject]:
+    manifests = read_cluster(cluster, *paths, kinds=kinds)
     check_something_to_place(manifests)
     return manifests.objects
 

@@ -21,11 +21,12 @@ from mooring.config import (
 )
 from mooring.config.default_plugins import GATE_OF
 from mooring.errors import ConfigError, InputError
+from mooring.objects.kinds import Kind
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import DEFAULT_SCHEDULER
 from mooring.objects.scheduler_names import asking_for, wanted_schedulers
 from mooring.plugins.registry import default_registry
-from mooring.runtime.build import plugin_problems
+from mooring.runtime.build import plugin_kinds, plugin_problems
 from mooring.runtime.plugin_folder import find_plugins_beside
 
 #: The most names of schedulers in a message.
@@ -41,6 +42,8 @@ class LoadedConfig:
     config: KubeSchedulerConfiguration | None = None
     #: Plugins that the configuration enables and mooring does not have; the answer is approximate.
     left_out: tuple[str, ...] = ()
+    #: The kinds that its plugins declare, to be read with the cluster.
+    kinds: tuple[Kind, ...] = ()
 
     @property
     def profiles(self) -> list[str]:
@@ -142,7 +145,7 @@ def read_config(path: str | None, *, ignores_unknown: bool = False) -> LoadedCon
                 f"the answer is approximate: mooring does not have {', '.join(left_out)}, and left them out"
             ]
         )
-    return LoadedConfig(path, config, tuple(left_out))
+    return LoadedConfig(path, config, tuple(left_out), plugin_kinds(config, registry))
 
 
 @contextmanager

@@ -82,9 +82,9 @@ def explain(
       mooring explain train-7 cluster.yaml --config scheduler.yaml --budget 10s
       mooring explain web-0 cluster.yaml -o json | jq '.nodes[] | select(.fits)'
     """
-    manifests = read_cluster(cluster, needs_nodes=True)
-    check_created(manifests.refused, pod)
     loaded = config.read()
+    manifests = read_cluster(cluster, needs_nodes=True, kinds=loaded.kinds)
+    check_created(manifests.refused, pod)
     objects = config.choose_pods(manifests.objects, loaded)
     options = SimOptions(config=loaded.config, seed=seed)
     group = group_name(objects, pod, namespace=cluster.namespace)

@@ -22,6 +22,7 @@ from mooring.objects.kinds import (
     DaemonSet,
     Deployment,
     Job,
+    Kind,
     ReplicaSet,
     ReplicationController,
     StatefulSet,
@@ -73,14 +74,14 @@ class ClusterInput:
     #: The objects of the real cluster; read once, even if several clusters include it.
     _live: list[KubeObject] | None = None
 
-    def live(self) -> list[KubeObject]:
+    def live(self, kinds: tuple[Kind, ...] = ()) -> list[KubeObject]:
         """The objects of the real cluster; none without a kubeconfig. Raises MooringError."""
         if self.kubeconfig is None:
             if self.context is not None:
                 raise click.UsageError("--context needs --kubeconfig FILE")
             return []
         if self._live is None:
-            self._live = read_live(self.kubeconfig, self.context)
+            self._live = read_live(self.kubeconfig, self.context, kinds)
         return self._live
 
 
@@ -96,7 +97,9 @@ def check_installed(extra: str) -> None:
         ) from error
 
 
-def read_live(kubeconfig: str | None, context: str | None) -> list[KubeObject]:
+def read_live(
+    kubeconfig: str | None, context: str | None, kinds: tuple[Kind, ...] = ()
+) -> list[KubeObject]:
     """The objects that `mooring snapshot` writes. Raises NotInstalled, CredentialsError and ApiError."""
     check_installed("live")
     import asyncio
@@ -105,19 +108,25 @@ def read_live(kubeconfig: str | None, context: str | None) -> list[KubeObject]:
     from mooring.live.snapshot import read_from
 
     connect = connector(Path(kubeconfig) if kubeconfig else None, context)
-    objects, left_out = asyncio.run(read_from(connect))
+    objects, left_out = asyncio.run(read_from(connect, kinds))
     print_warnings(left_out)
     return objects
 
 
-def read_cluster(cluster: ClusterInput, *more: str, needs_nodes: bool = False) -> Manifests:
+def read_cluster(
+    cluster: ClusterInput,
+    *more: str,
+    needs_nodes: bool = False,
+    kinds: tuple[Kind, ...] = (),
+) -> Manifests:
     """Read all files and the real cluster, and warn about kinds that mooring skips. Raises InputError.
 
     An object in a file replaces the same object of the real cluster. Commands that need nodes refuse a
-    cluster without them; for others, a warning says what to do.
+    cluster without them; for others, a warning says what to do. `kinds` are those that the plugins of the
+    configuration declare.
     """
     named = [*more, *cluster.paths]
-    live = cluster.live()
+    live = cluster.live(kinds)
     if not named and cluster.kubeconfig is None and not cluster.node_groups:
         raise click.UsageError(
             "nothing to read: give files or folders with Kubernetes YAML, - for standard input,"
@@ -127,7 +136,7 @@ def read_cluster(cluster: ClusterInput, *more: str, needs_nodes: bool = False) -
     with Progress("reading files") as progress:
         manifests = read_manifests(
             named,
-            options=cluster.options,
+            options=replace(cluster.options, kinds=kinds),
             stdin=sys.stdin.buffer,
             progress=progress.update,
             documents=node_documents(cluster.node_groups, taken),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mooring.cli.config_inputs import ConfigInput, naming
+from mooring.cli.config_inputs import ConfigInput, LoadedConfig, naming
 from mooring.cli.inputs import ClusterInput, read_cluster
 from mooring.cli.options import (
     Command,
@@ -128,7 +128,7 @@ def read_page_input(
     with naming(loaded.path):
         # Plugins check their own arguments. Report a mistake before anything that takes long.
         Simulation(SimOptions(config=loaded.config)).close()
-    origin, run_spec = _of_cluster(cluster) if trace is None else _of_trace(trace, how)
+    origin, run_spec = _of_cluster(cluster, loaded) if trace is None else _of_trace(trace, how)
     objects = run_spec.objects
     if trace is None:
         objects = tuple(config.choose_pods(objects, loaded))
@@ -140,11 +140,11 @@ def read_page_input(
     )
 
 
-def _of_cluster(cluster: ClusterInput) -> tuple[Origin, RunSpec]:
+def _of_cluster(cluster: ClusterInput, loaded: LoadedConfig) -> tuple[Origin, RunSpec]:
     from mooring.web.origin import Origin
     from mooring.web.run_spec import RunSpec
 
-    manifests = read_cluster(cluster)
+    manifests = read_cluster(cluster, kinds=loaded.kinds)
     live = [cluster.context or "a real cluster"] if cluster.kubeconfig is not None else []
     origin = Origin(
         title=", ".join([*live, *cluster.paths, *(group.text for group in cluster.node_groups)]),

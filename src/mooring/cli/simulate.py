@@ -80,10 +80,10 @@ def simulate(
       mooring simulate -f cluster.yaml -f jobs.yaml --until 2h --timeline
       mooring simulate cluster.yaml --config scheduler.yaml -o json | jq .pending
     """
-    manifests = read_cluster(cluster)
+    loaded = config.read()
+    manifests = read_cluster(cluster, kinds=loaded.kinds)
     check_something_to_place(manifests)
     keeps = TIMELINE if timeline else NOTHING
-    loaded = config.read()
     manifests = replace(manifests, objects=list(config.choose_pods(manifests.objects, loaded)))
     options = SimOptions(config=loaded.config, seed=seed, keeps=keeps, tries_without_nodes=timeline)
     with naming(loaded.path):

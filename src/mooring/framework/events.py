@@ -64,7 +64,8 @@ class EventResource(StrEnum):
 class ClusterEvent:
     """An action on an object: one that happened, or one that a plugin registers for."""
 
-    resource: EventResource
+    #: A member of EventResource, or the `Kind.event_resource` of a kind that a plugin declares.
+    resource: str
     action: Action
     custom_label: str = ""
 
@@ -112,7 +113,7 @@ _ACTION_LABELS = {
 }
 
 
-def _same(registered: EventResource, incoming: EventResource) -> bool:
+def _same(registered: str, incoming: str) -> bool:
     return registered in (incoming, EventResource.WILDCARD) or (
         registered == EventResource.POD
         and incoming in (EventResource.ASSIGNED_POD, EventResource.UNSCHEDULABLE_POD)

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from mooring.cluster.columns import Columns, Ints, Rows
 from mooring.cluster.node_info import NodeInfo
+from mooring.cluster.observed_pods import ObservedPods
 from mooring.cluster.own_columns import ColumnSpec
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.gates import FeatureGates
@@ -43,6 +44,7 @@ from mooring.framework.metrics import PluginMetrics, PreemptionMetrics
 from mooring.framework.status import Status
 from mooring.framework.suggestions import Refusals, Suggestion
 from mooring.framework.verdicts import RowVerdicts
+from mooring.objects.kinds import Kind
 from mooring.objects.pod import Pod
 from mooring.objects.pod_groups import PodGroup
 
@@ -110,6 +112,8 @@ class QueuedPod(Protocol):
     def pod(self) -> Pod: ...
     @property
     def timestamp(self) -> float: ...
+    @property
+    def initial_attempt_timestamp(self) -> float | None: ...
 
 
 class NodeStatuses(Protocol):
@@ -150,6 +154,14 @@ class PreemptionExtender(Protocol):
 
 class Plugin(Protocol):
     name: str
+
+
+@runtime_checkable
+class KindsPlugin(Protocol):
+    #: The kinds of its own that a plugin reads (`objects.kinds.custom_kind`), an attribute of its class:
+    #: if the plugin is enabled, their objects are read from files, watched in a real cluster, kept in
+    #: the listers, and their changes are cluster events.
+    kinds: tuple[Kind, ...]
 
 
 @runtime_checkable
@@ -426,6 +438,11 @@ class Handle(Protocol):
     @property
     def observed_pod(self) -> Callable[[str], Pod | None]:
         """A pod as last seen from the API server, by `namespace/name`; None if there is none."""
+        ...
+
+    @property
+    def observed_pods(self) -> ObservedPods:
+        """Every pod as last seen from the API server, by `namespace/name`; plugins may follow changes."""
         ...
 
     @property

@@ -12,7 +12,7 @@ PODS = KIND_OF[Pod]
 
 
 def kinds_to_watch(scheduler: Engine) -> list[Kind]:
-    """Those that every scheduler needs, and those that the plugins of any profile registered for.
+    """Those that every scheduler needs, and those that plugins of any profile declare or register for.
 
     Kinds behind a feature gate are watched if the gate is on: without it, an API server may not have them.
     """
@@ -25,10 +25,12 @@ def kinds_to_watch(scheduler: Engine) -> list[Kind]:
         registered.update(event.event.resource for event in EXTENDER_EVENTS)
     everything = EventResource.WILDCARD in registered
     gates = scheduler.config.gates
-    return [
+    custom = (kind for framework in scheduler.frameworks.values() for kind in framework.kinds())
+    needed = [
         kind
         for kind in KINDS
         if kind.always_watched
         or (kind.gate and kind.listed and gates.enabled(kind.gate))
         or (kind.events and not kind.gate and (everything or kind.event_resource in registered))
     ]
+    return [*needed, *dict.fromkeys(custom)]

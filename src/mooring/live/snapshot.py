@@ -51,18 +51,23 @@ _REPLICATED = (ReplicaSet, ReplicationController, StatefulSet)
 
 
 async def read_from(
-    connect: Callable[[], Awaitable[Connection]],
+    connect: Callable[[], Awaitable[Connection]], kinds: Iterable[Kind] = ()
 ) -> tuple[list[KubeObject], list[str]]:
     """As `read_cluster`, over a connection that is made for it."""
     async with ApiClient(await connect()) as client:
-        return await read_cluster(client)
+        return await read_cluster(client, kinds)
 
 
-async def read_cluster(client: ApiClient) -> tuple[list[KubeObject], list[str]]:
-    """Every object, and a line for each kind that could not be had. Raises ApiError."""
+async def read_cluster(
+    client: ApiClient, kinds: Iterable[Kind] = ()
+) -> tuple[list[KubeObject], list[str]]:
+    """Every object, and a line for each kind that could not be had. Raises ApiError.
+
+    `kinds` are those that plugins declare.
+    """
     objects: list[KubeObject] = []
     left_out: list[str] = []
-    for kind in NEEDED:
+    for kind in (*NEEDED, *kinds):
         try:
             objects += [obj async for obj in _listed(client, kind)]
         except NotFound:

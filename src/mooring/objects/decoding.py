@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from mooring.objects import device_versions
-from mooring.objects.kinds import KINDS
+from mooring.objects.kinds import KINDS, Kind
 from mooring.objects.meta import KubeObject, decode_hook
 
 K = TypeVar("K", bound=KubeObject)
@@ -60,11 +60,20 @@ def decode_object(raw: Mapping[str, Any]) -> KubeObject:
         raise ValueError(f"{path}: {problem}" if path else problem) from None
 
 
-def kind_of(api_version: object, kind: object) -> type[KubeObject] | None:
-    """The type for a kind, in any version; None if mooring does not read the kind."""
+def kind_of(
+    api_version: object, kind: object, custom: Iterable[Kind] = ()
+) -> type[KubeObject] | None:
+    """The type for a kind, in any version; None if mooring does not read the kind.
+
+    `custom` are the kinds that plugins declare.
+    """
     if not isinstance(api_version, str) or not isinstance(kind, str):
         return None
-    return _STRUCTS.get((group_of(api_version), kind))
+    group = group_of(api_version)
+    for each in custom:
+        if each.group == group and each.name == kind:
+            return each.struct
+    return _STRUCTS.get((group, kind))
 
 
 def group_of(api_version: str) -> str:

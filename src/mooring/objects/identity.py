@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from msgspec.structs import replace
 
 from mooring.objects.decoding import group_of
@@ -10,9 +12,11 @@ from mooring.objects.kinds import CLUSTER_SCOPED
 from mooring.objects.meta import KubeObject
 
 
-def in_namespace(obj: KubeObject, default: str) -> KubeObject:
+def in_namespace(
+    obj: KubeObject, default: str, cluster_scoped: Container[str] = CLUSTER_SCOPED
+) -> KubeObject:
     """Put a namespaced object without a namespace into the default one."""
-    namespace = "" if obj.kind in CLUSTER_SCOPED else obj.namespace or default
+    namespace = "" if obj.kind in cluster_scoped else obj.namespace or default
     if namespace == obj.namespace:
         return obj
     return replace(obj, metadata=replace(obj.metadata, namespace=namespace))

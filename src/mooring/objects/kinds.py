@@ -194,6 +194,8 @@ class Kind:
     field_selector: str = ""
     #: The feature gate without which a scheduler does not read the kind; "" if it always does.
     gate: str = ""
+    #: Whether a plugin declares the kind, in its attribute `kinds`; its row is not in `KINDS`.
+    custom: bool = False
 
     @property
     def name(self) -> str:
@@ -205,7 +207,13 @@ class Kind:
 
     @property
     def event_resource(self) -> str:
-        """The name in cluster events: `Node`, or `storage.k8s.io/CSINode`."""
+        """The name in cluster events.
+
+        `Node`, `storage.k8s.io/CSINode`, or
+        `podgroups.v1alpha1.scheduling.x-k8s.io` for a kind that a plugin declares.
+        """
+        if self.custom:
+            return f"{self.plural}.{self.version}.{self.group}"
         return f"{self.group}/{self.name}" if self.group else self.name
 
     @property
@@ -300,6 +308,26 @@ KINDS: tuple[Kind, ...] = (
     Kind(ResourceQuota, "", "resourcequotas", "quota", listed=False),
     Kind(HorizontalPodAutoscaler, "autoscaling", "horizontalpodautoscalers", "hpa", listed=False),
 )
+
+
+def custom_kind(
+    struct: type[KubeObject], group: str, plural: str, *, version: str, namespaced: bool = True
+) -> Kind:
+    """A kind that a plugin declares in its attribute `kinds`, and reads with a struct of its own.
+
+    If the plugin is enabled, objects of the kind are read from files, watched in a real cluster, kept in
+    the listers under their struct, and their changes are events under `Kind.event_resource`.
+    """
+    return Kind(
+        struct,
+        group,
+        plural,
+        version=version,
+        namespaced=namespaced,
+        events=True,
+        custom=True,
+    )
+
 
 #: The table row for each struct.
 KIND_OF: dict[type[KubeObject], Kind] = {kind.struct: kind for kind in KINDS}

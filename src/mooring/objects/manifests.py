@@ -43,7 +43,7 @@ from mooring.objects.findings import Findings
 from mooring.objects.gangs import FOREIGN_GROUPS, foreign_pod_group
 from mooring.objects.generated_names import NameMaker
 from mooring.objects.identity import in_namespace, with_identity
-from mooring.objects.kinds import KIND_OF
+from mooring.objects.kinds import CLUSTER_SCOPED, KIND_OF, Kind
 from mooring.objects.lost_pods import find_lost_pods
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
@@ -73,6 +73,8 @@ class ReadOptions:
     workload_kinds: tuple[str, ...] = ()
     #: Refuse fields that the API does not have.
     strict: bool = False
+    #: The kinds that enabled plugins declare. They go before what mooring would make of them.
+    kinds: tuple[Kind, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,7 @@ def read_manifests(
 def read_as_written(
     paths: Sequence[str | Path],
     *,
+    options: ReadOptions | None = None,
     documents: Iterable[Document] = (),
     among: Sequence[KubeObject] = (),
 ) -> Manifests:
@@ -147,7 +150,7 @@ def read_as_written(
 
     Objects that the API server would refuse are problems.
     """
-    reading = _Reading(ReadOptions(), among)
+    reading = _Reading(options or ReadOptions(), among)
     reading.add_all(paths, documents=documents)
     return reading.as_written()
 
@@ -165,6 +168,9 @@ class _Reading:
         self._among = among
         self._namespace = namespace
         self._selector = selector_of(options.selector)
+        self._cluster_scoped = CLUSTER_SCOPED.union(
+            kind.name for kind in options.kinds if not kind.namespaced
+        )
         self._findings = Findings()
         self._custom = CustomResources(with_more(options.workload_kinds))
         self._old: Counter[tuple[str, str]] = Counter()
@@ -203,7 +209,7 @@ class _Reading:
             return
         document = self._ours(document)
         current = old_versions.replaced_by(document.api_version, document.kind)
-        kind = kind_of(current or document.api_version, document.kind)
+        kind = kind_of(current or document.api_version, document.kind, self._options.kinds)
         if kind is None:
             self._custom.add(document, self._number)
             return
@@ -218,7 +224,8 @@ class _Reading:
         if current:
             self._old[document.api_version, document.kind] += 1
             obj = old_versions.with_old_defaults(obj)
-        obj = in_namespace(identified(obj, document.api_version, document.kind), self._namespace)
+        obj = identified(obj, document.api_version, document.kind)
+        obj = in_namespace(obj, self._namespace, self._cluster_scoped)
         self._check_fields(document, obj)
         self._add(document, obj, self._number)
 
@@ -243,6 +250,8 @@ class _Reading:
         """A pod group of another scheduler, as one of ours."""
         group = group_of(document.api_version)
         if document.kind != PodGroup.__name__ or group not in FOREIGN_GROUPS:
+            return document
+        if kind_of(document.api_version, document.kind, self._options.kinds) is not None:
             return document
         body = document.body
         plain = body if isinstance(body, dict) else without_nulls(msgspec.json.decode(body))

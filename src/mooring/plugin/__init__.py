@@ -49,6 +49,9 @@ from mooring.cluster.listers import (
 from mooring.cluster.node_info import (
     NodeInfo,
 )
+from mooring.cluster.observed_pods import (
+    ObservedPods,
+)
 from mooring.cluster.own_columns import (
     ColumnSpec,
     FedColumn,
@@ -124,6 +127,7 @@ from mooring.framework.interface import (
     FilterRowsPlugin,
     GroupPreemptionPlugin,
     Handle,
+    KindsPlugin,
     NodeStatuses,
     Nomination,
     NormalizePlugin,
@@ -227,6 +231,7 @@ __all__ = [
     "Histogram",
     "Index",
     "Ints",
+    "KindsPlugin",
     "Listers",
     "MAX_SCORE",
     "MIN_SCORE",
@@ -240,6 +245,7 @@ __all__ = [
     "Nomination",
     "NormalizePlugin",
     "NotFound",
+    "ObservedPods",
     "OwnColumnHandle",
     "OwnColumnsPlugin",
     "PermitPlugin",

@@ -148,13 +148,14 @@ class _ByLess:
     break the heap.
     """
 
-    __slots__ = ("_less", "pod", "timestamp")
+    __slots__ = ("_less", "initial_attempt_timestamp", "pod", "timestamp")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, less: Callable[[QueuedPod, QueuedPod], bool], queued: QueuedPod) -> None:
         self._less = less
         self.pod = queued.pod
         self.timestamp = queued.timestamp
+        self.initial_attempt_timestamp = queued.initial_attempt_timestamp
 
     def __lt__(self, other: _ByLess) -> bool:
         return self._less(self, other)

@@ -8,6 +8,7 @@ from mooring.config.expansion import ExpandedPlugins, expand_profiles, unknown_p
 from mooring.config.extension_points import ExtensionPoint
 from mooring.config.types import KubeSchedulerConfiguration, SchedulerProfile
 from mooring.errors import ConfigError, PluginError
+from mooring.objects.kinds import Kind
 from mooring.runtime.framework import Framework
 from mooring.runtime.handle import PluginHandle
 from mooring.runtime.metrics import Metrics
@@ -49,6 +50,13 @@ def plugin_problems(config: KubeSchedulerConfiguration, registry: Registry) -> l
     except ConfigError as error:
         return list(error.problems)
     return []
+
+
+def plugin_kinds(config: KubeSchedulerConfiguration, registry: Registry) -> tuple[Kind, ...]:
+    """The kinds that the enabled plugins declare. Raises PluginError."""
+    return registry.kinds(
+        {name for profile in config.profiles for name in profile.plugins.enabled_names}
+    )
 
 
 def _points_that_name(config: KubeSchedulerConfiguration, name: str) -> frozenset[ExtensionPoint]:

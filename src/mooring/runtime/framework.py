@@ -31,6 +31,7 @@ from mooring.framework.interface import (
     PreFlight,
 )
 from mooring.framework.status import SKIP, SUCCESS, Code, Status, failure
+from mooring.objects.kinds import Kind
 from mooring.objects.pod import Pod
 from mooring.runtime import filtering
 from mooring.runtime.metrics import Metrics
@@ -124,6 +125,12 @@ class Framework:
 
     def names_at(self, point: Point) -> list[str]:
         return [call.name for call in self.points[point]]
+
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds that the plugins declare."""
+        calls = {call.name: call for calls in self.points.values() for call in calls}
+        declared = (kind for call in calls.values() for kind in getattr(call.plugin, "kinds", ()))
+        return tuple(dict.fromkeys(declared))
 
     # Before the queue
 

@@ -7,6 +7,7 @@ from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 from mooring.cluster.cache import Cluster
+from mooring.cluster.observed_pods import ObservedPods
 from mooring.cluster.own_columns import ColumnSpec
 from mooring.config.gates import DEFAULT_GATES, FeatureGates
 from mooring.framework.api import ApiWriter
@@ -38,8 +39,8 @@ class PluginHandle:
     nominator: Nominator
     waiting: WaitingPods
     pods_in_pre_bind: PodsInPreBind
-    #: A pod as the API server last showed it, by `namespace/name`; None if there is none.
-    observed_pod: PodLookup
+    #: Every pod as the API server last showed it, by `namespace/name`.
+    observed_pods: ObservedPods
     spawn: Spawn
     activate: Callable[[Mapping[str, Pod]], None]
     preemption_metrics: PreemptionMetrics
@@ -69,6 +70,11 @@ class PluginHandle:
     @framework.setter
     def framework(self, framework: Framework) -> None:
         self._framework = framework
+
+    @property
+    def observed_pod(self) -> PodLookup:
+        """A pod as the API server last showed it, by `namespace/name`; None if there is none."""
+        return self.observed_pods.get
 
     def waiting_pods(self) -> Sequence[WaitingPod]:
         return list(self.waiting)

@@ -15,6 +15,7 @@ from mooring.config.extension_points import ExtensionPoint
 from mooring.errors import PluginError
 from mooring.framework.interface import Handle, PluginFactory
 from mooring.framework.version import check_version
+from mooring.objects.kinds import Kind
 from mooring.runtime.plugin_args import args_type, decoded
 from mooring.runtime.plugin_calls import describe, points_of
 
@@ -69,6 +70,13 @@ class Registry:
                 check_version(factory, name)
                 points[name] = points_of(factory)
         return points
+
+    def kinds(self, names: Collection[str]) -> tuple[Kind, ...]:
+        """The kinds that these plugins declare in their attribute `kinds`. Raises PluginError."""
+        factories = (self.factory(name) for name in sorted(names))
+        return tuple(
+            dict.fromkeys(kind for factory in factories for kind in getattr(factory, "kinds", ()))
+        )
 
     def args_types(self, names: Collection[str]) -> dict[str, type]:
         """Plugin → the type of its arguments, for those that declare one. Raises PluginError."""

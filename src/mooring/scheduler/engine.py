@@ -108,7 +108,9 @@ class Engine:
         known, pods = other.cluster, other.observed_pods.values()
         known.snapshot()  # takes in what plugins have fed
         self.cluster.columns.own_columns.take_over(known.columns.own_columns)
-        self.load(obj for kind in LISTED for obj in known.listers.all(kind))
+        custom = (kind.struct for each in self.frameworks.values() for kind in each.kinds())
+        listed = dict.fromkeys((*LISTED, *custom))
+        self.load(obj for kind in listed for obj in known.listers.all(kind))
         self.load(info.node for info in known.infos.values() if info.node is not None)
         self.load(pod for pod in pods if pod.node_name)
         self.cluster.claims.take_over(known.claims)

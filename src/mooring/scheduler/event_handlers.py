@@ -30,7 +30,7 @@ NODE_DELETE = ClusterEvent(EventResource.NODE, Action.DELETE)
 #: The plugin that holds back the pods of a gang until there are enough.
 _GANGS = "GangScheduling"
 
-#: The kinds whose events may make a pod schedulable.
+#: The kinds of `KINDS` whose events may make a pod schedulable.
 _RESOURCES = {kind.struct: EventResource(kind.event_resource) for kind in KINDS if kind.events}
 
 #: The cache of claims tells of these: what the scheduler assumes counts, too.
@@ -44,6 +44,15 @@ class EventHandlers:
         self._parts = parts
         self._cluster = parts.cluster
         self._queue = parts.queue
+        #: The kinds whose events may make a pod schedulable, with those that plugins declare.
+        self._resources: dict[type[KubeObject], str] = {
+            **_RESOURCES,
+            **{
+                kind.struct: kind.event_resource
+                for framework in parts.frameworks.values()
+                for kind in framework.kinds()
+            },
+        }
         parts.cluster.claims.follow(self._claim_changed)
         #: The pod that completes a gang lets the others go.
         self._wakes_gangs = parts.gates.enabled("GangScheduling")
@@ -90,7 +99,7 @@ class EventHandlers:
             return
         if isinstance(changed, _TOLD_BY_CACHE):
             return
-        resource = _RESOURCES.get(type(changed)) if changed is not None else None
+        resource = self._resources.get(type(changed)) if changed is not None else None
         if resource is not None:
             self._queue.move_all(ClusterEvent(resource, action), old, new)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import cast
 
 from mooring.cluster.cache import Cluster
+from mooring.cluster.observed_pods import ObservedPodsBook
 from mooring.config.extenders import with_ignored_resources
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.config.types import KubeSchedulerConfiguration, SchedulerProfile
@@ -43,7 +44,7 @@ class Parts:
             has_taint_rules=self.gates.enabled("DRADeviceTaintRules"),
         )
         #: Every pod as the API server last showed it, by `namespace/name`.
-        self.observed_pods: dict[str, Pod] = {}
+        self.observed_pods = ObservedPodsBook()
         #: The attempts that have assumed their pod and not ended yet, by UID of the pod.
         self.binding: dict[str, Attempt] = {}
         #: Given the pods whose binding fails, once another engine took over; None until then.
@@ -73,7 +74,7 @@ class Parts:
             nominator=self.nominator,
             waiting=self.waiting_pods,
             pods_in_pre_bind=self.pods_in_pre_bind,
-            observed_pod=self.observed_pods.get,
+            observed_pods=self.observed_pods,
             spawn=self.deps.spawn,
             activate=self._activate,
             preemption_metrics=self.deps.metrics,

@@ -210,7 +210,8 @@ class SimApi:
         return msgspec.structs.replace(stored, metadata=metadata)
 
     async def update_object(self, obj: K) -> K:
-        if not KIND_OF[type(obj)].writable:
+        kind = KIND_OF.get(type(obj))
+        if kind is None or not kind.writable:
             raise Forbidden(f"a scheduler cannot change a {type(obj).__name__}")
         stored = self._must_get(obj)
         if stored.metadata.resource_version != obj.metadata.resource_version:

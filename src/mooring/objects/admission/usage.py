@@ -77,7 +77,10 @@ def missing_amounts(obj: KubeObject, required: Iterable[str]) -> str:
 
 
 def _counts(obj: KubeObject) -> tuple[str, ...]:
-    kind = KIND_OF[type(obj)]
+    kind = KIND_OF.get(type(obj))
+    if kind is None:
+        # Quotas on the kinds of plugins are not counted.
+        return ()
     if kind.group:
         return (f"count/{kind.plural}.{kind.group}",)
     plain = (kind.plural,) if kind.plural in _PLAIN_COUNTS else ()

@@ -121,6 +121,7 @@ class _Playing:
         with _at(scenario, ("cluster",)):
             manifests = read_manifests(
                 [scenario.folder / path for path in scenario.cluster],
+                options=cluster.read_options,
                 documents=scenario.objects,
                 among=base,
             )

@@ -8,7 +8,7 @@ from pathlib import Path
 from mooring.errors import InputError
 from mooring.objects.admission import Refused
 from mooring.objects.documents import Document
-from mooring.objects.manifests import Manifests, read_as_written
+from mooring.objects.manifests import Manifests, ReadOptions, read_as_written
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
@@ -37,6 +37,13 @@ class ScenarioCluster:
 
     def close(self) -> None:
         self.simulation.close()
+
+    @property
+    def read_options(self) -> ReadOptions:
+        """With the kinds that the plugins declare."""
+        frameworks = self.simulation.scheduler.frameworks.values()
+        kinds = (kind for framework in frameworks for kind in framework.kinds())
+        return ReadOptions(kinds=tuple(dict.fromkeys(kinds)))
 
     @property
     def now_s(self) -> float:
@@ -76,7 +83,10 @@ class ScenarioCluster:
     def apply(self, paths: Sequence[str], documents: Iterable[Document]) -> Manifests:
         """Raises InputError."""
         manifests = read_as_written(
-            [self.folder / path for path in paths], documents=documents, among=self.objects()
+            [self.folder / path for path in paths],
+            options=self.read_options,
+            documents=documents,
+            among=self.objects(),
         )
         self._note_refused(manifests)
         for obj in sorted(manifests.objects, key=lambda obj: isinstance(obj, Pod)):

@@ -1,0 +1,245 @@
+"""Where the load of nodes comes from: a file, load-watcher, Prometheus, or the cluster itself.
+
+The load is asked for again after 30 seconds, as upstream does. A source that does not answer leaves the
+last known load; without any, all nodes score 0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from mooring.objects.quantity import parse_quantity
+from mooring.objects.requests import CPU as CPU_NAME
+from mooring.objects.requests import MEMORY as MEMORY_NAME
+from mooring.plugin import Handle, NodeInfo
+from mooring_policies.arguments import PluginArgs
+from mooring_policies.trimaran.load import (
+    AVERAGE,
+    CPU,
+    DEVIATION,
+    MEMORY,
+    Data,
+    Load,
+    Metric,
+    NodeMetrics,
+    Window,
+)
+
+_LOG = logging.getLogger(__name__)
+
+UPDATE_S = 30.0
+#: Pods younger than this may not be part of a measured load yet.
+REPORTING_S = 60
+_TIMEOUT_S = 10.0
+
+METRICS_SERVER = "KubernetesMetricsServer"
+PROMETHEUS = "Prometheus"
+SIGNAL_FX = "SignalFx"
+
+#: What a pod really uses, if it is not what it requests: `mooring.dev/usage-cpu: 300m`.
+USAGE = "mooring.dev/usage-"
+
+#: The recording rules of node-exporter's mixin, over the window that load-watcher uses.
+_QUERIES = (
+    (CPU, AVERAGE, "avg_over_time(instance:node_cpu:ratio[15m])"),
+    (CPU, DEVIATION, "stddev_over_time(instance:node_cpu:ratio[15m])"),
+    (MEMORY, AVERAGE, "avg_over_time(instance:node_memory_utilisation:ratio[15m])"),
+    (MEMORY, DEVIATION, "stddev_over_time(instance:node_memory_utilisation:ratio[15m])"),
+)
+
+
+class MetricProvider(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    type: str = ""
+    address: str = ""
+    token: str = ""
+    insecure_skip_verify: bool | None = None
+
+
+class TrimaranArgs(PluginArgs, frozen=True):
+    """The arguments that all these plugins have: where the load comes from."""
+
+    metric_provider: MetricProvider = MetricProvider()
+    #: The URL of load-watcher, or `file:` and the path of a file with what it would answer.
+    watcher_address: str = ""
+
+    def check_source(self) -> None:
+        kind = self.metric_provider.type or METRICS_SERVER
+        if not self.watcher_address and kind not in (METRICS_SERVER, PROMETHEUS, SIGNAL_FX):
+            raise ValueError(f"invalid MetricProvider.Type, got {kind}")
+
+
+class NodeLoads(Protocol):
+    """The load of nodes at one time."""
+
+    @property
+    def window(self) -> Window: ...
+    def of(self, node_name: str) -> Sequence[Metric] | None:
+        """None if nothing is known of the node."""
+        ...
+
+
+class LoadSource(Protocol):
+    def current(self) -> NodeLoads | None:
+        """The latest load that is known."""
+        ...
+
+
+def source_of(args: TrimaranArgs, handle: Handle) -> LoadSource:
+    """The source that the arguments name."""
+    address = args.watcher_address
+    if address.startswith("file:"):
+        path = Path(urllib.parse.unquote(address.removeprefix("file:").removeprefix("//")))
+        return Repeated(handle, lambda: read_load(path.read_bytes()))
+    if address:
+        url = f"{address.rstrip('/')}/watcher"
+        return Fetched(handle, lambda: read_load(_get(url)))
+    provider = args.metric_provider
+    if provider.type == PROMETHEUS and provider.address:
+        return Fetched(handle, lambda: _from_prometheus(provider))
+    return Unmeasured(handle)
+
+
+class Repeated:
+    """A source that answers at once."""
+
+    def __init__(self, handle: Handle, read: Callable[[], Load]) -> None:
+        self._clock = handle.clock
+        self._read = read
+        self._known: Load | None = None
+        self._read_at = float("-inf")
+
+    def current(self) -> Load | None:
+        now = self._clock.now()
+        if now - self._read_at >= UPDATE_S:
+            self._read_at = now
+            try:
+                self._known = self._read()
+            except (OSError, ValueError) as error:
+                _LOG.warning("the load of nodes cannot be read: %s", error)
+        return self._known
+
+
+class Fetched:
+    """A source behind a network: it is asked in a thread, and the last answer counts meanwhile."""
+
+    def __init__(self, handle: Handle, fetch: Callable[[], Load]) -> None:
+        self._handle = handle
+        self._fetch = fetch
+        self._known: Load | None = None
+        self._asked_at = float("-inf")
+        # As upstream, wait for the first answer: there is nothing to score by without it.
+        self._take()
+        self._asked_at = handle.clock.now()
+
+    def current(self) -> Load | None:
+        now = self._handle.clock.now()
+        if now - self._asked_at >= UPDATE_S:
+            self._asked_at = now
+            self._handle.spawn(self._refresh())
+        return self._known
+
+    async def _refresh(self) -> None:
+        await asyncio.to_thread(self._take)
+
+    def _take(self) -> None:
+        try:
+            self._known = self._fetch()
+        except (OSError, ValueError) as error:
+            _LOG.warning("the load of nodes cannot be fetched: %s", error)
+
+
+def read_load(text: bytes) -> Load:
+    """What load-watcher answers. Raises ValueError."""
+    try:
+        return msgspec.json.decode(text, type=Load)
+    except msgspec.MsgspecError as error:
+        raise ValueError(f"not an answer of load-watcher: {error}") from error
+
+
+class Unmeasured:
+    """A cluster that nobody measures, such as a simulation: the load follows from its pods.
+
+    A pod uses what its annotations `mooring.dev/usage-cpu` and `-memory` say, or else what it requests.
+    """
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def current(self) -> NodeLoads:
+        return self
+
+    @property
+    def window(self) -> Window:
+        """No pod is missing from this load, so the window ends after the youngest one."""
+        now = int(self._handle.clock.now())
+        return Window(now, now + REPORTING_S)
+
+    def of(self, node_name: str) -> Sequence[Metric] | None:
+        info = self._handle.cluster.infos.get(node_name)
+        return None if info is None or info.node is None else _load_of(info)
+
+
+def _load_of(info: NodeInfo) -> list[Metric]:
+    metrics: list[Metric] = []
+    for kind, name in ((CPU, CPU_NAME), (MEMORY, MEMORY_NAME)):
+        capacity = info.allocatable.get(name, 0)
+        used = sum(_usage(pod.metadata.annotations, name, pod.held) for pod in info.pods.values())
+        percent = 100.0 * used / capacity if capacity else 0.0
+        metrics += [Metric(kind, AVERAGE, percent), Metric(kind, DEVIATION, 0.0)]
+    return metrics
+
+
+def _usage(annotations: dict[str, str], name: str, held: dict[str, int]) -> int:
+    text = annotations.get(f"{USAGE}{name}")
+    if text is None:
+        return held.get(name, 0)
+    try:
+        quantity = parse_quantity(text)
+    except ValueError:
+        return held.get(name, 0)
+    return quantity.milli_value if name == CPU_NAME else quantity.value
+
+
+def _from_prometheus(provider: MetricProvider) -> Load:
+    metrics: dict[str, list[Metric]] = {}
+    end = 0
+    for kind, operator, query in _QUERIES:
+        asked = urllib.parse.urlencode({"query": query})
+        url = f"{provider.address.rstrip('/')}/api/v1/query?{asked}"
+        for host, at, value in _results(_get(url, provider.token)):
+            metrics.setdefault(host, []).append(Metric(kind, operator, value * 100))
+            end = max(end, int(at))
+    by_node = {host: NodeMetrics(tuple(found)) for host, found in metrics.items()}
+    return Load(timestamp=end, window=Window(end - 900, end), data=Data(by_node))
+
+
+def _results(text: bytes) -> list[tuple[str, float, float]]:
+    """(node, time, value) of an answer of Prometheus. Raises ValueError."""
+    answer: Any = json.loads(text)
+    try:
+        found = answer["data"]["result"]
+        return [
+            (each["metric"]["instance"], float(each["value"][0]), float(each["value"][1]))
+            for each in found
+        ]
+    except (KeyError, TypeError, IndexError) as error:
+        raise ValueError(f"not an answer of Prometheus: {error!r}") from error
+
+
+def _get(url: str, token: str = "") -> bytes:
+    if not url.startswith(("http://", "https://")):
+        raise ValueError(f"{url}: expected an address with http:// or https://")
+    request = urllib.request.Request(url)
+    if token:
+        request.add_header("Authorization", f"Bearer {token}")
+    with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
+        return bytes(answer.read())
