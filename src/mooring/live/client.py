@@ -97,7 +97,10 @@ class ApiClient:
         #: Whatever comes before the path of a request, as with an API server behind another.
         self._prefix = urlsplit(connection.server).path
         self._endpoint = Endpoint(
-            connection.server, connection.ssl_context, tls_server_name=connection.tls_server_name
+            connection.server,
+            connection.ssl_context,
+            tls_server_name=connection.tls_server_name,
+            open_socket=connection.open_socket,
         )
         self._lane = Lane(self._endpoint)
         #: For what goes through a proxy.

@@ -147,9 +147,10 @@ async def open_session(
     *,
     may_write: Callable[[], bool] = always,
     metrics: WriteMetrics | None = None,
+    rng: random.Random | None = None,
 ) -> AsyncIterator[Session]:
     """Two clients, each with the limits of the configuration: one for Events, one for all else."""
-    rng = random.Random()
+    rng = rng or random.Random()
     async with (
         ApiClient(connection, limiter_of(settings, clock), clock=clock) as client,
         ApiClient(connection, limiter_of(settings, clock), clock=clock) as event_client,
