@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 from mooring.errors import InvariantError
 from mooring.objects.devices import ResourceClaim
+from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.pod_groups import PodGroup
@@ -77,10 +78,10 @@ class Truth:
         self._check_condition(pod, old)
 
     def _check_condition(self, pod: Pod, old: Pod) -> None:
-        """A pod that has a node is never told that it fits nowhere."""
+        """A pod that we gave a node is never told that it fits nowhere."""
         told, before = pod.condition("PodScheduled"), old.condition("PodScheduled")
         if pod.node_name and told is not None and told != before and told.status == "False":
-            if not self.is_late:
+            if pod.uid in self._placed and not self.is_late:
                 raise Violation(f"pod {pod.key} is on {pod.node_name}, and told {told.message!r}")
 
     def _ours(self) -> list[Pod]:
@@ -205,14 +206,20 @@ def _check_pods(engine: Engine, store: Store) -> None:
 
 def _check_objects(engine: Engine, store: Store) -> None:
     nodes = {name: info.node for name, info in engine.cluster.infos.items() if info.node}
-    if nodes != {node.name: node for node in store.all(Node)}:
-        raise Violation("the scheduler's nodes are not the API server's")
+    known_nodes = {name: _version(node) for name, node in nodes.items()}
+    stored_nodes = {node.name: _version(node) for node in store.all(Node)}
+    if known_nodes != stored_nodes:
+        raise Violation(f"the scheduler knows nodes {known_nodes}, the API server {stored_nodes}")
     for kind in (PersistentVolume, PersistentVolumeClaim):
         for obj in store.all(kind):
             volumes = engine.cluster.volumes
             known = (volumes.volumes if kind is PersistentVolume else volumes.claims).get(obj.key)
-            if known != obj:
-                raise Violation(f"{kind.__name__} {obj.key} is seen as it is not")
+            if known is None or _version(known) != _version(obj):
+                raise Violation(f"{kind.__name__} {obj.key} is {obj}, and seen as {known}")
+
+
+def _version(obj: KubeObject) -> tuple[str, str]:
+    return obj.uid, obj.metadata.resource_version
 
 
 def _check_writer(process: SchedulerProcess, store: Store) -> None:

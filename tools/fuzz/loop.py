@@ -76,7 +76,8 @@ class FuzzLoop(VirtualLoop):
     def _owned(
         self, callback: Any, args: tuple[Any, ...], context: contextvars.Context | None
     ) -> tuple[contextvars.Context, Any, tuple[Any, ...]]:
-        context = context or contextvars.copy_context()
+        # A context without variables is false.
+        context = contextvars.copy_context() if context is None else context
         owner = context.get(PROCESS)
         if owner is None:
             return context, callback, args
@@ -116,6 +117,7 @@ class FuzzLoop(VirtualLoop):
 
     def add_writer(self, fd: Any, callback: Any, *args: Any) -> None:
         """A socket in memory can always be written, if not in one piece."""
+        self.remove_writer(fd)
         fd.writer = self.call_soon(callback, *args)
 
     def remove_writer(self, fd: Any) -> bool:

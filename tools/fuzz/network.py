@@ -16,6 +16,8 @@ from tools.fuzz.loop import WORLD, FuzzLoop
 
 #: How long it takes a kernel to notice that nobody answers (`live.stream.keep_alive`).
 _KEEP_ALIVE_S = 45.0
+#: Timers of the same time go off in any order, so what must come later comes a little later.
+_GRAIN_S = 1e-9
 
 
 class Receiver(Protocol):
@@ -67,10 +69,11 @@ class Wire:
         data, is_cut = self._passes(data, self._up_left)
         if self._up_left is not None:
             self._up_left -= len(data)
-        self._up_at = max(self._up_at, self._loop.time() + self._faults.delay_s("slow request"))
+        delay_s = self._faults.delay_s("slow request")
+        self._up_at = max(self._up_at + _GRAIN_S, self._loop.time() + delay_s)
         self._at(self._up_at, self._deliver_up, data)
         if is_cut:
-            self._at(self._up_at, self.cut)
+            self._at(self._up_at + _GRAIN_S, self.cut)
 
     def down(self, data: bytes) -> None:
         """From the server to the client."""
@@ -79,10 +82,11 @@ class Wire:
         data, is_cut = self._passes(data, self._down_left)
         if self._down_left is not None:
             self._down_left -= len(data)
-        self._down_at = max(self._down_at, self._loop.time() + self._faults.delay_s("slow answer"))
+        delay_s = self._faults.delay_s("slow answer")
+        self._down_at = max(self._down_at + _GRAIN_S, self._loop.time() + delay_s)
         self._at(self._down_at, self._deliver_down, data)
         if is_cut:
-            self._at(self._down_at, self.cut)
+            self._at(self._down_at + _GRAIN_S, self.cut)
 
     def cut(self) -> None:
         """Both sides learn of it at once; what is on the way is lost."""
@@ -94,7 +98,7 @@ class Wire:
 
     def closed_by_client(self) -> None:
         """What was sent before that still arrives."""
-        self._at(max(self._up_at, self._loop.time()), self._end)
+        self._at(max(self._up_at + _GRAIN_S, self._loop.time()), self._end)
 
     def _end(self) -> None:
         if self.is_open:
@@ -104,7 +108,7 @@ class Wire:
 
     def closed_by_server(self) -> None:
         """After what was sent before that."""
-        self._at(max(self._down_at, self._loop.time()), self._end_of_answers)
+        self._at(max(self._down_at + _GRAIN_S, self._loop.time()), self._end_of_answers)
 
     def _end_of_answers(self) -> None:
         if self.is_open:

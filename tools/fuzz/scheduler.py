@@ -163,7 +163,7 @@ class SchedulerProcess:
     def kill(self) -> None:
         """As SIGKILL does: nothing of it runs any more."""
         self.dead = True
-        self.killed_at = [where for task in self.tasks if (where := _where(task))]
+        self.killed_at = [where for task in self.tasks for where in _waits(task)]
         self._on_end(self)
 
     def signal(self, number: int) -> bool:
@@ -200,11 +200,11 @@ class SchedulerProcess:
         self.tasks.clear()
 
 
-def _where(task: asyncio.Task[Any]) -> str:
-    """`live.writer:_settle:162`, the innermost line of mooring that the task waits in."""
+def _waits(task: asyncio.Task[Any]) -> list[str]:
+    """`live.writer:_settle:162`: the lines of mooring that the task waits in, the outermost first."""
+    found: list[str] = []
     if task.done():
-        return ""
-    found = ""
+        return found
     coroutine: Any = task.get_coro()
     while coroutine is not None:
         frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "ag_frame", None)
@@ -212,6 +212,7 @@ def _where(task: asyncio.Task[Any]) -> str:
             break
         module = frame.f_globals.get("__name__", "")
         if module.startswith("mooring."):
-            found = f"{module.removeprefix('mooring.')}:{frame.f_code.co_name}:{frame.f_lineno}"
+            name = module.removeprefix("mooring.")
+            found.append(f"{name}:{frame.f_code.co_name}:{frame.f_lineno}")
         coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "ag_await", None)
     return found

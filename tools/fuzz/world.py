@@ -371,3 +371,9 @@ def run_seed(
     log: Callable[[str], None] | None = None,
 ) -> Result:
     return World(seed, mode, without=without, log=log).run()
+
+
+def run_task(task: tuple[int, Mode, tuple[str, ...]]) -> Result:
+    """As `run_seed`, for a pool of workers."""
+    seed, mode, without = task
+    return run_seed(seed, mode, without=without)

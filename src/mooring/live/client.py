@@ -103,16 +103,17 @@ class ApiClient:
             open_socket=connection.open_socket,
         )
         self._lane = Lane(self._endpoint)
-        #: For what goes through a proxy.
-        self._session: aiohttp.ClientSession
+        #: For what goes through a proxy; None without one.
+        self._proxy_session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, socket_factory=_socket),
-            read_bufsize=_WATCH_BUFFER_BYTES,
-            skip_auto_headers=("Accept-Encoding",),
-            cookie_jar=aiohttp.DummyCookieJar(),
-        )
+        if self._connection.proxy is not None:
+            self._proxy_session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, socket_factory=_socket),
+                read_bufsize=_WATCH_BUFFER_BYTES,
+                skip_auto_headers=("Accept-Encoding",),
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
         return self
 
     async def __aexit__(
@@ -122,7 +123,8 @@ class ApiClient:
         trace: TracebackType | None,
     ) -> None:
         self._lane.close()
-        await self._session.close()
+        if self._proxy_session is not None:
+            await self._proxy_session.close()
 
     async def request(
         self,
@@ -261,7 +263,7 @@ class ApiClient:
 
     async def _through_proxy(self, request: Request, headers: dict[str, str]) -> Answer:
         try:
-            async with self._session.request(
+            async with self._session().request(
                 request.method,
                 self._url(request),
                 data=request.body,
@@ -282,7 +284,7 @@ class ApiClient:
         """As `watching.watch`."""
         timeout = aiohttp.ClientTimeout(total=request.timeout_s, sock_connect=CONNECT_TIMEOUT_S)
         try:
-            async with self._session.get(
+            async with self._session().get(
                 self._url(request),
                 headers=await self._headers(),
                 timeout=timeout,
@@ -318,6 +320,10 @@ class ApiClient:
         parts = urlsplit(self._connection.server)
         target = self._target(request.path, request.params)
         return URL(f"{parts.scheme}://{parts.netloc}{target}", encoded=True)
+
+    def _session(self) -> aiohttp.ClientSession:
+        assert self._proxy_session is not None
+        return self._proxy_session
 
     def _way(self) -> _Way:
         return {

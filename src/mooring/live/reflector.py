@@ -5,6 +5,9 @@
           ▲                                                                       │
           └── 410: the last version is too old; what changed meanwhile is told ◀──┘
 
+A list that is older than what was told already comes from an API server that lags behind: it is not
+believed, and another one is asked for.
+
 A watcher is told of every change once, in order, with the object as it was told before. Whatever goes wrong,
 the reflector goes on, after a pause that grows.
 """
@@ -63,6 +66,10 @@ _POD_PACE_S = 0.01
 #: A watch that lasted this long has worked.
 _LONG_S = 10.0
 
+#: So many lists in a row that are too old are refused. Then they are believed: the versions of an API server
+#: that was restored from a backup begin again.
+_MOST_OLD_LISTS = 10
+
 
 class Watcher(Protocol):
     """Who is told of changes."""
@@ -113,6 +120,9 @@ class Reflector:
         self._shared_parts = SharedParts()
         #: Where the watch goes on; None lists first.
         self._version: str | None = None
+        #: The newest version that was told of; 0 before anything was.
+        self._newest = 0
+        self._old_lists = 0
         #: Since anything was last heard.
         self._failures = 0
         #: Whether the watch under way has told of anything.
@@ -165,9 +175,21 @@ class Reflector:
     async def _list(self) -> None:
         listed = await self._all_pages()
         self.lists += 1
+        self._refuse_if_old(listed.version)
         await self._replace(listed)
         self._version = listed.version
+        self._newest = _number(listed.version)
         self.synced.set()
+
+    def _refuse_if_old(self, version: str) -> None:
+        """Raises ServerUnavailable."""
+        if _number(version) >= self._newest or self._old_lists >= _MOST_OLD_LISTS:
+            self._old_lists = 0
+            return
+        self._old_lists += 1
+        raise ServerUnavailable(
+            f"listed at version {version}, which is older than {self._newest}: the API server lags behind"
+        )
 
     async def _all_pages(self) -> _Listed:
         """Everything at one resource version."""
@@ -240,12 +262,14 @@ class Reflector:
         obj = None if event.type == "BOOKMARK" else self._decoded(event.object)
         if obj is None:
             self._version = resource_version(event.object)
+            self._newest = max(self._newest, _number(self._version))
         else:
             if event.type == "DELETED":
                 self._drop(obj)
             else:
                 self._put(obj)
             self._version = obj.metadata.resource_version
+            self._newest = max(self._newest, _number(self._version))
         self._has_heard = True
 
     def _decoded(self, text: msgspec.Raw) -> KubeObject | None:
@@ -292,3 +316,8 @@ class Reflector:
     def _params(self) -> dict[str, str]:
         selector = self.kind.field_selector
         return {"fieldSelector": selector} if selector else {}
+
+
+def _number(version: str) -> int:
+    """Resource versions of one API server are numbers that grow; 0 for what is none."""
+    return int(version) if version.isdigit() else 0
