@@ -106,15 +106,11 @@ def _told(result: Result) -> str:
     return f"{head}; at {result.at_s:.3f} s: {result.violation}\n  with: {', '.join(result.on)}"
 
 
-def _many(
-    seeds: range, mode: Mode, workers: int, without: tuple[str, ...], output: str
-) -> bool:
+def _many(seeds: range, mode: Mode, workers: int, without: tuple[str, ...], output: str) -> bool:
     started = told = time.monotonic()
     failures: list[Result] = []
     total = Result(seeds.start, mode)
-    ran = 0
-    for result in _results(seeds, mode, workers, without):
-        ran += 1
+    for ran, result in enumerate(_results(seeds, mode, workers, without), start=1):
         total.steps += result.steps
         total.faults.update(result.faults)
         total.done.update(result.done)
@@ -159,9 +155,7 @@ def _many(
     return bool(failures)
 
 
-def _results(
-    seeds: range, mode: Mode, workers: int, without: tuple[str, ...]
-) -> Iterator[Result]:
+def _results(seeds: range, mode: Mode, workers: int, without: tuple[str, ...]) -> Iterator[Result]:
     tasks = [(seed, mode, without) for seed in seeds]
     if workers <= 1 or len(seeds) <= 1:
         yield from map(run_task, tasks)

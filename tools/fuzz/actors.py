@@ -8,19 +8,27 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import suppress
 
 from msgspec.structs import replace
 
 from mooring.errors import ApiError
-from mooring.objects.devices import ResourceSlice
+from mooring.objects.devices import (
+    DeviceClaim,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourceClaimTemplate,
+    ResourceClaimTemplateSpec,
+    ResourceSlice,
+)
 from mooring.objects.kinds import PodDisruptionBudget
-from mooring.objects.meta import KubeObject
+from mooring.objects.meta import KubeObject, ObjectMeta
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod, PodResourceClaim
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.sim.api import RUN_SECONDS
 from mooring.sim.volume_controller import PROVISION_SECONDS
-from tests import device_world, makers, volume_world
+from tests import makers, volume_world
 from tests.devices import device_makers
 from tools.fuzz.store import Store
 from tools.fuzz.swarm import Swarm
@@ -93,11 +101,9 @@ class Actors:
         return self._name("uid")
 
     def _create(self, obj: KubeObject) -> None:
-        try:
+        # Another one may have the name.
+        with suppress(ApiError):
             self._store.create(obj)
-        except ApiError:
-            # Another one has the name.
-            pass
 
     def _node(self, name: str) -> Node:
         return makers.make_node(
@@ -145,9 +151,10 @@ class Actors:
         if has("devices") and rng.random() < 0.4:
             template = {"resource_claim_template_name": "t"}
             shared = {"resource_claim_name": "shared"}
-            entries = [
-                PodResourceClaim(name="dev", **(template if rng.random() < 0.7 else shared))
-            ]
+            entries = [PodResourceClaim(name="dev", **(template if rng.random() < 0.7 else shared))]
+        permit = {}
+        if has("permit") and rng.random() < 0.4:
+            permit["permit"] = rng.choice(["refused", "waits", "let-go", "let-go"])
         annotations = {}
         if has("finishing pods") and rng.random() < 0.5:
             annotations[RUN_SECONDS] = rng.choice(["0", "1", "10", "45"])
@@ -156,7 +163,7 @@ class Actors:
             name or self._name("pod"),
             namespace="ns" if entries or claims else "default",
             uid=self._uid(),
-            labels={"app": app},
+            labels={"app": app, **permit},
             annotations=annotations,
             cpu=rng.choice([None, "100m", "500m", 1, 2]),
             memory=rng.choice([None, "128Mi", "1Gi"]),
@@ -205,14 +212,18 @@ class Actors:
         self._create(device_makers.make_class("gpu"))
         for name in self._node_names:
             self._create(self._slice(name))
-        self._create(device_world.template("t"))
-        shared = device_world.claim("shared")
-        self._create(replace(shared, metadata=replace(shared.metadata, uid=self._uid())))
+        spec = ResourceClaimSpec(devices=DeviceClaim(requests=[device_makers.make_request()]))
+        self._create(
+            ResourceClaimTemplate(
+                metadata=ObjectMeta(name="t", namespace="ns", uid=self._uid()),
+                spec=ResourceClaimTemplateSpec(spec=spec),
+            )
+        )
+        shared = ObjectMeta(name="shared", namespace="ns", uid=self._uid())
+        self._create(ResourceClaim(metadata=shared, spec=spec))
 
     def _slice(self, node: str) -> ResourceSlice:
-        devices = [
-            device_makers.make_device(f"d{n}") for n in range(self._rng.randint(1, 3))
-        ]
+        devices = [device_makers.make_device(f"d{n}") for n in range(self._rng.randint(1, 3))]
         return device_makers.make_slice(*devices, name=f"slice-{node}", pool=node, node=node)
 
     # What happens
@@ -289,10 +300,8 @@ class Actors:
             and (pod.scheduler_name == OTHERS or self._rng.random() < 0.1)
         ]
         if isinstance(node, Node) and pods:
-            try:
+            with suppress(StopIteration):
                 self._store.bind(self._rng.choice(pods), node.name).send(None)
-            except StopIteration:
-                pass
 
     def _evict(self) -> None:
         """As a descheduler does: its pod comes again under another name."""
@@ -330,5 +339,3 @@ class Actors:
                 self._store.delete(known)
                 return
         self._create(self._slice(self._rng.choice(self._node_names)))
-
-

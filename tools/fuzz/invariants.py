@@ -43,6 +43,8 @@ class Truth:
         #: The most that a node of each name ever offered.
         self._offered: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._highest_pending = -1
+        #: Keys of gangs that lost a member, or had one bound by somebody else.
+        self.disturbed: set[str] = set()
         self.counts: Counter[str] = Counter()
         store.on_change.append(self._changed)
 
@@ -61,6 +63,8 @@ class Truth:
         if not pod.node_name:
             self._highest_pending = max(self._highest_pending, pod.priority)
         old = change.old
+        if pod.group_key and self._disturbs(pod, change):
+            self.disturbed.add(pod.group_key)
         if not isinstance(old, Pod) or self.writer is None:
             return
         if old.node_name and pod.node_name != old.node_name:
@@ -71,17 +75,23 @@ class Truth:
                 self._placed.add(pod.uid)
                 self._check_node(pod)
                 self._check_exclusive_claims(pod)
-        if pod.terminating and not old.terminating or change.type == "DELETED":
+        if (pod.terminating and not old.terminating) or change.type == "DELETED":
             self.counts["eviction"] += 1
             if pod.priority >= self._highest_pending:
                 raise Violation(f"{self.writer.name} evicts {pod.key}, which nobody may preempt")
         self._check_condition(pod, old)
 
+    def _disturbs(self, pod: Pod, change: Change) -> bool:
+        if change.type == "DELETED" or pod.terminating or pod.finished:
+            return True
+        was_bound = isinstance(change.old, Pod) and change.old.node_name == "" and pod.node_name
+        return bool(was_bound) and (self.writer is None or self.is_late)
+
     def _check_condition(self, pod: Pod, old: Pod) -> None:
         """A pod that we gave a node is never told that it fits nowhere."""
         told, before = pod.condition("PodScheduled"), old.condition("PodScheduled")
         if pod.node_name and told is not None and told != before and told.status == "False":
-            if pod.uid in self._placed and not self.is_late:
+            if pod.uid in self._placed and not self.is_late and not self._was_lied_to:
                 raise Violation(f"pod {pod.key} is on {pod.node_name}, and told {told.message!r}")
 
     def _ours(self) -> list[Pod]:
@@ -163,7 +173,7 @@ def check_engine(engine: Engine) -> None:
 # At rest
 
 
-def check_rest(process: SchedulerProcess, store: Store) -> None:
+def check_rest(process: SchedulerProcess, store: Store, truth: Truth) -> None:
     """Nothing is under way, and the scheduler knows what the API server knows."""
     engine = process.engine
     assert engine is not None
@@ -175,7 +185,7 @@ def check_rest(process: SchedulerProcess, store: Store) -> None:
     _check_pods(engine, store)
     _check_objects(engine, store)
     _check_writer(process, store)
-    _check_gangs(store)
+    _check_gangs(store, truth.disturbed)
     _check_claims(store)
 
 
@@ -235,19 +245,18 @@ def _check_writer(process: SchedulerProcess, store: Store) -> None:
     _none("written of pods that are gone", [uid for uid in patches._written if uid not in uids])
 
 
-def _check_gangs(store: Store) -> None:
+def _check_gangs(store: Store, disturbed: set[str]) -> None:
     members: defaultdict[str, list[Pod]] = defaultdict(list)
     for pod in store.all(Pod):
-        if pod.group_key is not None:
+        if pod.group_key:
             members[pod.group_key].append(pod)
     for group in store.all(PodGroup):
         gang = group.spec.scheduling_policy.gang
         mine = members.get(group.key, [])
-        if gang is None or len(mine) < gang.min_count:
-            # Some were deleted, so those that are left may be few.
+        if gang is None or group.key in disturbed:
             continue
         bound = [pod for pod in mine if pod.node_name]
-        if 0 < len(bound) < gang.min_count and not any(pod.finished for pod in mine):
+        if 0 < len(bound) < gang.min_count:
             raise Violation(
                 f"gang {group.key} needs {gang.min_count}, and has {len(bound)} of {len(mine)}"
             )
@@ -265,7 +274,7 @@ def check_all_are_placed(engine: Engine, *, woken: bool) -> None:
     """No pod waits that would fit. If `woken`, without waiting for the flush every five minutes."""
     for queued in engine.queue.unschedulable_pods():
         pod = queued.pod
-        if pod.terminating or engine.queue.gate(pod) is not None or pod.group_key is not None:
+        if pod.terminating or engine.queue.gate(pod) is not None or pod.group_key:
             continue
         if engine.fits(pod):
             why = "was not woken" if woken else "was not placed"

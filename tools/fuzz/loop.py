@@ -95,7 +95,7 @@ class FuzzLoop(VirtualLoop):
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
         raise NotImplementedError("there are no threads in virtual time")
 
-    def add_signal_handler(self, sig: int, callback: Any, *args: Any) -> None:
+    def add_signal_handler(self, sig: int, callback: Any, *args: Any) -> None:  # type: ignore[override]
         owner = PROCESS.get()
         assert owner is not None
         owner.signals[sig] = lambda: callback(*args)
@@ -106,7 +106,7 @@ class FuzzLoop(VirtualLoop):
 
     # Sockets
 
-    def add_reader(self, fd: Any, callback: Any, *args: Any) -> None:
+    def add_reader(self, fd: Any, callback: Any, *args: Any) -> None:  # type: ignore[override]
         self._readers[fd] = (callback, args, contextvars.copy_context())
         if fd.readable:
             self._with_data[fd] = None
@@ -115,7 +115,7 @@ class FuzzLoop(VirtualLoop):
         self._with_data.pop(fd, None)
         return self._readers.pop(fd, None) is not None
 
-    def add_writer(self, fd: Any, callback: Any, *args: Any) -> None:
+    def add_writer(self, fd: Any, callback: Any, *args: Any) -> None:  # type: ignore[override]
         """A socket in memory can always be written, if not in one piece."""
         self.remove_writer(fd)
         fd.writer = self.call_soon(callback, *args)

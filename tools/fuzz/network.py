@@ -134,7 +134,9 @@ class Wire:
 
     def _bytes(self) -> int:
         """Within the first request or answer most often."""
-        return int(self._faults.rng.choice([0, 1, 20, 150, 400, 1000, 5000]) * self._faults.rng.random())
+        return int(
+            self._faults.rng.choice([0, 1, 20, 150, 400, 1000, 5000]) * self._faults.rng.random()
+        )
 
     def _at(self, when: float, callback: Callable[..., None], *args: Any) -> None:
         self._loop.call_at(when, callback, *args, context=WORLD)
@@ -154,7 +156,7 @@ class MemorySocket:
 
     @property
     def readable(self) -> bool:
-        return bool(self._data) or self._lost
+        return (bool(self._data) or self._lost) and not self._wire.owner.dead
 
     def came(self, data: bytes) -> None:
         self._data += data

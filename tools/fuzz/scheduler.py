@@ -6,14 +6,20 @@ import asyncio
 import contextvars
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from mooring.config import KubeSchedulerConfiguration
+from mooring.framework.interface import Handle
+from mooring.framework.status import Status, unschedulable, wait
 from mooring.live.connection import Connection
 from mooring.live.leader_election import ElectionClock, Elector, LeaseStore, OpenStore
 from mooring.live.operations import Listen
 from mooring.live.reload import ConfigSource
 from mooring.live.runner import Host, Runner, RunOptions
+from mooring.objects.pod import Pod
+from mooring.plugins.registry import BUILT_IN
+from mooring.runtime.registry import Registry
 from mooring.scheduler.engine import Engine
 from tools.fuzz.loop import PROCESS, FuzzLoop
 
@@ -40,6 +46,36 @@ class DriftingClock:
 
     async def sleep(self, delay_s: float) -> None:
         await asyncio.sleep(delay_s / self._rate)
+
+
+class MayHold:
+    """Permit that holds pods back for a while, or refuses them: their label says which."""
+
+    name = "MayHold"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        self._handle = handle
+        #: UIDs of pods that have waited: they would do nothing else for ever.
+        self._waited: set[str] = set()
+
+    def permit(self, state: object, pod: Pod, node_name: str) -> Status | tuple[Status, float]:
+        match pod.labels.get("permit"):
+            case "refused":
+                return unschedulable("not here")
+            case "waits" if pod.uid in self._waited:
+                return unschedulable("waited in vain")
+            case "waits":
+                self._waited.add(pod.uid)
+                return wait(), 15.0
+            case "let-go":
+                self._handle.clock.call_later(5.0, lambda: self._let_go(pod.uid))
+                return wait(), 15.0
+        return Status()
+
+    def _let_go(self, uid: str) -> None:
+        waiting = self._handle.waiting_pod(uid)
+        if waiting is not None:
+            waiting.allow(self.name)
 
 
 class ElectionTask:
@@ -135,13 +171,12 @@ class SchedulerProcess:
         )
         host = Host(
             clock=self._clock,
-            election_clock=ElectionClock(
-                self._clock.monotonic, self._clock.now, self._clock.sleep
-            ),
+            election_clock=ElectionClock(self._clock.monotonic, self._clock.now, self._clock.sleep),
             rng=self._rng,
             make_election=ElectionTask,
             identity=lambda: self.name,
             on_synced=lambda: None,
+            make_registry=lambda: Registry({**BUILT_IN, "MayHold": MayHold}, installed={}),
         )
         try:
             self.runner = Runner(options, config, connect, host)
@@ -192,11 +227,9 @@ class SchedulerProcess:
         self._on_end = lambda _: None
         for task in self.tasks:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
-            try:
-                task.get_coro().close()  # type: ignore[union-attr]
-            except (RuntimeError, ValueError):
-                # It wanted to clean up first.
-                pass
+            # It may want to clean up first.
+            with suppress(RuntimeError, ValueError):
+                task.get_coro().close()
         self.tasks.clear()
 
 

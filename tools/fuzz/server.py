@@ -8,7 +8,7 @@ carry a write out twice, forget its history, and be gone for a while.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -334,8 +334,8 @@ class ApiServer:
         if watch.is_open:
             if not watch.is_due and watch.version >= self._store.compacted:
                 watch.version = self._store.version
-                text = f'{{"type":"BOOKMARK","object":{{"metadata":{{"resourceVersion":"{watch.version}"}}}}}}\n'
-                watch.connection.chunk(text.encode())
+                about = f'{{"metadata":{{"resourceVersion":"{watch.version}"}}}}'
+                watch.connection.chunk(f'{{"type":"BOOKMARK","object":{about}}}\n'.encode())
             self._loop.call_later(_BOOKMARK_EVERY_S, self._bookmark, watch, context=WORLD)
 
     def _end_watch(self, watch: Watch) -> None:

@@ -54,6 +54,7 @@ FEATURES = (
     "other scheduler",
     "descheduler",
     "gates",
+    "permit",
 )
 
 #: How long a request, an answer or a change takes as a rule, and at most if the fault happens.

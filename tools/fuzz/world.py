@@ -295,7 +295,7 @@ class World:
 
     def _check_rest(self) -> None:
         if not self.result.violation:
-            invariants.check_rest(self._leader(), self.store)
+            invariants.check_rest(self._leader(), self.store, self.truth)
 
     # What is wrong
 
@@ -341,11 +341,15 @@ class World:
         self.loop.close()
 
     def _make_config(self) -> KubeSchedulerConfiguration:
+        holds = self.swarm.has("permit")
         document = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
             "profiles": [
-                {"pluginConfig": [{"name": "VolumeBinding", "args": {"bindTimeoutSeconds": 30}}]}
+                {
+                    "plugins": {"multiPoint": {"enabled": [{"name": "MayHold"}] if holds else []}},
+                    "pluginConfig": [{"name": "VolumeBinding", "args": {"bindTimeoutSeconds": 30}}],
+                }
             ],
         }
         gates = _GANGS if self.swarm.has("gangs") else FeatureGates({})

@@ -52,6 +52,8 @@ from mooring.live.operations import (
 from mooring.live.reload import LOOK_EVERY_S, ConfigSource, Reloader
 from mooring.live.resources import kinds_to_watch
 from mooring.live.session import Session, open_session
+from mooring.plugins.registry import default_registry
+from mooring.runtime.registry import Registry
 from mooring.scheduler.choosing import SeededSpread
 
 _LOG = logging.getLogger(__name__)
@@ -91,6 +93,16 @@ class RunOptions:
 Connect = Callable[[], Awaitable[Connection]]
 
 
+def spare_what_stays() -> None:
+    """Keep the garbage collector from looking through the cluster again and again.
+
+    What was listed stays for long. With 100,000 pods, a full collection holds up everything for more than
+    a second.
+    """
+    gc.collect()
+    gc.freeze()
+
+
 @dataclass(frozen=True, slots=True)
 class Host:
     """What a run takes from the process that it runs in; tests in virtual time bring their own."""
@@ -100,8 +112,9 @@ class Host:
     rng: random.Random = field(default_factory=random.Random)
     make_election: Callable[[Callable[[LeaseStore], Elector], OpenStore], Election] = ElectionThread
     identity: Callable[[], str] = new_identity
+    make_registry: Callable[[], Registry] = default_registry
     #: Called when everything that there is has been listed.
-    on_synced: Callable[[], None] = lambda: _spare_what_stays()
+    on_synced: Callable[[], None] = spare_what_stays
 
 
 async def run(options: RunOptions, config: KubeSchedulerConfiguration, connect: Connect) -> int:
@@ -183,6 +196,7 @@ class Runner:
             metrics=self._metrics,
             may_write=self.may_write,
             on_fatal=self._fatal,
+            make_registry=self._host.make_registry,
             tie_break=SeededSpread(seed),
             seed=seed,
         )
@@ -403,13 +417,3 @@ class Runner:
             return None
         name = self._config.leader_election.resource_name
         return f"failed election to renew leadership on lease {name}"
-
-
-def _spare_what_stays() -> None:
-    """Keep the garbage collector from looking through the cluster again and again.
-
-    What was listed stays for long. With 100,000 pods, a full collection holds up everything for more than
-    a second.
-    """
-    gc.collect()
-    gc.freeze()
