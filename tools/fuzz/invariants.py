@@ -91,7 +91,7 @@ class Truth:
         """A pod that we gave a node is never told that it fits nowhere."""
         told, before = pod.condition("PodScheduled"), old.condition("PodScheduled")
         if pod.node_name and told is not None and told != before and told.status == "False":
-            if pod.uid in self._placed and not self.is_late and not self._was_lied_to:
+            if pod.uid in self._placed and not self.is_late and not self.was_lied_to:
                 raise Violation(f"pod {pod.key} is on {pod.node_name}, and told {told.message!r}")
 
     def _ours(self) -> list[Pod]:
@@ -102,12 +102,13 @@ class Truth:
         ]
 
     @property
-    def _was_lied_to(self) -> bool:
-        """Whether schedulers may have started from the past."""
-        return bool(self._swarm.counts["stale list"])
+    def was_lied_to(self) -> bool:
+        """Whether schedulers were shown the past, or not shown the present."""
+        counts = self._swarm.counts
+        return bool(counts["stale list"] or counts["lost watch event"])
 
     def _check_node(self, pod: Pod) -> None:
-        if self._was_lied_to:
+        if self.was_lied_to:
             return
         name = pod.node_name
         mine = [other for other in self._ours() if other.node_name == name]
@@ -125,7 +126,7 @@ class Truth:
             raise Violation(f"node {name}: two pods have the same port: {ports}")
 
     def _check_exclusive_claims(self, pod: Pod) -> None:
-        if self._was_lied_to or self._swarm.has("node churn"):
+        if self.was_lied_to or self._swarm.has("node churn"):
             return
         users = Counter(key for other in self._ours() for key in _volume_claims(other))
         for key in _volume_claims(pod):
@@ -141,7 +142,7 @@ class Truth:
             self.counts["late allocation" if self.is_late else "allocation"] += 1
             if not self.is_late:
                 self._allocated.add(claim.uid)
-        if self._was_lied_to or claim.uid not in self._allocated or not is_new:
+        if self.was_lied_to or claim.uid not in self._allocated or not is_new:
             return
         users: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
         for each in self._store.all(ResourceClaim):
@@ -275,6 +276,9 @@ def check_all_are_placed(engine: Engine, *, woken: bool) -> None:
     for queued in engine.queue.unschedulable_pods():
         pod = queued.pod
         if pod.terminating or engine.queue.gate(pod) is not None or pod.group_key:
+            continue
+        if "MayHold" in queued.unschedulable_plugins:
+            # It fits, and Permit says no.
             continue
         if engine.fits(pod):
             why = "was not woken" if woken else "was not placed"

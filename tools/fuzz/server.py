@@ -325,7 +325,7 @@ class ApiServer:
             if change.version > watch.version:
                 watch.version = change.version
                 line = _line(change)
-                if line is not None:
+                if line is not None and not self._faults.happens("lost watch event"):
                     lines.append(line)
         if lines:
             watch.connection.chunk(b"".join(lines))

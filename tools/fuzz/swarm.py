@@ -29,6 +29,7 @@ FAULTS: dict[str, float] = {
     "503": 0.05,
     "500": 0.03,
     "stale list": 0.3,
+    "lost watch event": 0.03,
     # These happen now and then, whatever is asked; the world chooses when.
     "compaction": 1.0,
     "server restart": 1.0,

@@ -246,6 +246,8 @@ class World:
             return
         if self._dies_at_write == "before" and not process.dead:
             self._die_with(process, asked)
+        if "/pods/" in asked.path and not _uid_of(asked):
+            self._fail(f"{asked.method} {asked.path} could hit another pod of the same name")
         self.truth.writer = process
         self.truth.is_late = process.dead or not self._may_write(process)
         self._mark(asked.method, asked.path, asked.body, self.loop._now)
@@ -288,6 +290,9 @@ class World:
         return leaders[0]
 
     def _check_placed(self, *, woken: bool) -> None:
+        if woken and self.truth.was_lied_to:
+            # What was not told cannot wake anybody; the self-check finds it in its own time.
+            return
         if not self.result.violation:
             engine = self._leader().engine
             assert engine is not None
@@ -324,6 +329,10 @@ class World:
 
     def noticed(self, record: logging.LogRecord) -> None:
         self._say(f"{record.levelname} {record.getMessage()}")
+        if record.name == "mooring.live.self_check" and record.levelno >= logging.ERROR:
+            self.result.done["repair"] += 1
+            if not self.truth.was_lied_to:
+                self._fail(f"the self-check had something to do: {record.getMessage()}")
         if record.levelno >= logging.CRITICAL or record.exc_info:
             trace = logging.Formatter().formatException(record.exc_info) if record.exc_info else ""
             self._fail(f"logged: {record.getMessage()}\n{trace}")
@@ -356,6 +365,13 @@ class World:
         config = load_config(document, gates=gates)
         elects = self.swarm.has("second scheduler") or self._rng.random() < 0.5
         return replace(config, leader_election=replace(config.leader_election, leader_elect=elects))
+
+
+def _uid_of(asked: Asked) -> str:
+    """The UID that a write depends on."""
+    document = asked.document
+    found: str = document.get("metadata", {}).get("uid", "")
+    return found or document.get("preconditions", {}).get("uid", "")
 
 
 class _Listener(logging.Handler):

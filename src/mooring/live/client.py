@@ -73,6 +73,8 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     params: Params | None = None
     body: bytes | None = None
     content_type: str = JSON
+    #: The form of the answer.
+    accept: str = JSON
     priority: Priority = Priority.NORMAL
     timeout_s: float = REQUEST_TIMEOUT_S
 
@@ -134,6 +136,7 @@ class ApiClient:
         params: Params | None = None,
         body: bytes | None = None,
         content_type: str = JSON,
+        accept: str = JSON,
         priority: Priority = Priority.NORMAL,
         timeout_s: float | None = None,
         may_send: Callable[[], bool] = always,
@@ -150,6 +153,7 @@ class ApiClient:
             params=params,
             body=body,
             content_type=content_type,
+            accept=accept,
             priority=priority,
             timeout_s=timeout_s or self._timeout_s,
         )
@@ -240,6 +244,7 @@ class ApiClient:
 
     async def _send(self, request: Request) -> Answer:
         headers = await self._headers()
+        headers["Accept"] = request.accept
         if request.body is not None:
             headers["Content-Type"] = request.content_type
         if self._connection.proxy is not None:

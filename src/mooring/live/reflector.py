@@ -121,12 +121,16 @@ class Reflector:
         #: Where the watch goes on; None lists first.
         self._version: str | None = None
         #: The newest version that was told of; 0 before anything was.
-        self._newest = 0
+        self.newest = 0
         self._old_lists = 0
         #: Since anything was last heard.
         self._failures = 0
         #: Whether the watch under way has told of anything.
         self._has_heard = False
+
+    def list_first(self) -> None:
+        """List again before watching; for a reflector that is not running."""
+        self._version = None
 
     async def run(self) -> NoReturn:
         while True:
@@ -178,17 +182,17 @@ class Reflector:
         self._refuse_if_old(listed.version)
         await self._replace(listed)
         self._version = listed.version
-        self._newest = _number(listed.version)
+        self.newest = version_number(listed.version)
         self.synced.set()
 
     def _refuse_if_old(self, version: str) -> None:
         """Raises ServerUnavailable."""
-        if _number(version) >= self._newest or self._old_lists >= _MOST_OLD_LISTS:
+        if version_number(version) >= self.newest or self._old_lists >= _MOST_OLD_LISTS:
             self._old_lists = 0
             return
         self._old_lists += 1
         raise ServerUnavailable(
-            f"listed at version {version}, which is older than {self._newest}: the API server lags behind"
+            f"listed at version {version}, which is older than {self.newest}: the API server lags behind"
         )
 
     async def _all_pages(self) -> _Listed:
@@ -201,7 +205,7 @@ class Reflector:
 
     async def _pages(self, page_size: int) -> _Listed:
         listed = _Listed()
-        params = self._params()
+        params = self.selection()
         if page_size:
             params["limit"] = str(page_size)
         while True:
@@ -234,7 +238,7 @@ class Reflector:
     async def _watch(self) -> bool:
         """Until the API server closes the watch; whether it did anything before that."""
         params = {
-            **self._params(),
+            **self.selection(),
             "resourceVersion": self._version or "",
             "allowWatchBookmarks": "true",
         }
@@ -262,14 +266,14 @@ class Reflector:
         obj = None if event.type == "BOOKMARK" else self._decoded(event.object)
         if obj is None:
             self._version = resource_version(event.object)
-            self._newest = max(self._newest, _number(self._version))
+            self.newest = max(self.newest, version_number(self._version))
         else:
             if event.type == "DELETED":
                 self._drop(obj)
             else:
                 self._put(obj)
             self._version = obj.metadata.resource_version
-            self._newest = max(self._newest, _number(self._version))
+            self.newest = max(self.newest, version_number(self._version))
         self._has_heard = True
 
     def _decoded(self, text: msgspec.Raw) -> KubeObject | None:
@@ -313,11 +317,12 @@ class Reflector:
         except Exception:
             _LOG.exception("handling a change of %s %s failed", self.kind.name, objects[-1].key)
 
-    def _params(self) -> dict[str, str]:
+    def selection(self) -> dict[str, str]:
+        """The parameters of a request that choose the objects."""
         selector = self.kind.field_selector
         return {"fieldSelector": selector} if selector else {}
 
 
-def _number(version: str) -> int:
+def version_number(version: str) -> int:
     """Resource versions of one API server are numbers that grow; 0 for what is none."""
     return int(version) if version.isdigit() else 0

@@ -210,6 +210,7 @@ class Runner:
             await self._sync(session, driver)
             await self._win(session)
         driver.start()
+        session.check(driver, self._fatal)
         _LOG.info(
             "scheduling", extra={"profiles": [p.scheduler_name for p in self._config.profiles]}
         )
