@@ -169,10 +169,7 @@ def _counts(counts: dict[str, int]) -> str:
 
 
 def _kill_points(killed_at: Counter[str]) -> tuple[list[str], list[str]]:
-    """Which awaits of `live/` and of the binding cycle a kill has reached, and all there are.
-
-    By function: where several awaits stand in one, to reach one of them counts for its own line only.
-    """
+    """Which awaits of `live/` and of the binding cycle a kill has reached, and all that it can reach."""
     root = Path(mooring.__file__).parent
     points: dict[str, tuple[int, int]] = {}
     # The page, credentials, shadow and snapshots are not part of what runs here.
@@ -181,7 +178,7 @@ def _kill_points(killed_at: Counter[str]) -> tuple[list[str], list[str]]:
     for file in files:
         module = ".".join(file.relative_to(root).with_suffix("").parts)
         for function in ast.walk(ast.parse(file.read_text())):
-            if isinstance(function, ast.AsyncFunctionDef):
+            if isinstance(function, ast.AsyncFunctionDef) and function.name not in _NOT_RUN:
                 for node in ast.walk(function):
                     if isinstance(node, ast.Await | ast.AsyncWith):
                         name = f"{module}:{function.name}:{node.lineno}"
@@ -213,6 +210,22 @@ _MODULES = (
     "watching",
     "writer",
 )
+
+
+#: Proxies, TLS, TCP, the thread of the election and claims of extended resources are not part of the world.
+_NOT_RUN = {
+    "_through_proxy",
+    "_watch_through_proxy",
+    "_connect",
+    "_encrypted",
+    "_until",
+    "end",
+    "_run",
+    "create",
+    "set_extended_resource_claim",
+    "delete",
+    "make",
+}
 
 
 def _commit() -> str:

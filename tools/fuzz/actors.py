@@ -153,7 +153,8 @@ class Actors:
             shared = {"resource_claim_name": "shared"}
             entries = [PodResourceClaim(name="dev", **(template if rng.random() < 0.7 else shared))]
         permit = {}
-        if has("permit") and rng.random() < 0.4:
+        # Not members of gangs: a plugin that holds one of them up can tear its gang apart.
+        if has("permit") and group is None and rng.random() < 0.4:
             permit["permit"] = rng.choice(["refused", "waits", "let-go", "let-go"])
         annotations = {}
         if has("finishing pods") and rng.random() < 0.5:
