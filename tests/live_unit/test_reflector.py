@@ -468,3 +468,15 @@ async def test_lists_that_stay_old_are_believed_in_the_end():
 
         await s.heard.until("deleted", "a", "5000")
         assert 3 < s.reflector.lists <= 12
+
+
+async def test_a_pod_that_is_gone_and_was_bound_unheard_is_told_to_be_bound_first():
+    """Seed 10073 of the random worlds: an event was lost, and the pod stayed in the queue for ever."""
+    played = PlayedPods(pod("a", 1))
+    async with scene(played) as s:
+        await s.heard.until("added", "a")
+
+        played.happens("DELETED", pod("a", 120, node="n"))
+
+        await s.heard.until("deleted", "a", "120")
+        assert s.heard.told[-2] == ("updated", "a", "1", "120")

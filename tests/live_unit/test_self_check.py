@@ -47,7 +47,8 @@ class Api:
     async def request(self, method: str, path: str, **_: Any) -> bytes:
         await asyncio.sleep(0)
         if path == PODS.path:
-            items = [_document(obj) for obj in self.objects.values()]
+            living = [obj for obj in self.objects.values() if obj is not FINISHED]
+            items = [_document(obj) for obj in living]
             meta = {"resourceVersion": str(self.version)}
             return msgspec.json.encode({"metadata": meta, "items": items})
         for obj in self.objects.values():
@@ -78,6 +79,8 @@ def check_of(cluster: Cluster, *reflectors: Told) -> SelfCheck:
 NODE = make_node("n").stored_as("1")
 WAITING = make_pod("w").stored_as("2")
 PLACED = make_pod("p", node="n").stored_as("3")
+#: Not selected by lists and watches of pods.
+FINISHED = make_pod("p", node="n", phase="Succeeded").stored_as("60")
 
 
 def repairs(cluster: Cluster, what: str) -> float:
@@ -119,6 +122,11 @@ async def test_books_that_are_right_are_left_alone():
         pytest.param(
             lambda e: e.cluster.add_pod(make_pod("ghost", node="n")), "but gone", id="a ghost"
         ),
+        pytest.param(
+            lambda e: e.queue.add(make_pod("ghost")),
+            "in the queue, but gone",
+            id="a ghost that waits",
+        ),
         pytest.param(lambda e: e.cluster.add_node(make_node("m")), "node m is", id="a ghost node"),
     ],
 )
@@ -134,7 +142,7 @@ async def test_what_the_books_have_lost_or_kept_is_repaired_and_told(
 
     assert repairs(cluster, "books") == 1
     assert words in caplog.text
-    assert "default/w" in engine.queue
+    assert [pod.name for pod in engine.queue.pending_pods()[0]] == ["w"]
     assert set(engine.cluster.pods) == {PLACED.uid}
     assert [name for name, info in engine.cluster.infos.items() if info.node] == ["n"]
     engine.validate()
@@ -171,6 +179,7 @@ def watch_is_listed_again(told: list[KubeObject], stored: list[KubeObject], **ap
         pytest.param([WAITING], [], True, id="a deletion"),
         pytest.param([], [WAITING], True, id="an addition"),
         pytest.param([WAITING], [WAITING.stored_as("50")], True, id="an update"),
+        pytest.param([PLACED], [FINISHED], True, id="the end of a pod"),
         pytest.param([WAITING.stored_as("150")], [WAITING], False, id="told after the list"),
         pytest.param([WAITING.stored_as("150")], [], False, id="created after the list"),
     ],

@@ -183,6 +183,7 @@ def check_rest(process: SchedulerProcess, store: Store, truth: Truth) -> None:
     _none("waiting for Permit", [waiting.pod.key for waiting in engine.waiting_pods])
     _none("in flight", [pod.key for pod in engine.queue.in_flight_pods()])
     _none("being bound", list(engine.binding))
+    _none("claims in flight", engine.cluster.claims._in_flight)
     _check_pods(engine, store)
     _check_objects(engine, store)
     _check_writer(process, store)
@@ -225,12 +226,17 @@ def _check_objects(engine: Engine, store: Store) -> None:
         for obj in store.all(kind):
             volumes = engine.cluster.volumes
             known = (volumes.volumes if kind is PersistentVolume else volumes.claims).get(obj.key)
-            if known is None or _version(known) != _version(obj):
+            if known is None or _content(known) != _content(obj):
                 raise Violation(f"{kind.__name__} {obj.key} is {obj}, and seen as {known}")
 
 
 def _version(obj: KubeObject) -> tuple[str, str]:
     return obj.uid, obj.metadata.resource_version
+
+
+def _content(obj: KubeObject) -> tuple[object, ...]:
+    """What is assumed has the version of what was read."""
+    return (*_version(obj), obj.metadata.annotations, getattr(obj, "spec", None))
 
 
 def _check_writer(process: SchedulerProcess, store: Store) -> None:

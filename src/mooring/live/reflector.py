@@ -307,8 +307,14 @@ class Reflector:
 
     def _drop(self, obj: KubeObject) -> None:
         known = self.objects.pop(obj.key, None)
-        if known is not None:
-            self._tell(self._watcher.deleted, obj if obj.uid == known.uid else known)
+        if known is None:
+            return
+        if obj.uid != known.uid:
+            obj = known
+        elif _got_node(known, obj):
+            # That was never told: whoever has the pod as waiting must hear of its node first.
+            self._tell(self._watcher.updated, known, obj)
+        self._tell(self._watcher.deleted, obj)
 
     def _tell(self, listener: Callable[..., None], *objects: KubeObject) -> None:
         """A listener that fails has lost this one change; the reflector is not to lose more."""
@@ -321,6 +327,11 @@ class Reflector:
         """The parameters of a request that choose the objects."""
         selector = self.kind.field_selector
         return {"fieldSelector": selector} if selector else {}
+
+
+def _got_node(known: KubeObject, obj: KubeObject) -> bool:
+    both = isinstance(known, Pod) and isinstance(obj, Pod)
+    return both and not known.node_name and bool(obj.node_name)
 
 
 def version_number(version: str) -> int:

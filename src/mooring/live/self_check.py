@@ -100,12 +100,12 @@ class SelfCheck:
         for item in islice(self._round, most):
             checked += 1
             if isinstance(item, Pod):
-                self._check_placed(engine, item, pods.objects)
+                self._check_kept(engine, item, pods.objects)
             else:
                 self._check_pod(engine, pods.objects.get(item), in_flight)
         if checked < most:
-            placed = list(engine.cluster.pods.values())
-            self._round = iter([*pods.objects, *placed])
+            kept = [*engine.cluster.pods.values(), *engine.queue.pending_pods()[0]]
+            self._round = iter([*pods.objects, *kept])
 
     def _check_nodes(self, engine: Engine, told: dict[str, KubeObject]) -> None:
         infos = engine.cluster.infos
@@ -134,17 +134,18 @@ class SelfCheck:
             if not is_tried and pod.key not in engine.queue:
                 self._repair_pod(pod, "waits for a node, but not in the queue")
 
-    def _check_placed(self, engine: Engine, pod: Pod, told: dict[str, KubeObject]) -> None:
-        """A pod in the cache was told of, or is assumed."""
+    def _check_kept(self, engine: Engine, pod: Pod, told: dict[str, KubeObject]) -> None:
+        """A pod in the cache or in the queue was told of, or is assumed."""
         known = told.get(pod.key)
-        current = engine.cluster.pods.get(pod.uid)
-        if current is None or (known is not None and known.uid == pod.uid):
+        if (known is not None and known.uid == pod.uid) or engine.cluster.is_assumed(pod):
             return
-        if not engine.cluster.is_assumed(pod):
-            self._repair(
-                f"pod {pod.key} ({pod.uid}) is in the cache, but gone",
-                partial(self._driver.deleted, current),
-            )
+        placed, queued = engine.cluster.pods.get(pod.uid), engine.queue.get(pod.key)
+        if placed is not None:
+            problem = f"pod {pod.key} ({pod.uid}) is in the cache, but gone"
+            self._repair(problem, partial(self._driver.deleted, placed))
+        if queued is not None and queued.uid == pod.uid:
+            problem = f"pod {pod.key} ({pod.uid}) is in the queue, but gone"
+            self._repair(problem, partial(self._driver.deleted, queued.pod))
 
     def _repair_pod(self, pod: Pod, problem: str) -> None:
         self._repair(f"pod {pod.key} ({pod.uid}) {problem}", partial(self._driver.added, pod))
@@ -225,7 +226,14 @@ class SelfCheck:
         known = reflector.objects.get(identity.key)
         if known is None:
             return stored == identity
-        return _is_older(known, identity) and _is_older(known, stored)
+        # A pod that has finished is not listed any more, but still there.
+        return not _is_newer(known, identity) and _is_older(known, stored)
+
+
+def _is_newer(known: KubeObject, identity: Identity) -> bool:
+    return version_number(known.metadata.resource_version) > version_number(
+        identity.resource_version
+    )
 
 
 def _is_older(known: KubeObject, identity: Identity) -> bool:
