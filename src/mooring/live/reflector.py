@@ -330,8 +330,9 @@ class Reflector:
 
 
 def _got_node(known: KubeObject, obj: KubeObject) -> bool:
-    both = isinstance(known, Pod) and isinstance(obj, Pod)
-    return both and not known.node_name and bool(obj.node_name)
+    if not isinstance(known, Pod) or not isinstance(obj, Pod):
+        return False
+    return not known.node_name and bool(obj.node_name)
 
 
 def version_number(version: str) -> int:
