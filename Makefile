@@ -5,16 +5,18 @@ PYTHON ?= python3
 UV ?= uv
 WORKERS ?= auto
 PYTEST_ARGS ?=
+SEEDS ?= 200
+ARGS ?=
 
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 IS_SUPPORTED := -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
 SHOW_VERSION := -c 'import sys; print(sys.version.split()[0])' 2>/dev/null
 AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -n")
-TYPED := $(wildcard src policies/src examples benchmarks tools/control-plane)
+TYPED := $(wildcard src policies/src examples benchmarks tools/control-plane tools/fuzz)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-live control-plane test-web chromium lint format bench bench-live bench-pressure bench-reference bench-scheduler-perf bench-full lock clean
+.PHONY: help demo test fuzz test-live control-plane test-web chromium lint format bench bench-live bench-pressure bench-reference bench-scheduler-perf bench-full lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -24,6 +26,9 @@ demo: .venv/.base  ## Simulate the cluster that comes with mooring
 
 test: lint  ## Run every check and test that needs nothing but Python
 	$(BIN)/pytest -n $(WORKERS) -m "not live and not web" $(PYTEST_ARGS)
+
+fuzz: .venv/.dev  ## Run the live scheduler under random faults, in virtual time (SEEDS=10000, ARGS='--seed 17')
+	$(BIN)/python -m tools.fuzz --seeds $(SEEDS) $(ARGS)
 
 test-live: .venv/.dev control-plane  ## Run mooring against a real kube-apiserver, and break things
 	MOORING_LIVE=required $(BIN)/pytest -m live tests/live $(PYTEST_ARGS)

@@ -437,3 +437,46 @@ def test_an_outage_is_told_when_it_begins_and_when_it_is_over(caplog):
         " trying again until it does",
         "the API server at https://server answers again, after 12.0 s",
     ]
+
+
+async def test_a_list_that_is_older_than_what_was_told_is_not_believed():
+    """Time travel: an API server that lags behind answers after one that was ahead."""
+    played = PlayedPods(pod("a", 1), version=100)
+    async with scene(played) as s:
+        await s.heard.until("added", "a")
+        played.happens("MODIFIED", pod("a", 120, node="n"))
+        await s.heard.until("updated", "a", "1", "120")
+        expired = {"kind": "Status", "code": 410, "message": "too old resource version"}
+        played.version = 110
+        played.watch.put_nowait({"type": "ERROR", "object": expired})
+        await s.server.until(lambda: s.reflector.lists >= 3)
+        assert s.heard.told[-1] == ("updated", "a", "1", "120")
+
+        played.pods, played.version = [pod("a", 120, node="n"), pod("b", 130)], 130
+
+        await s.heard.until("added", "b")
+        assert s.heard.told[-2] == ("updated", "a", "1", "120")
+
+
+async def test_lists_that_stay_old_are_believed_in_the_end():
+    """As after a restore from a backup: the versions begin again."""
+    played = PlayedPods(pod("a", 5000), version=5000)
+    async with scene(played) as s:
+        await s.heard.until("added", "a")
+        played.pods, played.version = [pod("b", 7)], 7
+        played.watch.put_nowait({"type": "ERROR", "object": {"code": 410, "message": "too old"}})
+
+        await s.heard.until("deleted", "a", "5000")
+        assert 3 < s.reflector.lists <= 12
+
+
+async def test_a_pod_that_is_gone_and_was_bound_unheard_is_told_to_be_bound_first():
+    """Seed 10073 of the random worlds: an event was lost, and the pod stayed in the queue for ever."""
+    played = PlayedPods(pod("a", 1))
+    async with scene(played) as s:
+        await s.heard.until("added", "a")
+
+        played.happens("DELETED", pod("a", 120, node="n"))
+
+        await s.heard.until("deleted", "a", "120")
+        assert s.heard.told[-2] == ("updated", "a", "1", "120")

@@ -426,3 +426,10 @@ def test_a_pod_that_waits_on_permit_is_assumed_and_others_go_on():
     assert world.where(make_pod("large")) == "unschedulable"
     for work in world.spawned:
         work.close()
+
+
+def test_without_any_node_no_pod_fits():
+    """The random worlds asked this after the last node was deleted, and got a ZeroDivisionError."""
+    world = World()
+
+    assert not world.scheduler.fits(make_pod())

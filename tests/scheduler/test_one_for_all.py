@@ -11,10 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from mooring.config import load_config
+from mooring.framework.api import PodStatusPatch
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.events import EventWithHint
+from mooring.framework.status import Status, wait
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
+from mooring.sim.api import SimApi
 from mooring.sim.simulation import SimOptions, Simulation
-from tests.engine import Engine
+from tests.engine import Engine, registry_with
 from tests.makers import make_node, make_pod
 
 
@@ -96,6 +102,70 @@ def test_pods_that_another_one_was_tried_for_are_told_what_that_one_was_told():
         assert len(world.attempts) == 10
         ((told, count),) = world.told().items()
         assert (count, told[1].partition(":")[0]) == (9, "0/3 nodes are available")
+
+
+class Holds:
+    """A Permit that lets every pod wait for a minute, in vain."""
+
+    name = "Holds"
+
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, float]:
+        return wait(), 60.0
+
+    def events_to_register(self) -> list[EventWithHint]:
+        """Nothing that happens helps."""
+        return []
+
+
+class WithoutPatches:
+    """A writer whose status patches take longer than the test."""
+
+    def __init__(self, api: SimApi) -> None:
+        self._api = api
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._api, name)
+
+    async def patch_pod_status(self, pod: Pod, patch: PodStatusPatch) -> None:
+        pass
+
+
+def test_a_pod_that_changes_while_it_is_tried_comes_back_as_what_it_is_now():
+    """Seed 226 of the random worlds.
+
+    1. A pod waits for Permit, so it is in flight.
+    2. Meanwhile it becomes another kind of pod: somebody changes its annotations, or the scheduler names in
+       its status the node that it waits for.
+    3. Permit refuses it. It came back with its new annotations, but in the class of its old ones, and so was
+       refused with pods that it had nothing in common with.
+    """
+    profile = {"plugins": {"multiPoint": {"enabled": [{"name": "Holds"}]}}}
+    config = load_config(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [profile],
+        }
+    )
+    options = SimOptions(
+        config=config,
+        registry=registry_with({"Holds": Holds}),
+        writer=WithoutPatches,
+        one_for_all=True,
+    )
+    with Simulation(options) as sim:
+        sim.load([make_node("n", cpu="4"), make("plain", "p")])
+        sim.run(until_s=30.0)
+        (pod,) = sim.api.all(Pod)
+        annotations = {"another": "kind"}
+        sim.api.update(replace(pod, metadata=replace(pod.metadata, annotations=annotations)))
+
+        sim.run(until_s=60.5)
+
+        queued = sim.scheduler.queue.get("default/p")
+        assert queued is not None
+        assert queued.pod.metadata.annotations == annotations
+        sim.scheduler.queue.validate()
 
 
 def test_a_pod_that_preempts_does_not_speak_for_the_others():

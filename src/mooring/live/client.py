@@ -73,6 +73,8 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     params: Params | None = None
     body: bytes | None = None
     content_type: str = JSON
+    #: The form of the answer.
+    accept: str = JSON
     priority: Priority = Priority.NORMAL
     timeout_s: float = REQUEST_TIMEOUT_S
 
@@ -97,19 +99,23 @@ class ApiClient:
         #: Whatever comes before the path of a request, as with an API server behind another.
         self._prefix = urlsplit(connection.server).path
         self._endpoint = Endpoint(
-            connection.server, connection.ssl_context, tls_server_name=connection.tls_server_name
+            connection.server,
+            connection.ssl_context,
+            tls_server_name=connection.tls_server_name,
+            open_socket=connection.open_socket,
         )
         self._lane = Lane(self._endpoint)
-        #: For what goes through a proxy.
-        self._session: aiohttp.ClientSession
+        #: For what goes through a proxy; None without one.
+        self._proxy_session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, socket_factory=_socket),
-            read_bufsize=_WATCH_BUFFER_BYTES,
-            skip_auto_headers=("Accept-Encoding",),
-            cookie_jar=aiohttp.DummyCookieJar(),
-        )
+        if self._connection.proxy is not None:
+            self._proxy_session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, socket_factory=_socket),
+                read_bufsize=_WATCH_BUFFER_BYTES,
+                skip_auto_headers=("Accept-Encoding",),
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
         return self
 
     async def __aexit__(
@@ -119,7 +125,8 @@ class ApiClient:
         trace: TracebackType | None,
     ) -> None:
         self._lane.close()
-        await self._session.close()
+        if self._proxy_session is not None:
+            await self._proxy_session.close()
 
     async def request(
         self,
@@ -129,6 +136,7 @@ class ApiClient:
         params: Params | None = None,
         body: bytes | None = None,
         content_type: str = JSON,
+        accept: str = JSON,
         priority: Priority = Priority.NORMAL,
         timeout_s: float | None = None,
         may_send: Callable[[], bool] = always,
@@ -145,6 +153,7 @@ class ApiClient:
             params=params,
             body=body,
             content_type=content_type,
+            accept=accept,
             priority=priority,
             timeout_s=timeout_s or self._timeout_s,
         )
@@ -235,6 +244,7 @@ class ApiClient:
 
     async def _send(self, request: Request) -> Answer:
         headers = await self._headers()
+        headers["Accept"] = request.accept
         if request.body is not None:
             headers["Content-Type"] = request.content_type
         if self._connection.proxy is not None:
@@ -258,7 +268,7 @@ class ApiClient:
 
     async def _through_proxy(self, request: Request, headers: dict[str, str]) -> Answer:
         try:
-            async with self._session.request(
+            async with self._session().request(
                 request.method,
                 self._url(request),
                 data=request.body,
@@ -279,7 +289,7 @@ class ApiClient:
         """As `watching.watch`."""
         timeout = aiohttp.ClientTimeout(total=request.timeout_s, sock_connect=CONNECT_TIMEOUT_S)
         try:
-            async with self._session.get(
+            async with self._session().get(
                 self._url(request),
                 headers=await self._headers(),
                 timeout=timeout,
@@ -315,6 +325,10 @@ class ApiClient:
         parts = urlsplit(self._connection.server)
         target = self._target(request.path, request.params)
         return URL(f"{parts.scheme}://{parts.netloc}{target}", encoded=True)
+
+    def _session(self) -> aiohttp.ClientSession:
+        assert self._proxy_session is not None
+        return self._proxy_session
 
     def _way(self) -> _Way:
         return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -32,3 +33,5 @@ class Connection:
     tls_server_name: str | None = None
     #: An HTTP proxy to go through.
     proxy: str | None = None
+    #: Makes connected sockets that do not block, instead of TCP to the server; a test breaks them.
+    open_socket: Callable[[], Awaitable[socket.socket]] | None = None

@@ -35,31 +35,46 @@ class ListPage(msgspec.Struct, frozen=True):
     items: list[msgspec.Raw] | None = None
 
 
-class _Identity(msgspec.Struct, frozen=True, rename="camel"):
+class Identity(msgspec.Struct, frozen=True, rename="camel"):
+    """Which object, and as of when."""
+
     name: str = ""
     namespace: str = ""
+    uid: str = ""
     resource_version: str = ""
 
+    @property
+    def key(self) -> str:
+        """As `KubeObject.key`."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
-class _AnyObject(msgspec.Struct, frozen=True):
-    metadata: _Identity = _Identity()
+
+class AnyObject(msgspec.Struct, frozen=True):
+    metadata: Identity = Identity()
+
+
+class Identities(msgspec.Struct, frozen=True):
+    """One page of a list, without what the objects say."""
+
+    metadata: ListMeta = ListMeta()
+    items: list[AnyObject] | None = None
 
 
 #: Raise msgspec.DecodeError.
 decode_event = msgspec.json.Decoder(WatchEvent).decode
 decode_page = msgspec.json.Decoder(ListPage).decode
-_decode_any = msgspec.json.Decoder(_AnyObject).decode
+decode_identities = msgspec.json.Decoder(Identities).decode
+decode_identity = msgspec.json.Decoder(AnyObject).decode
 
 
 def resource_version(text: msgspec.Raw) -> str:
     """Of any object, whatever else it holds. Raises msgspec.DecodeError."""
-    return _decode_any(text).metadata.resource_version
+    return decode_identity(text).metadata.resource_version
 
 
 def key_of(text: msgspec.Raw) -> str:
     """As `KubeObject.key`, of an object that may not decode otherwise. Raises msgspec.DecodeError."""
-    meta = _decode_any(text).metadata
-    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+    return decode_identity(text).metadata.key
 
 
 def decode_object(text: msgspec.Raw | bytes, kind: Kind) -> KubeObject:

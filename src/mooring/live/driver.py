@@ -76,7 +76,8 @@ class Driver:
         """Raises ConfigError if the configuration's plugins or extenders cannot be built."""
         self.parts = parts
         self.loop = asyncio.get_running_loop()
-        self._running = False
+        #: Whether pods are placed.
+        self.is_running = False
         self._drive = DriveLoop(self.loop, attempt=self._attempt, turn_s=_TURN_S)
         #: Binding cycles and evictions under way.
         self.tasks: set[asyncio.Task[None]] = set()
@@ -124,14 +125,14 @@ class Driver:
 
     def start(self) -> None:
         """Place pods from now on."""
-        self._running = True
+        self.is_running = True
         self._flush_backoff()
         self._flush_leftover()
         self._drive.wake()
 
     def stop(self) -> None:
         """Place no more pods; binding cycles go on."""
-        self._running = False
+        self.is_running = False
         self._drive.stop()
 
     async def drain(self, timeout_s: float) -> GivenUp:
@@ -161,7 +162,7 @@ class Driver:
 
     def _attempt(self) -> bool:
         try:
-            return self._running and self.parts.may_write() and self.scheduler.schedule_one()
+            return self.is_running and self.parts.may_write() and self.scheduler.schedule_one()
         except InvariantError as error:
             self._end(error)
         except Exception:

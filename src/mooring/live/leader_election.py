@@ -316,6 +316,22 @@ class Elector:
 OpenStore = Callable[[], AbstractAsyncContextManager[LeaseStore]]
 
 
+class Election(Protocol):
+    """An elector at work, as a run sees it."""
+
+    elector: Elector | None
+    #: What ended the election, if it was neither lost nor stopped.
+    failure: BaseException | None
+
+    def start(self) -> None: ...
+    async def end(self, timeout_s: float) -> bool:
+        """Release the lease and end; whether that was done in time."""
+        ...
+
+    def may_write(self) -> bool: ...
+    def healthy(self) -> bool: ...
+
+
 class ElectionThread:
     """An elector with a thread of its own. What it calls back, it calls from that thread."""
 
@@ -346,6 +362,10 @@ class ElectionThread:
         if self._thread.is_alive():
             self._thread.join(timeout_s)
         return not self._thread.is_alive()
+
+    async def end(self, timeout_s: float) -> bool:
+        """As `stop`, without holding up the caller's loop."""
+        return await asyncio.to_thread(self.stop, timeout_s)
 
     def may_write(self) -> bool:
         return self.elector is not None and self.elector.may_write()

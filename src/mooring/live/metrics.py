@@ -226,6 +226,11 @@ class LiveMetrics(Metrics, QueueMetrics, WriteMetrics):
         "mooring_config_reloads_total{result}", "Attempts to reload the configuration."
     )
 
+    _repairs = _counter(
+        "mooring_self_check_repairs_total{what}",
+        "Differences that the self-check has found and repaired; anything but 0 is a bug.",
+    )
+
     def __init__(self, timer: Callable[[], float] = time.perf_counter) -> None:
         self.registry = CollectorRegistry()
         for attribute, row in vars(LiveMetrics).items():
@@ -239,6 +244,8 @@ class LiveMetrics(Metrics, QueueMetrics, WriteMetrics):
         self.timer = timer  # type: ignore[method-assign]
         for kind in write_metrics.KINDS.values():
             self._writes_waiting.set(0, kind)
+        for what in ("books", "watch"):
+            self._repairs.add(0, what)
         for queue in ("active", "backoff", "unschedulable", "gated"):
             self._pending.set(0, queue)
 
@@ -355,6 +362,10 @@ class LiveMetrics(Metrics, QueueMetrics, WriteMetrics):
 
     def task_failed(self) -> None:
         self._crashes.add(1)
+
+    def repaired(self, what: str) -> None:
+        """The self-check has repaired the `books`, or had a kind listed again (`watch`)."""
+        self._repairs.add(1, what)
 
     def reloaded(self, result: str) -> None:
         self._reloads.add(1, result)

@@ -5,6 +5,9 @@
           ▲                                                                       │
           └── 410: the last version is too old; what changed meanwhile is told ◀──┘
 
+A list that is older than what was told already comes from an API server that lags behind: it is not
+believed, and another one is asked for.
+
 A watcher is told of every change once, in order, with the object as it was told before. Whatever goes wrong,
 the reflector goes on, after a pause that grows.
 """
@@ -63,6 +66,10 @@ _POD_PACE_S = 0.01
 #: A watch that lasted this long has worked.
 _LONG_S = 10.0
 
+#: So many lists in a row that are too old are refused. Then they are believed: the versions of an API server
+#: that was restored from a backup begin again.
+_MOST_OLD_LISTS = 10
+
 
 class Watcher(Protocol):
     """Who is told of changes."""
@@ -113,10 +120,17 @@ class Reflector:
         self._shared_parts = SharedParts()
         #: Where the watch goes on; None lists first.
         self._version: str | None = None
+        #: The newest version that was told of; 0 before anything was.
+        self.newest = 0
+        self._old_lists = 0
         #: Since anything was last heard.
         self._failures = 0
         #: Whether the watch under way has told of anything.
         self._has_heard = False
+
+    def list_first(self) -> None:
+        """List again before watching; for a reflector that is not running."""
+        self._version = None
 
     async def run(self) -> NoReturn:
         while True:
@@ -165,9 +179,21 @@ class Reflector:
     async def _list(self) -> None:
         listed = await self._all_pages()
         self.lists += 1
+        self._refuse_if_old(listed.version)
         await self._replace(listed)
         self._version = listed.version
+        self.newest = version_number(listed.version)
         self.synced.set()
+
+    def _refuse_if_old(self, version: str) -> None:
+        """Raises ServerUnavailable."""
+        if version_number(version) >= self.newest or self._old_lists >= _MOST_OLD_LISTS:
+            self._old_lists = 0
+            return
+        self._old_lists += 1
+        raise ServerUnavailable(
+            f"listed at version {version}, which is older than {self.newest}: the API server lags behind"
+        )
 
     async def _all_pages(self) -> _Listed:
         """Everything at one resource version."""
@@ -179,7 +205,7 @@ class Reflector:
 
     async def _pages(self, page_size: int) -> _Listed:
         listed = _Listed()
-        params = self._params()
+        params = self.selection()
         if page_size:
             params["limit"] = str(page_size)
         while True:
@@ -212,7 +238,7 @@ class Reflector:
     async def _watch(self) -> bool:
         """Until the API server closes the watch; whether it did anything before that."""
         params = {
-            **self._params(),
+            **self.selection(),
             "resourceVersion": self._version or "",
             "allowWatchBookmarks": "true",
         }
@@ -240,12 +266,14 @@ class Reflector:
         obj = None if event.type == "BOOKMARK" else self._decoded(event.object)
         if obj is None:
             self._version = resource_version(event.object)
+            self.newest = max(self.newest, version_number(self._version))
         else:
             if event.type == "DELETED":
                 self._drop(obj)
             else:
                 self._put(obj)
             self._version = obj.metadata.resource_version
+            self.newest = max(self.newest, version_number(self._version))
         self._has_heard = True
 
     def _decoded(self, text: msgspec.Raw) -> KubeObject | None:
@@ -279,8 +307,14 @@ class Reflector:
 
     def _drop(self, obj: KubeObject) -> None:
         known = self.objects.pop(obj.key, None)
-        if known is not None:
-            self._tell(self._watcher.deleted, obj if obj.uid == known.uid else known)
+        if known is None:
+            return
+        if obj.uid != known.uid:
+            obj = known
+        elif _got_node(known, obj):
+            # That was never told: whoever has the pod as waiting must hear of its node first.
+            self._tell(self._watcher.updated, known, obj)
+        self._tell(self._watcher.deleted, obj)
 
     def _tell(self, listener: Callable[..., None], *objects: KubeObject) -> None:
         """A listener that fails has lost this one change; the reflector is not to lose more."""
@@ -289,6 +323,18 @@ class Reflector:
         except Exception:
             _LOG.exception("handling a change of %s %s failed", self.kind.name, objects[-1].key)
 
-    def _params(self) -> dict[str, str]:
+    def selection(self) -> dict[str, str]:
+        """The parameters of a request that choose the objects."""
         selector = self.kind.field_selector
         return {"fieldSelector": selector} if selector else {}
+
+
+def _got_node(known: KubeObject, obj: KubeObject) -> bool:
+    if not isinstance(known, Pod) or not isinstance(obj, Pod):
+        return False
+    return not known.node_name and bool(obj.node_name)
+
+
+def version_number(version: str) -> int:
+    """Resource versions of one API server are numbers that grow; 0 for what is none."""
+    return int(version) if version.isdigit() else 0

@@ -17,11 +17,12 @@ import random
 import signal
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from mooring.config import KubeSchedulerConfiguration
 from mooring.errors import ApiError, Forbidden, Unauthorized
+from mooring.framework.clock import Clock
 from mooring.live import pod_resources
 from mooring.live.client import ApiClient
 from mooring.live.clock import WallClock
@@ -29,7 +30,15 @@ from mooring.live.connection import Connection
 from mooring.live.driver import Driver, DriverParts
 from mooring.live.dump import log_dump
 from mooring.live.endpoint_authorization import Gate
-from mooring.live.leader_election import ElectionThread, Elector, LeaseStore, new_identity
+from mooring.live.leader_election import (
+    Election,
+    ElectionClock,
+    ElectionThread,
+    Elector,
+    LeaseStore,
+    OpenStore,
+    new_identity,
+)
 from mooring.live.lease_store import open_lease
 from mooring.live.metrics import LiveMetrics
 from mooring.live.operations import (
@@ -43,6 +52,8 @@ from mooring.live.operations import (
 from mooring.live.reload import LOOK_EVERY_S, ConfigSource, Reloader
 from mooring.live.resources import kinds_to_watch
 from mooring.live.session import Session, open_session
+from mooring.plugins.registry import default_registry
+from mooring.runtime.registry import Registry
 from mooring.scheduler.choosing import SeededSpread
 
 _LOG = logging.getLogger(__name__)
@@ -82,6 +93,30 @@ class RunOptions:
 Connect = Callable[[], Awaitable[Connection]]
 
 
+def spare_what_stays() -> None:
+    """Keep the garbage collector from looking through the cluster again and again.
+
+    What was listed stays for long. With 100,000 pods, a full collection holds up everything for more than
+    a second.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What a run takes from the process that it runs in; tests in virtual time bring their own."""
+
+    clock: Clock = field(default_factory=WallClock)
+    election_clock: ElectionClock = field(default_factory=ElectionClock)
+    rng: random.Random = field(default_factory=random.Random)
+    make_election: Callable[[Callable[[LeaseStore], Elector], OpenStore], Election] = ElectionThread
+    identity: Callable[[], str] = new_identity
+    make_registry: Callable[[], Registry] = default_registry
+    #: Called when everything that there is has been listed.
+    on_synced: Callable[[], None] = spare_what_stays
+
+
 async def run(options: RunOptions, config: KubeSchedulerConfiguration, connect: Connect) -> int:
     """Schedule until told to stop; the exit code. Raises ConfigError, CredentialsError, ListenError."""
     return await Runner(options, config, connect).run()
@@ -91,13 +126,18 @@ class Runner:
     """One process of mooring."""
 
     def __init__(
-        self, options: RunOptions, config: KubeSchedulerConfiguration, connect: Connect
+        self,
+        options: RunOptions,
+        config: KubeSchedulerConfiguration,
+        connect: Connect,
+        host: Host | None = None,
     ) -> None:
+        self._host = host or Host()
         self._options = options
         self._config = config
         self._connect = connect
         self._loop = asyncio.get_running_loop()
-        self._clock = WallClock()
+        self._clock = self._host.clock
         self._metrics = LiveMetrics()
         self._ended: asyncio.Future[Outcome] = self._loop.create_future()
         self._leading = asyncio.Event()
@@ -105,8 +145,8 @@ class Runner:
         #: Read by the thread of the health endpoints.
         self._synced = False
         self._election = self._make_election() if config.leader_election.leader_elect else None
-        self._driver: Driver | None = None
-        self._session: Session | None = None
+        self.driver: Driver | None = None
+        self.session: Session | None = None
         self._reloader: Reloader | None = None
 
     async def run(self) -> int:
@@ -141,22 +181,26 @@ class Runner:
                 connection,
                 self._config.client_connection,
                 self._clock,
-                may_write=self._may_write,
+                may_write=self.may_write,
                 metrics=self._metrics,
+                rng=self._host.rng,
             )
         )
-        self._session = session
-        seed = self._options.seed if self._options.seed is not None else random.getrandbits(32)
+        self.session = session
+        seed = (
+            self._options.seed if self._options.seed is not None else self._host.rng.getrandbits(32)
+        )
         parts = DriverParts(
             clock=self._clock,
             writer=session.writer,
             metrics=self._metrics,
-            may_write=self._may_write,
+            may_write=self.may_write,
             on_fatal=self._fatal,
+            make_registry=self._host.make_registry,
             tie_break=SeededSpread(seed),
             seed=seed,
         )
-        self._driver = driver = Driver(self._config, parts)
+        self.driver = driver = Driver(self._config, parts)
         stack.callback(driver.close)
         self._reloader = Reloader(self._options.source, self._config, self._apply)
         if self._election is not None and self._config.delay_cache_until_active:
@@ -166,6 +210,7 @@ class Runner:
             await self._sync(session, driver)
             await self._win(session)
         driver.start()
+        session.check(driver, self._fatal)
         _LOG.info(
             "scheduling", extra={"profiles": [p.scheduler_name for p in self._config.profiles]}
         )
@@ -198,7 +243,7 @@ class Runner:
         _LOG.info("listing the objects of the cluster")
         session.watch(kinds_to_watch(driver.scheduler), driver, self._fatal)
         await session.synced()
-        _spare_what_stays()
+        self._host.on_synced()
         self._synced = True
 
     async def _win(self, session: Session) -> None:
@@ -228,7 +273,7 @@ class Runner:
 
     async def _shut_down(self, outcome: Outcome) -> None:
         _LOG.info("shutting down: %s", outcome.value)
-        driver, session = self._driver, self._session
+        driver, session = self.driver, self.session
         if driver is not None:
             driver.stop()
             drain_s = self._options.drain_s if outcome is Outcome.STOPPED else 0.0
@@ -247,7 +292,7 @@ class Runner:
                 )
         if self._election is not None:
             deadline_s = self._config.leader_election.renew_deadline.seconds
-            await asyncio.to_thread(self._election.stop, deadline_s + 1.0)
+            await self._election.end(deadline_s + 1.0)
 
     def _exit_code(self, outcome: Outcome) -> int:
         if outcome is not Outcome.STOPPED:
@@ -289,19 +334,19 @@ class Runner:
         self._metrics.reloaded("success" if self._reloader.reload() else "refused")
 
     def _apply(self, config: KubeSchedulerConfiguration) -> None:
-        assert self._driver is not None
-        self._driver.reload(config)
+        assert self.driver is not None
+        self.driver.reload(config)
         self._config = config
-        if self._session is not None and self._synced:
+        if self.session is not None and self._synced:
             # Other plugins may look at kinds that nobody has looked at yet.
-            kinds = kinds_to_watch(self._driver.scheduler)
-            self._session.watch(kinds, self._driver, self._fatal)
+            kinds = kinds_to_watch(self.driver.scheduler)
+            self.session.watch(kinds, self.driver, self._fatal)
 
     def _dump(self) -> None:
-        if self._driver is None:
+        if self.driver is None:
             _LOG.warning("cannot dump the cache and queue: the scheduler is not running")
         else:
-            log_dump(self._driver.scheduler, self._driver.journal)
+            log_dump(self.driver.scheduler, self.driver.journal)
 
     def _fatal(self, problem: str) -> None:
         _LOG.critical("%s", problem)
@@ -313,24 +358,30 @@ class Runner:
 
     # Leading
 
-    def _may_write(self) -> bool:
+    @property
+    def is_scheduling(self) -> bool:
+        return self.driver is not None and self.driver.is_running
+
+    def may_write(self) -> bool:
         return self._election is None or self._election.may_write()
 
-    def _make_election(self) -> ElectionThread:
+    def _make_election(self) -> Election:
         settings = self._config.leader_election
-        identity = new_identity()
+        identity = self._host.identity()
 
         def make(store: LeaseStore) -> Elector:
             return Elector(
                 settings,
                 identity,
                 store,
+                clock=self._host.election_clock,
+                seed=self._host.rng.getrandbits(32),
                 on_started=self._started_leading,
                 on_lost=self._stopped_leading,
                 on_new_leader=lambda who: _LOG.info("new leader elected: %s", who or "nobody"),
             )
 
-        return ElectionThread(make, lambda: open_lease(self._connect, settings))
+        return self._host.make_election(make, lambda: open_lease(self._connect, settings))
 
     def _started_leading(self) -> None:
         """Called from the election's thread, as the next one is."""
@@ -358,22 +409,12 @@ class Runner:
         return OperationsServer(endpoints, self._options.listen, gate)
 
     def _pod_resources(self) -> bytes:
-        if self._driver is None or not self._may_write():
+        if self.driver is None or not self.may_write():
             return b""
-        return pod_resources.exposition(list(self._driver.scheduler.pods()))
+        return pod_resources.exposition(list(self.driver.scheduler.pods()))
 
     def _election_problem(self) -> str | None:
         if self._election is None or self._election.healthy():
             return None
         name = self._config.leader_election.resource_name
         return f"failed election to renew leadership on lease {name}"
-
-
-def _spare_what_stays() -> None:
-    """Keep the garbage collector from looking through the cluster again and again.
-
-    What was listed stays for long. With 100,000 pods, a full collection holds up everything for more than
-    a second.
-    """
-    gc.collect()
-    gc.freeze()

@@ -15,11 +15,13 @@ from mooring.framework.clock import Clock
 from mooring.live.bind_traffic import BindTraffic
 from mooring.live.client import ApiClient, always
 from mooring.live.connection import Connection
+from mooring.live.driver import Driver
 from mooring.live.event_recorder import EventRecorder
 from mooring.live.leader_election import Lease
 from mooring.live.outage import Outage
 from mooring.live.rate_limit import limiter_of
 from mooring.live.reflector import Reflector, Watcher
+from mooring.live.self_check import SelfCheck
 from mooring.live.write_metrics import WriteMetrics
 from mooring.live.writer import LiveWriter
 from mooring.objects.kinds import Kind
@@ -67,6 +69,7 @@ class Session:
         self._clock = clock
         self._random = rng
         self._reflectors: dict[Kind, Reflector] = {}
+        self._watches: dict[Reflector, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def watch(
@@ -89,7 +92,25 @@ class Session:
                 rng=self._random,
                 outage=self._outage,
             )
-            self._run(reflector.run(), f"watch {kind.plural}", on_failure)
+            self._start(reflector, on_failure)
+
+    def check(self, driver: Driver, on_failure: Callable[[str], None]) -> None:
+        """Compare what is known with what there is, a little at a time, and repair it."""
+
+        def list_again(reflector: Reflector) -> None:
+            self._watches[reflector].cancel()
+            reflector.list_first()
+            self._start(reflector, on_failure)
+
+        check = SelfCheck(driver, self._client, self._all_reflectors, list_again, self._clock)
+        self._run(check.run(), "self-check", on_failure)
+
+    def _all_reflectors(self) -> list[Reflector]:
+        return list(self._reflectors.values())
+
+    def _start(self, reflector: Reflector, on_failure: Callable[[str], None]) -> None:
+        name = f"watch {reflector.kind.plural}"
+        self._watches[reflector] = self._run(reflector.run(), name, on_failure)
 
     def record_election(self, lease: Lease, what: str, controller: str) -> None:
         self._recorder.record_election(lease, what, controller)
@@ -109,7 +130,9 @@ class Session:
         await asyncio.gather(*tasks, return_exceptions=True)
         return Unwritten(status_patches, events)
 
-    def _run(self, work: Awaitable[None], name: str, on_failure: Callable[[str], None]) -> None:
+    def _run(
+        self, work: Awaitable[None], name: str, on_failure: Callable[[str], None]
+    ) -> asyncio.Task[None]:
         """A watch goes on whatever happens; if one ends all the same, what is known goes stale."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
@@ -122,6 +145,7 @@ class Session:
                 on_failure(f"{name} failed: {error!r}")
 
         task.add_done_callback(ended)
+        return task
 
 
 class _WithWriter:
@@ -147,9 +171,10 @@ async def open_session(
     *,
     may_write: Callable[[], bool] = always,
     metrics: WriteMetrics | None = None,
+    rng: random.Random | None = None,
 ) -> AsyncIterator[Session]:
     """Two clients, each with the limits of the configuration: one for Events, one for all else."""
-    rng = random.Random()
+    rng = rng or random.Random()
     async with (
         ApiClient(connection, limiter_of(settings, clock), clock=clock) as client,
         ApiClient(connection, limiter_of(settings, clock), clock=clock) as event_client,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
 from mooring.errors import Unanswered
@@ -36,7 +36,12 @@ class Endpoint:
     """Where a server listens, and by which certificate it is known."""
 
     def __init__(
-        self, server: str, tls: ssl.SSLContext | None, *, tls_server_name: str | None = None
+        self,
+        server: str,
+        tls: ssl.SSLContext | None,
+        *,
+        tls_server_name: str | None = None,
+        open_socket: Callable[[], Awaitable[socket.socket]] | None = None,
     ) -> None:
         parts = urlsplit(server)
         self._host = parts.hostname or ""
@@ -45,6 +50,7 @@ class Endpoint:
         if parts.scheme == "https":
             self._tls = tls or ssl.create_default_context()
         self._tls_name = tls_server_name or self._host
+        self._open_socket = open_socket or self._connect
         #: `host:port`, as a request names the server that it is for.
         self.authority = parts.netloc.rpartition("@")[2]
         #: Whatever is read comes through here, and has been handed on before the next read.
@@ -59,7 +65,7 @@ class Endpoint:
         """
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                sock = await self._connect()
+                sock = await self._open_socket()
         except TimeoutError as error:
             problem = f"no connection within {CONNECT_TIMEOUT_S:g} s"
             raise Unanswered(f"{self.authority}: {problem}", maybe_done=False) from error

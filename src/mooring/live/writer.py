@@ -118,6 +118,10 @@ class LiveWriter:
             if not error.maybe_done:
                 raise
             await self._settle(pod, node_name)
+        except Conflict:
+            # Perhaps with this very bind: what stands between us and the API server may send it twice.
+            if not await self._is_bound_after_all(pod, node_name):
+                raise
         except ServerUnavailable as error:
             if error.status == _GATEWAY_TIMEOUT:
                 await self._settle(pod, node_name)
@@ -163,8 +167,23 @@ class LiveWriter:
                 _LOG.info("not known yet whether pod %s was bound: %s", pod.key, error)
             if refusals > _MOST_REFUSALS:
                 raise ServerUnavailable(f"cannot find out whether pod {pod.key} was bound")
-            pause_s = min(_FIRST_LOOK_S * 2.0 ** min(look, 16), _LONGEST_LOOK_S)
-            await sleep(self._clock, pause_s * (1.0 + self._rng.random()))
+            await self._pause(look)
+
+    async def _is_bound_after_all(self, pod: Pod, node_name: str) -> bool:
+        """Ask until there is an answer: as long as it is not known, the pod keeps its place."""
+        for look in itertools.count():
+            try:
+                return await self._was_bound(pod, node_name)
+            except (Conflict, NotFound, Unauthorized, Forbidden):
+                return False
+            except (ServerUnavailable, TooManyRequests) as error:
+                _LOG.info("not known yet whether pod %s was bound: %s", pod.key, error)
+            await self._pause(look)
+        raise AssertionError("there is no last look")
+
+    async def _pause(self, look: int) -> None:
+        pause_s = min(_FIRST_LOOK_S * 2.0 ** min(look, 16), _LONGEST_LOOK_S)
+        await sleep(self._clock, pause_s * (1.0 + self._rng.random()))
 
     async def _was_bound(self, pod: Pod, node_name: str) -> bool:
         """Raises Conflict if it cannot be any more, NotFound if it is gone."""

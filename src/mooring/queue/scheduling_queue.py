@@ -292,6 +292,12 @@ class SchedulingQueue:
         """End the pod's attempt."""
         self._in_flight.done(uid)
 
+    def follow(self, queued: QueuedPodInfo, pod: Pod) -> None:
+        """A pod that was popped has changed meanwhile: it is to come back as it is now."""
+        if queued.pod is not pod:
+            queued.pod = pod
+            queued.pod_class = self._pod_class(pod)
+
     def add_unschedulable_if_not_present(
         self, queued: QueuedPodInfo, *, for_class: bool = False
     ) -> bool:

@@ -193,6 +193,8 @@ class Engine:
     def fits(self, pod: Pod) -> bool:
         """Whether a node passes PreFilter and Filter. Raises PluginFailure and ExtenderError."""
         framework, snapshot = self.framework(pod), self.cluster.snapshot()
+        if not len(snapshot):
+            return False
         search = self.searches[pod.scheduler_name].in_full()
         decision = search.find_nodes_that_fit(framework, CycleState(), _unnominated(pod), snapshot)
         return bool(len(decision.feasible))

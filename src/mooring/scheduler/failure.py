@@ -105,7 +105,8 @@ class Failures:
             if known.uid != pod.uid:
                 parts.queue.done(pod.uid)
                 return
-            queued.pod = pod = known
+            pod = known
+            parts.queue.follow(queued, pod)
             if nominating is None or nominating.node_name:
                 # What it waits for is its own affair.
                 queued.pod_class = None

@@ -1,0 +1,241 @@
+"""`python -m tools.fuzz`: many random worlds on all cores, or one of them again."""
+
+from __future__ import annotations
+
+import ast
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import msgspec
+
+import mooring
+from tools.fuzz.shrink import shrink
+from tools.fuzz.swarm import FAULTS, FEATURES
+from tools.fuzz.world import Mode, Result, run_seed, run_task
+
+MODES: tuple[Mode, ...] = ("safety", "liveness")
+
+#: Say how far it has come this often.
+_TELL_EVERY_S = 10.0
+
+
+@click.command()
+@click.option("--seeds", default=200, show_default=True, help="How many seeds, in each mode.")
+@click.option("--first", default=0, show_default=True, help="The first of them.")
+@click.option("--seed", type=int, help="Run this one seed again, and show what happens.")
+@click.option("--mode", type=click.Choice(["safety", "liveness", "both"]), default="both")
+@click.option("--workers", default=os.cpu_count() or 1, show_default=True)
+@click.option("--without", multiple=True, help="A fault or an actor to leave out (repeatable).")
+@click.option("--shrink", "shrinks", is_flag=True, help="Leave out what the failure does not need.")
+@click.option("--quiet", is_flag=True, help="With --seed: only the result.")
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def main(
+    seeds: int,
+    first: int,
+    seed: int | None,
+    mode: str,
+    workers: int,
+    without: tuple[str, ...],
+    shrinks: bool,
+    quiet: bool,
+    output: str,
+) -> None:
+    """Run the live scheduler under random faults, in virtual time.
+
+    Exits 0 if no seed failed, 1 if one did, 2 if the question makes no sense.
+    """
+    unknown = [name for name in without if name not in FAULTS and name not in FEATURES]
+    if unknown:
+        raise click.UsageError(
+            f"--without {unknown[0]!r}: there is no such fault or actor; choose one of"
+            f" {', '.join([*FAULTS, *FEATURES])}"
+        )
+    modes = MODES if mode == "both" else tuple(each for each in MODES if each == mode)
+    _repeat_exactly()
+    if seed is not None:
+        sys.exit(_one(seed, modes, without, shrinks=shrinks, quiet=quiet, output=output))
+    failed = False
+    for each in modes:
+        failed |= _many(range(first, first + seeds), each, workers, without, output)
+    sys.exit(1 if failed else 0)
+
+
+def _repeat_exactly() -> None:
+    """Sets of strings must have the same order in every run."""
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        os.environ["PYTHONHASHSEED"] = "0"
+        os.execv(sys.executable, [sys.executable, "-m", "tools.fuzz", *sys.argv[1:]])
+
+
+def _one(
+    seed: int,
+    modes: tuple[Mode, ...],
+    without: tuple[str, ...],
+    *,
+    shrinks: bool,
+    quiet: bool,
+    output: str,
+) -> int:
+    failed = 0
+    for mode in modes:
+        log = None if quiet or output == "json" else print
+        result = run_seed(seed, mode, without=without, log=log)
+        if result.violation and shrinks:
+            kept, result = shrink(result, without, tell=lambda text: click.echo(text, err=True))
+            click.echo(f"it takes: {', '.join(kept) or 'nothing of these'}", err=True)
+        if output == "json":
+            click.echo(msgspec.json.encode(result))
+        else:
+            click.echo(_told(result))
+        failed |= bool(result.violation)
+    return int(failed)
+
+
+def _told(result: Result) -> str:
+    head = f"{result.mode} seed {result.seed} at commit {_commit()}: {result.steps} steps"
+    head += f", fingerprint {result.fingerprint:08x}"
+    if not result.violation:
+        return f"{head}; nothing wrong"
+    return f"{head}; at {result.at_s:.3f} s: {result.violation}\n  with: {', '.join(result.on)}"
+
+
+def _many(seeds: range, mode: Mode, workers: int, without: tuple[str, ...], output: str) -> bool:
+    started = told = time.monotonic()
+    failures: list[Result] = []
+    total = Result(seeds.start, mode)
+    for ran, result in enumerate(_results(seeds, mode, workers, without), start=1):
+        total.steps += result.steps
+        total.faults.update(result.faults)
+        total.done.update(result.done)
+        total.killed_at.update(result.killed_at)
+        if result.violation:
+            failures.append(result)
+            if output == "text":
+                click.echo(f"FAILED {_told(result)}")
+        if time.monotonic() - told > _TELL_EVERY_S:
+            told = time.monotonic()
+            click.echo(f"{mode}: {ran} of {len(seeds)} seeds, {len(failures)} failed", err=True)
+    took_s = time.monotonic() - started
+    reached, points = _kill_points(total.killed_at)
+    if output == "json":
+        summary = {
+            "mode": mode,
+            "commit": _commit(),
+            "seeds": len(seeds),
+            "failed": [each.seed for each in failures],
+            "seconds": round(took_s, 1),
+            "steps": total.steps,
+            "faults": total.faults,
+            "done": total.done,
+            "killPointsReached": reached,
+            "killPoints": points,
+        }
+        click.echo(msgspec.json.encode(summary))
+        return bool(failures)
+    click.echo(
+        f"{mode}: {len(seeds)} seeds from {seeds.start}, {len(failures)} failed; {took_s:.0f} s,"
+        f" {total.steps} steps, {total.done['processes']} starts, {total.faults['kill']} kills"
+        f" at {len(reached)} of {len(points)} awaits, {total.done['bind']} binds"
+    )
+    click.echo(f"  faults: {_counts({name: total.faults[name] for name in FAULTS})}")
+    click.echo(f"  done: {_counts(dict(sorted(total.done.items())))}")
+    missed = sorted(set(points) - set(reached))
+    if missed:
+        click.echo(f"  awaits where no process was killed: {', '.join(missed)}")
+    if failures:
+        click.echo(f"  failed: {', '.join(str(each.seed) for each in failures)}; again with:")
+        click.echo(f"  make fuzz ARGS='--mode {mode} --seed {failures[0].seed} --shrink'")
+    return bool(failures)
+
+
+def _results(seeds: range, mode: Mode, workers: int, without: tuple[str, ...]) -> Iterator[Result]:
+    tasks = [(seed, mode, without) for seed in seeds]
+    if workers <= 1 or len(seeds) <= 1:
+        yield from map(run_task, tasks)
+        return
+    with multiprocessing.get_context("spawn").Pool(workers) as pool:
+        yield from pool.imap_unordered(run_task, tasks, chunksize=4)
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+def _kill_points(killed_at: Counter[str]) -> tuple[list[str], list[str]]:
+    """Which awaits of `live/` and of the binding cycle a kill has reached, and all that it can reach."""
+    root = Path(mooring.__file__).parent
+    points: dict[str, tuple[int, int]] = {}
+    # The page, credentials, shadow and snapshots are not part of what runs here.
+    files = [root / "live" / f"{name}.py" for name in _MODULES]
+    files.append(root / "scheduler" / "binding_cycle.py")
+    for file in files:
+        module = ".".join(file.relative_to(root).with_suffix("").parts)
+        for function in ast.walk(ast.parse(file.read_text())):
+            if isinstance(function, ast.AsyncFunctionDef) and function.name not in _NOT_RUN:
+                for node in ast.walk(function):
+                    if isinstance(node, ast.Await | ast.AsyncWith):
+                        name = f"{module}:{function.name}:{node.lineno}"
+                        points[name] = (node.lineno, node.end_lineno or node.lineno)
+    reached = set()
+    for where in killed_at:
+        module_function, _, line = where.rpartition(":")
+        for name, (begin, end) in points.items():
+            if name.startswith(f"{module_function}:") and begin <= int(line) <= end:
+                reached.add(name)
+    return sorted(reached), sorted(points)
+
+
+_MODULES = (
+    "bind_traffic",
+    "claim_writer",
+    "client",
+    "driver",
+    "event_recorder",
+    "lane",
+    "leader_election",
+    "lease_store",
+    "rate_limit",
+    "reflector",
+    "runner",
+    "session",
+    "status_patches",
+    "stream",
+    "watching",
+    "writer",
+)
+
+
+#: Proxies, TLS, TCP, the thread of the election and claims of extended resources are not part of the world.
+_NOT_RUN = {
+    "_through_proxy",
+    "_watch_through_proxy",
+    "_connect",
+    "_encrypted",
+    "_until",
+    "end",
+    "_run",
+    "create",
+    "set_extended_resource_claim",
+    "delete",
+    "make",
+}
+
+
+def _commit() -> str:
+    command = ["git", "describe", "--always", "--dirty"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return found.stdout.strip()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,315 @@
+"""What must hold: at every write, at every step, and at rest.
+
+The truth is the store. What a scheduler believes may lag behind it, but what it does must not break it. Some
+things no scheduler can prevent, and they are not held against it: a write that arrives after its sender has
+died or lost its lease, what other schedulers and direct changes of nodes do, and a new process that an API
+server has shown the past to.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+from mooring.errors import InvariantError
+from mooring.objects.devices import ResourceClaim
+from mooring.objects.meta import KubeObject
+from mooring.objects.node import Node
+from mooring.objects.pod import Pod
+from mooring.objects.pod_groups import PodGroup
+from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
+from mooring.scheduler.engine import Engine
+from tools.fuzz.scheduler import SchedulerProcess
+from tools.fuzz.store import Change, Store
+from tools.fuzz.swarm import Swarm
+
+
+class Violation(Exception):
+    """Something that must not be."""
+
+
+class Truth:
+    """Watches every write, as it is made."""
+
+    def __init__(self, store: Store, swarm: Swarm) -> None:
+        self._store = store
+        self._swarm = swarm
+        #: Who makes the write under way; None for actors and controllers.
+        self.writer: SchedulerProcess | None = None
+        self.is_late = False
+        #: UIDs of the pods that a scheduler of ours has bound in time, and of claims it has allocated.
+        self._placed: set[str] = set()
+        self._allocated: set[str] = set()
+        #: The most that a node of each name ever offered.
+        self._offered: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._highest_pending = -1
+        #: Keys of gangs that lost a member, or had one bound by somebody else.
+        self.disturbed: set[str] = set()
+        self.counts: Counter[str] = Counter()
+        store.on_change.append(self._changed)
+
+    def _changed(self, change: Change) -> None:
+        match change.obj:
+            case Node() as node:
+                for name, amount in _amounts(node.status.allocatable).items():
+                    offered = self._offered[node.name]
+                    offered[name] = max(offered[name], amount)
+            case Pod() as pod:
+                self._pod_changed(pod, change)
+            case ResourceClaim() as claim if claim.status.allocation is not None:
+                self._claim_changed(claim, change)
+
+    def _pod_changed(self, pod: Pod, change: Change) -> None:
+        if not pod.node_name:
+            self._highest_pending = max(self._highest_pending, pod.priority)
+        old = change.old
+        if pod.group_key and self._disturbs(pod, change):
+            self.disturbed.add(pod.group_key)
+        if not isinstance(old, Pod) or self.writer is None:
+            return
+        if old.node_name and pod.node_name != old.node_name:
+            raise Violation(f"pod {pod.key} has moved from {old.node_name} to {pod.node_name}")
+        if pod.node_name and not old.node_name:
+            self.counts["late bind" if self.is_late else "bind"] += 1
+            if not self.is_late:
+                self._placed.add(pod.uid)
+                self._check_node(pod)
+                self._check_exclusive_claims(pod)
+        if (pod.terminating and not old.terminating) or change.type == "DELETED":
+            self.counts["eviction"] += 1
+            if pod.priority >= self._highest_pending:
+                raise Violation(f"{self.writer.name} evicts {pod.key}, which nobody may preempt")
+        self._check_condition(pod, old)
+
+    def _disturbs(self, pod: Pod, change: Change) -> bool:
+        if change.type == "DELETED" or pod.terminating or pod.finished:
+            return True
+        was_bound = isinstance(change.old, Pod) and change.old.node_name == "" and pod.node_name
+        return bool(was_bound) and (self.writer is None or self.is_late)
+
+    def _check_condition(self, pod: Pod, old: Pod) -> None:
+        """A pod that we gave a node is never told that it fits nowhere."""
+        told, before = pod.condition("PodScheduled"), old.condition("PodScheduled")
+        if pod.node_name and told is not None and told != before and told.status == "False":
+            if pod.uid in self._placed and not self.is_late and not self.was_lied_to:
+                raise Violation(f"pod {pod.key} is on {pod.node_name}, and told {told.message!r}")
+
+    def _ours(self) -> list[Pod]:
+        return [
+            pod
+            for pod in self._store.all(Pod)
+            if pod.uid in self._placed and pod.node_name and not pod.finished
+        ]
+
+    @property
+    def was_lied_to(self) -> bool:
+        """Whether schedulers were shown the past, or not shown the present."""
+        counts = self._swarm.counts
+        return bool(counts["stale list"] or counts["lost watch event"])
+
+    def _check_node(self, pod: Pod) -> None:
+        if self.was_lied_to:
+            return
+        name = pod.node_name
+        mine = [other for other in self._ours() if other.node_name == name]
+        used = Counter({"pods": len(mine)})
+        for other in mine:
+            used.update(_requests(other))
+        for resource, amount in used.items():
+            if amount > self._offered[name][resource]:
+                raise Violation(
+                    f"node {name} offers {self._offered[name][resource]} {resource}; with"
+                    f" {pod.key} it has pods for {amount}: {[each.key for each in mine]}"
+                )
+        ports = Counter(port for other in mine for port in other.host_ports)
+        if ports and max(ports.values()) > 1:
+            raise Violation(f"node {name}: two pods have the same port: {ports}")
+
+    def _check_exclusive_claims(self, pod: Pod) -> None:
+        if self.was_lied_to or self._swarm.has("node churn"):
+            return
+        users = Counter(key for other in self._ours() for key in _volume_claims(other))
+        for key in _volume_claims(pod):
+            claim = self._store.get(PersistentVolumeClaim, key)
+            if claim is not None and claim.spec.access_modes == ["ReadWriteOncePod"]:
+                if users[key] > 1:
+                    raise Violation(f"claim {key} is for one pod, and {users[key]} use it")
+
+    def _claim_changed(self, claim: ResourceClaim, change: Change) -> None:
+        old = change.old
+        is_new = isinstance(old, ResourceClaim) and old.status.allocation is None
+        if self.writer is not None and is_new:
+            self.counts["late allocation" if self.is_late else "allocation"] += 1
+            if not self.is_late:
+                self._allocated.add(claim.uid)
+        if self.was_lied_to or claim.uid not in self._allocated or not is_new:
+            return
+        users: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
+        for each in self._store.all(ResourceClaim):
+            if each.status.allocation is not None and each.uid in self._allocated:
+                for held in each.status.allocation.devices.results:
+                    users[held.driver, held.pool, held.device].add(each.key)
+        for device, keys in users.items():
+            if len(keys) > 1:
+                raise Violation(f"device {device} is given to {sorted(keys)}")
+
+
+# At every step
+
+
+def check_engine(engine: Engine) -> None:
+    """What is kept is what a rebuild gives."""
+    try:
+        engine.validate()
+    except InvariantError as error:
+        raise Violation(f"the books do not add up: {error}") from error
+    nominator, known = engine.nominator, engine.observed_pods
+    for name in list(nominator.nodes()):
+        for pod in nominator.nominated_pods_for_node(name):
+            live = known.get(pod.key)
+            if live is None or live.uid != pod.uid:
+                raise Violation(f"node {name} is held for {pod.key}, which is gone")
+
+
+# At rest
+
+
+def check_rest(process: SchedulerProcess, store: Store, truth: Truth) -> None:
+    """Nothing is under way, and the scheduler knows what the API server knows."""
+    engine = process.engine
+    assert engine is not None
+    check_engine(engine)
+    _none("assumed", [pod.key for pod in engine.cluster.assumed_pods()])
+    _none("waiting for Permit", [waiting.pod.key for waiting in engine.waiting_pods])
+    _none("in flight", [pod.key for pod in engine.queue.in_flight_pods()])
+    _none("being bound", list(engine.binding))
+    _none("claims in flight", engine.cluster.claims._in_flight)
+    _check_pods(engine, store)
+    _check_objects(engine, store)
+    _check_writer(process, store)
+    _check_gangs(store, truth.disturbed)
+    _check_claims(store)
+
+
+def _none(what: str, found: Iterable[object]) -> None:
+    found = list(found)
+    if found:
+        raise Violation(f"at rest, still {what}: {found}")
+
+
+def _check_pods(engine: Engine, store: Store) -> None:
+    living = {pod.uid: pod for pod in store.all(Pod) if not pod.finished}
+    placed = {uid: pod.node_name for uid, pod in living.items() if pod.node_name}
+    believed = {uid: pod.node_name for uid, pod in engine.cluster.pods.items()}
+    if believed != placed:
+        raise Violation(f"the scheduler places pods {believed}, the API server {placed}")
+    waiting = {pod.uid for pod in engine.queue.pending_pods()[0] if not pod.terminating}
+    pending = {
+        uid
+        for uid, pod in living.items()
+        if not pod.node_name and not pod.terminating and pod.scheduler_name in engine.frameworks
+    }
+    if waiting != pending:
+        raise Violation(f"the queue has {sorted(waiting)}, the API server {sorted(pending)}")
+    for pod in living.values():
+        if pod.node_name and pod.nominated_node_name:
+            raise Violation(f"pod {pod.key} has a node and a nomination")
+
+
+def _check_objects(engine: Engine, store: Store) -> None:
+    nodes = {name: info.node for name, info in engine.cluster.infos.items() if info.node}
+    known_nodes = {name: _version(node) for name, node in nodes.items()}
+    stored_nodes = {node.name: _version(node) for node in store.all(Node)}
+    if known_nodes != stored_nodes:
+        raise Violation(f"the scheduler knows nodes {known_nodes}, the API server {stored_nodes}")
+    for kind in (PersistentVolume, PersistentVolumeClaim):
+        for obj in store.all(kind):
+            volumes = engine.cluster.volumes
+            known = (volumes.volumes if kind is PersistentVolume else volumes.claims).get(obj.key)
+            if known is None or _content(known) != _content(obj):
+                raise Violation(f"{kind.__name__} {obj.key} is {obj}, and seen as {known}")
+
+
+def _version(obj: KubeObject) -> tuple[str, str]:
+    return obj.uid, obj.metadata.resource_version
+
+
+def _content(obj: KubeObject) -> tuple[object, ...]:
+    """What is assumed has the version of what was read."""
+    return (*_version(obj), obj.metadata.annotations, getattr(obj, "spec", None))
+
+
+def _check_writer(process: SchedulerProcess, store: Store) -> None:
+    assert process.runner is not None
+    assert process.runner.session is not None
+    writer = process.runner.session.writer
+    uids = {pod.uid for pod in store.all(Pod)}
+    _none("binding in the writer", writer._binding)
+    _none("deleting what is gone", [uid for uid in writer._deleting if uid not in uids])
+    patches = writer._patches
+    _none("patches under way", patches._under_way)
+    _none("patches of pods that are gone", [uid for uid in patches._waiting if uid not in uids])
+    _none("written of pods that are gone", [uid for uid in patches._written if uid not in uids])
+
+
+def _check_gangs(store: Store, disturbed: set[str]) -> None:
+    members: defaultdict[str, list[Pod]] = defaultdict(list)
+    for pod in store.all(Pod):
+        if pod.group_key:
+            members[pod.group_key].append(pod)
+    for group in store.all(PodGroup):
+        gang = group.spec.scheduling_policy.gang
+        mine = members.get(group.key, [])
+        if gang is None or group.key in disturbed:
+            continue
+        bound = [pod for pod in mine if pod.node_name]
+        if 0 < len(bound) < gang.min_count:
+            raise Violation(
+                f"gang {group.key} needs {gang.min_count}, and has {len(bound)} of {len(mine)}"
+            )
+
+
+def _check_claims(store: Store) -> None:
+    uids = {pod.uid for pod in store.all(Pod)}
+    for claim in store.all(ResourceClaim):
+        for user in claim.status.reserved_for:
+            if user.uid not in uids:
+                raise Violation(f"claim {claim.key} is reserved for a pod that is gone: {user}")
+
+
+def check_all_are_placed(engine: Engine, *, woken: bool) -> None:
+    """No pod waits that would fit. If `woken`, without waiting for the flush every five minutes."""
+    for queued in engine.queue.unschedulable_pods():
+        pod = queued.pod
+        if pod.terminating or engine.queue.gate(pod) is not None or pod.group_key:
+            continue
+        if "MayHold" in queued.unschedulable_plugins:
+            # It fits, and Permit says no.
+            continue
+        if engine.fits(pod):
+            why = "was not woken" if woken else "was not placed"
+            raise Violation(f"pod {pod.key} fits, and {why}: {queued.unschedulable_plugins}")
+
+
+def _amounts(resources: dict) -> Counter[str]:  # type: ignore[type-arg]
+    return Counter(
+        {
+            name: amount.milli_value if name == "cpu" else amount.value
+            for name, amount in resources.items()
+        }
+    )
+
+
+def _requests(pod: Pod) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for container in pod.spec.containers:
+        total.update(_amounts(container.resources.requests))
+    return total
+
+
+def _volume_claims(pod: Pod) -> list[str]:
+    return [
+        f"{pod.namespace}/{volume.persistent_volume_claim.claim_name}"
+        for volume in pod.spec.volumes
+        if volume.persistent_volume_claim is not None
+    ]

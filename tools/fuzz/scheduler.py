@@ -1,0 +1,251 @@
+"""One process of `mooring run`: from its start to its end, or to its death at any step."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from mooring.config import KubeSchedulerConfiguration
+from mooring.framework.interface import Handle
+from mooring.framework.status import Status, unschedulable, wait
+from mooring.live.connection import Connection
+from mooring.live.leader_election import ElectionClock, Elector, LeaseStore, OpenStore
+from mooring.live.operations import Listen
+from mooring.live.reload import ConfigSource
+from mooring.live.runner import Host, Runner, RunOptions
+from mooring.objects.pod import Pod
+from mooring.plugins.registry import BUILT_IN
+from mooring.runtime.registry import Registry
+from mooring.scheduler.engine import Engine
+from tools.fuzz.loop import PROCESS, FuzzLoop
+
+#: When the clock of the world begins: 2026-01-01.
+EPOCH_S = 1_767_225_600.0
+
+
+class DriftingClock:
+    """The clock of one machine: set wrong, and too fast or too slow."""
+
+    def __init__(self, loop: FuzzLoop, *, offset_s: float = 0.0, rate: float = 1.0) -> None:
+        self._loop = loop
+        self._offset_s = offset_s
+        self._rate = rate
+
+    def now(self) -> float:
+        return EPOCH_S + self._offset_s + self.monotonic()
+
+    def monotonic(self) -> float:
+        return self._loop.time() * self._rate
+
+    def call_later(self, delay_s: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
+        return self._loop.call_later(max(0.0, delay_s) / self._rate, callback)
+
+    async def sleep(self, delay_s: float) -> None:
+        await asyncio.sleep(delay_s / self._rate)
+
+
+class MayHold:
+    """Permit that holds pods back for a while, or refuses them: their label says which."""
+
+    name = "MayHold"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        self._handle = handle
+        #: UIDs of pods that have waited: they would do nothing else for ever.
+        self._waited: set[str] = set()
+
+    def permit(self, state: object, pod: Pod, node_name: str) -> Status | tuple[Status, float]:
+        match pod.labels.get("permit"):
+            case "refused":
+                return unschedulable("not here")
+            case "waits" if pod.uid in self._waited:
+                return unschedulable("waited in vain")
+            case "waits":
+                self._waited.add(pod.uid)
+                return wait(), 15.0
+            case "let-go":
+                self._handle.clock.call_later(5.0, lambda: self._let_go(pod.uid))
+                return wait(), 15.0
+        return Status()
+
+    def _let_go(self, uid: str) -> None:
+        waiting = self._handle.waiting_pod(uid)
+        if waiting is not None:
+            waiting.allow(self.name)
+
+
+class ElectionTask:
+    """An election on the scheduler's own loop: in virtual time, nothing holds it up."""
+
+    def __init__(
+        self, make_elector: Callable[[LeaseStore], Elector], open_store: OpenStore
+    ) -> None:
+        self._make_elector = make_elector
+        self._open_store = open_store
+        self._stopping = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self.elector: Elector | None = None
+        self.failure: BaseException | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        try:
+            async with self._open_store() as store:
+                self.elector = self._make_elector(store)
+                await self.elector.run(self._stopping)
+        except Exception as error:
+            self.failure = error
+
+    async def end(self, timeout_s: float) -> bool:
+        self._stopping.set()
+        if self._task is None:
+            return True
+        done, _ = await asyncio.wait((self._task,), timeout=timeout_s)
+        return bool(done)
+
+    def may_write(self) -> bool:
+        return self.elector is not None and self.elector.may_write()
+
+    def healthy(self) -> bool:
+        return self.failure is None and (self.elector is None or self.elector.healthy())
+
+
+class SchedulerProcess:
+    """A `loop.Process`."""
+
+    def __init__(
+        self,
+        name: str,
+        loop: FuzzLoop,
+        config: KubeSchedulerConfiguration,
+        connect: Callable[[SchedulerProcess], Any],
+        *,
+        clock: DriftingClock,
+        rng: random.Random,
+        after_step: Callable[[SchedulerProcess], None],
+        on_end: Callable[[SchedulerProcess], None],
+    ) -> None:
+        self.name = name
+        self.tasks: list[asyncio.Task[Any]] = []
+        self.signals: dict[int, Callable[[], object]] = {}
+        self.steps = 0
+        #: The step before which it dies; None if it does not.
+        self.dies_at: int | None = None
+        self.dead = False
+        #: Where each task was when the process died: the points that a kill has reached.
+        self.killed_at: list[str] = []
+        self.exit_code: int | None = None
+        self.error: BaseException | None = None
+        self.runner: Runner | None = None
+        self._loop = loop
+        self._config = config
+        self._connect = connect
+        self._clock = clock
+        self._rng = rng
+        self._after_step = after_step
+        self._on_end = on_end
+
+    def start(self) -> None:
+        context = contextvars.copy_context()
+        context.run(PROCESS.set, self)
+        self._loop.create_task(self._main(), context=context)
+
+    async def _main(self) -> None:
+        async def connect() -> Connection:
+            async def open_socket() -> Any:
+                return (await self._connect(self)).client
+
+            return Connection("http://api.test:80", open_socket=open_socket)
+
+        config = self._config
+        options = RunOptions(
+            source=ConfigSource(override=lambda _: config),
+            listen=Listen("127.0.0.1", 0),
+            seed=self._rng.getrandbits(32),
+        )
+        host = Host(
+            clock=self._clock,
+            election_clock=ElectionClock(self._clock.monotonic, self._clock.now, self._clock.sleep),
+            rng=self._rng,
+            make_election=ElectionTask,
+            identity=lambda: self.name,
+            on_synced=lambda: None,
+            make_registry=lambda: Registry({**BUILT_IN, "MayHold": MayHold}, installed={}),
+        )
+        try:
+            self.runner = Runner(options, config, connect, host)
+            self.exit_code = await self.runner.run()
+        except Exception as error:
+            self.error = error
+        self._on_end(self)
+
+    def step(self, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
+        if self.dead:
+            return
+        self.steps += 1
+        if self.steps == self.dies_at:
+            self.kill()
+            return
+        callback(*args)
+        self._after_step(self)
+
+    def kill(self) -> None:
+        """As SIGKILL does: nothing of it runs any more."""
+        self.dead = True
+        self.killed_at = [where for task in self.tasks for where in _waits(task)]
+        self._on_end(self)
+
+    def signal(self, number: int) -> bool:
+        """Whether somebody has caught it."""
+        handler = self.signals.get(number)
+        if handler is None or self.dead:
+            return False
+        context = contextvars.copy_context()
+        context.run(PROCESS.set, self)
+        self._loop.call_soon(handler, context=context)
+        return True
+
+    @property
+    def engine(self) -> Engine | None:
+        if self.dead or self.runner is None or self.runner.driver is None:
+            return None
+        return self.runner.driver.scheduler
+
+    @property
+    def schedules(self) -> bool:
+        """Whether it has got as far as to place pods."""
+        return self.engine is not None and self.runner is not None and self.runner.is_scheduling
+
+    def bury(self) -> None:
+        """Close what its death has left open; its world must be over."""
+        self._on_end = lambda _: None
+        for task in self.tasks:
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            # It may want to clean up first.
+            with suppress(RuntimeError, ValueError):
+                task.get_coro().close()
+        self.tasks.clear()
+
+
+def _waits(task: asyncio.Task[Any]) -> list[str]:
+    """`live.writer:_settle:162`: the lines of mooring that the task waits in, the outermost first."""
+    found: list[str] = []
+    if task.done():
+        return found
+    coroutine: Any = task.get_coro()
+    while coroutine is not None:
+        frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "ag_frame", None)
+        if frame is None:
+            break
+        module = frame.f_globals.get("__name__", "")
+        if module.startswith("mooring."):
+            name = module.removeprefix("mooring.")
+            found.append(f"{name}:{frame.f_code.co_name}:{frame.f_lineno}")
+        coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "ag_await", None)
+    return found
