@@ -75,7 +75,7 @@ def test_nothing_is_overwritten(tmp_path):
     ("name", "problem"),
     [
         pytest.param("quiet", "is no name for a plugin", id="small letter"),
-        pytest.param("Quiet-Nodes", "is no name for a plugin", id="dash"),
+        pytest.param("quiet-nodes", "write it as a class: QuietNodes", id="dash"),
         pytest.param("", "is no name for a plugin", id="empty"),
         pytest.param("../Evil", "is no name for a plugin", id="path"),
         pytest.param("NodeName", "already exists", id="built in"),

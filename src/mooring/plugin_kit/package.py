@@ -68,9 +68,9 @@ def write_package(name: str, where: Path) -> Package:
 def _module_of(name: str) -> str:
     """The name of the module for a plugin: quiet_nodes for QuietNodes."""
     if not _NAME.fullmatch(name):
-        raise InputError(
-            [f"{name!r} is no name for a plugin; write it as a class: QuietNodes, GpuQuota"]
-        )
+        words = re.findall(r"[A-Za-z][a-z0-9]*", name)
+        alike = "".join(word.capitalize() for word in words) or "QuietNodes"
+        raise InputError([f"{name!r} is no name for a plugin; write it as a class: {alike}"])
     if name in Registry(BUILT_IN).names():
         raise PluginError(f"a plugin named {name} already exists; choose another name")
     module = "_".join(word.lower() for word in _WORDS.findall(name))
