@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from mooring.config import FeatureGates
 from mooring.devices.allocator import AllocationTimeout
 from mooring.errors import MooringError, PluginError
 from mooring.framework.cycle_state import CycleState
@@ -89,6 +90,16 @@ def test_d20_and_d21_the_earlier_the_alternative_the_higher_the_score(world_of):
     assert all(status.ok for status in verdicts.values())
     assert scores == [8, 7, 6]
     assert normalized.tolist() == [100, 75]
+
+
+def test_without_the_gate_a_request_with_alternatives_is_refused(world_of):
+    request = DeviceRequest(name="r", first_available=[make_subrequest("a")])
+    world = world_of(N1, CLASS, make_slice("x"), claim("c", request))
+    world.gates = FeatureGates({"DRAPrioritizedList": False})
+
+    assert world.pre_filter(POD) == unresolvable(
+        "resource claim ns/c, request r: has subrequests, but the DRAPrioritizedList feature is disabled"
+    )
 
 
 def test_d29_an_idle_claim_that_is_elsewhere_is_deallocated(world_of):
