@@ -54,6 +54,36 @@ def whole_devices(nodes: int) -> Iterator[KubeObject]:
         yield _slice(i, "slice", devices=[_device(number, {}) for number in range(PER_NODE)])
 
 
+def in_use(per_node: int) -> Callable[[int], Iterator[KubeObject]]:
+    """Whole devices, of which other claims have so many on each node."""
+
+    def devices(nodes: int) -> Iterator[KubeObject]:
+        yield from whole_devices(nodes)
+        for i in range(nodes):
+            results = [
+                {
+                    "request": "gpu",
+                    "driver": DRIVER,
+                    "pool": node_name(i),
+                    "device": f"gpu-{number}",
+                }
+                for number in range(per_node)
+            ]
+            metadata = {"name": f"used-{i}", "namespace": "default", "uid": f"used-{i}"}
+            status = {"allocation": {"devices": {"results": results}}}
+            yield make(
+                {
+                    "apiVersion": _API,
+                    "kind": "ResourceClaim",
+                    "metadata": metadata,
+                    "spec": {"devices": {"requests": []}},
+                    "status": status,
+                }
+            )
+
+    return devices
+
+
 def shared_devices(nodes: int) -> Iterator[KubeObject]:
     """Devices of which each claim takes a part."""
     yield _class()
@@ -80,24 +110,40 @@ def partitions(nodes: int) -> Iterator[KubeObject]:
         yield _slice(i, "slice", count=2, devices=devices)
 
 
+def whole_and_part(pod: str) -> Iterator[KubeObject]:
+    """A device of any size, and a whole one. On the last free GPUs of a node the search must go back."""
+    yield _claim(
+        pod,
+        {"requests": [_request("any", {}), _request("whole", {"selectors": [_selector(LARGE)]})]},
+    )
+
+
 def asking(*constraints: Mapping[str, Any], **exactly: Any) -> Brings:
     """Each pod brings a claim as the claim controller makes it from a template."""
-    wanted = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1, **exactly}
-    devices = {"requests": [{"name": "gpu", "exactly": wanted}], "constraints": list(constraints)}
+    devices = {"requests": [_request("gpu", exactly)], "constraints": list(constraints)}
 
     def brings(pod: str) -> Iterator[KubeObject]:
-        owner = {"apiVersion": "v1", "kind": "Pod", "name": pod, "uid": pod, "controller": True}
-        metadata = {"name": f"{pod}-gpu", "namespace": "default", "uid": f"claim-{pod}"}
-        yield make(
-            {
-                "apiVersion": _API,
-                "kind": "ResourceClaim",
-                "metadata": {**metadata, "ownerReferences": [owner]},
-                "spec": {"devices": devices},
-            }
-        )
+        yield _claim(pod, devices)
 
     return brings
+
+
+def _request(name: str, exactly: Mapping[str, Any]) -> dict[str, Any]:
+    wanted = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1, **exactly}
+    return {"name": name, "exactly": wanted}
+
+
+def _claim(pod: str, devices: Mapping[str, Any]) -> KubeObject:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": pod, "uid": pod, "controller": True}
+    metadata = {"name": f"{pod}-gpu", "namespace": "default", "uid": f"claim-{pod}"}
+    return make(
+        {
+            "apiVersion": _API,
+            "kind": "ResourceClaim",
+            "metadata": {**metadata, "ownerReferences": [owner]},
+            "spec": {"devices": devices},
+        }
+    )
 
 
 selectors = asking(selectors=[_selector(LARGE)])

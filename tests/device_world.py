@@ -13,6 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from mooring.cluster.cache import Cluster
+from mooring.config import DEFAULT_GATES
 from mooring.config.args import DynamicResourcesArgs
 from mooring.config.durations import seconds
 from mooring.conformance.claim_stores import ListedObjects
@@ -180,6 +181,7 @@ class World:
         self.clock = VirtualClock(self.loop, START_S)
         self.cluster = Cluster()
         self.profile_name = "default-scheduler"
+        self.gates = DEFAULT_GATES
         self.pods: dict[str, Pod] = {}
         self.store = ListedObjects(self.cluster.listers, self.pods)
         self.claims = RecordingClaims(self.store)

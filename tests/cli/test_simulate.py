@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -609,3 +610,21 @@ def test_pods_that_wait_for_the_same_reasons_are_one_line_whatever_their_counts(
     # For 43 some nodes lack cpu and the others memory; for the 7 largest, all nodes lack cpu.
     assert [row.split()[0] for row in rows[1:3]] == ["43", "7"]
     assert rows[3] == "use --output json to see every pod"
+
+
+def test_devices_are_given_to_nodes_and_a_gate_that_mooring_does_not_read_is_named():
+    result = mooring(
+        *("simulate", "--nodes", "2x8cpu,32Gi", "--devices", "8xgpu,memory=80Gi,model=H100"),
+        *("--feature-gates", "DRADeviceTaints=false"),
+    )
+
+    assert result.exit_code == 0
+    assert re.search(r"gpu\.example\.com +- +- +16 +- +16", result.stdout)
+    assert "the feature gate DRADeviceTaints has no effect" in result.stderr
+
+
+def test_a_mistake_in_devices_is_named():
+    result = mooring("simulate", "--nodes", "8cpu,32Gi", "--devices", "gpu,patitions=2")
+
+    assert result.exit_code == 2
+    assert "there is no option 'patitions'; did you mean partitions?" in result.stderr

@@ -20,6 +20,7 @@ from mooring.config import (
     without_plugins,
 )
 from mooring.config.default_plugins import GATE_OF
+from mooring.config.gates import gates_without_effect
 from mooring.errors import ConfigError, InputError
 from mooring.objects.kinds import Kind
 from mooring.objects.meta import KubeObject
@@ -109,6 +110,7 @@ def read_config(path: str | None, *, ignores_unknown: bool = False) -> LoadedCon
     """Print notes about what was read otherwise than written. Raises ConfigError and InputError."""
     gates = given_gates()
     if path is None:
+        print_warnings(gates_without_effect(gates))
         return LoadedConfig(config=default_config(gates) if gates.settings else None)
     text = read_bytes(path)
     if path != STDIN:
@@ -134,6 +136,7 @@ def read_config(path: str | None, *, ignores_unknown: bool = False) -> LoadedCon
         )
     print_notes(f"{shown(path)}: {note}" for note in notes)
     print_notes(f"{shown(path)}: {line}" for line in idle_entries(config, registry.names()))
+    print_warnings(gates_without_effect(config.gates))
     enabled = {name for profile in config.profiles for name in profile.plugins.enabled_names}
     for name in sorted(enabled & GATE_OF.keys()):
         if not config.gates.enabled(GATE_OF[name]):

@@ -137,6 +137,24 @@ class FeatureGates:
                 )
 
 
+#: Gates that mooring reads, but whose features it has always on or always off.
+_WITHOUT_EFFECT = (
+    *("DRAConsumableCapacity", "DRADeviceTaintRules", "DRADeviceTaints", "DRAExtendedResource"),
+    *("DRAListTypeAttributes", "DRANodeAllocatableResources", "DRAPartitionableDevices"),
+    "DRAWorkloadResourceClaims",
+)
+
+
+def gates_without_effect(gates: FeatureGates) -> list[str]:
+    """A line for each gate of devices that was set to what mooring does not do."""
+    return [
+        f"the feature gate {name} has no effect: mooring decides as if it were"
+        f" {'on' if GATES[name].default else 'off'}"
+        for name in _WITHOUT_EFFECT
+        if gates.settings.get(name, GATES[name].default) != GATES[name].default
+    ]
+
+
 def binding_conditions_enabled(gates: FeatureGates) -> bool:
     """Whether PreBind waits for the binding conditions of devices: needs two gates."""
     return gates.enabled("DRADeviceBindingConditions") and gates.enabled(

@@ -1,13 +1,15 @@
-"""The worked examples of the specification that are about the plugin: D1 to D4, and D29 to D43.
+"""The worked examples of the specification that are about the plugin: D1 to D4, D20, D21, and D29 to D43.
 
 The others are about the allocator, and tested with it.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from mooring.config import FeatureGates
 from mooring.devices.allocator import AllocationTimeout
 from mooring.errors import MooringError, PluginError
 from mooring.framework.cycle_state import CycleState
@@ -18,11 +20,18 @@ from mooring.objects.devices import (
     ConsumerReference,
     DeviceClaimConfig,
     DeviceCondition,
+    DeviceRequest,
     ResourceClaim,
 )
 from mooring.objects.pod import Container, ContainerExtendedResourceRequest, ResourceRequirements
 from tests.device_world import GPU, NS, claim, gpu_class, pod_with
-from tests.devices.device_makers import make_class, make_device, make_request, make_slice
+from tests.devices.device_makers import (
+    make_class,
+    make_device,
+    make_request,
+    make_slice,
+    make_subrequest,
+)
 from tests.makers import make_node, make_pod, resources
 
 N1, N2 = make_node("n1"), make_node("n2")
@@ -60,6 +69,37 @@ def test_d4_a_class_that_is_missing_leaves_nothing_to_deallocate(world_of):
         "request r: device class gpu does not exist"
     )
     assert world.post_filter(state, POD) == unschedulable("no new claims to deallocate")
+
+
+def test_d20_and_d21_the_earlier_the_alternative_the_higher_the_score(world_of):
+    """Of eight alternatives the first is worth 8 points, the second 7, the third 6; 8 becomes 100."""
+    wanted = [make_subrequest(name, f'device.attributes["d"].kind == "{name}"') for name in "abc"]
+    objects = [CLASS, claim("c", DeviceRequest(name="r", first_available=wanted))]
+    for name, kind in (("n1", "a"), ("n2", "b"), ("n3", "c")):
+        device = make_device("x", attributes={"kind": kind})
+        objects += [make_node(name), make_slice(device, name=f"s-{name}", pool=name, node=name)]
+    world = world_of(*objects)
+
+    state, verdicts = world.filter(POD)
+    scores = [
+        world.plugin.score(state, POD, world.cluster.infos[name]) for name in ("n1", "n2", "n3")
+    ]
+    normalized = np.array([scores[0], scores[2]], np.int64)
+    world.plugin.normalize_scores(state, POD, normalized)
+
+    assert all(status.ok for status in verdicts.values())
+    assert scores == [8, 7, 6]
+    assert normalized.tolist() == [100, 75]
+
+
+def test_without_the_gate_a_request_with_alternatives_is_refused(world_of):
+    request = DeviceRequest(name="r", first_available=[make_subrequest("a")])
+    world = world_of(N1, CLASS, make_slice("x"), claim("c", request))
+    world.gates = FeatureGates({"DRAPrioritizedList": False})
+
+    assert world.pre_filter(POD) == unresolvable(
+        "resource claim ns/c, request r: has subrequests, but the DRAPrioritizedList feature is disabled"
+    )
 
 
 def test_d29_an_idle_claim_that_is_elsewhere_is_deallocated(world_of):

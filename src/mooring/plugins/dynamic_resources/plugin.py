@@ -65,6 +65,9 @@ NOT_SIGNABLE = unschedulable("pods with dra resource claims are not signable")
 IN_FLIGHT = "resource claim {} is in the process of being allocated"
 NO_CLASS = "request {}: device class {} does not exist"
 NO_CLASS_NAME = "request {}: unsupported request type"
+NO_ALTERNATIVES = (
+    "resource claim {}, request {}: has subrequests, but the DRAPrioritizedList feature is disabled"
+)
 UNKNOWN_REQUEST = "resource claim {}, request {}: unknown request type"
 NO_ALLOCATION = "claim allocation not found for node"
 WRONG_COUNT = "internal error, have {} allocations, {} claims to allocate, want {} claims"
@@ -168,6 +171,8 @@ class DynamicResources:
                 if status is not None:
                     return status
             elif request.first_available:
+                if not self._handle.gates.enabled("DRAPrioritizedList"):
+                    return unresolvable(NO_ALTERNATIVES.format(claim.key, request.name))
                 for alternative in request.first_available:
                     name = _qualified(request.name, alternative)
                     status = self._check_class(alternative.device_class_name, name)
