@@ -256,6 +256,43 @@ def test_fewer_zones_score_higher(pod, expected):
     assert scores("LeastNUMANodes", "BestEffortContainerLevel", pod) == expected
 
 
+@pytest.mark.parametrize(
+    ("pod", "expected"),
+    [
+        (each(2, 2), [94, 82, 82]),
+        (each(1, 3), [94, 82, 82]),
+        (each(5, 3), [82, 0, 82]),
+        (guaranteed({"non-numa-resource": 1}), [100, 100, 100]),
+    ],
+)
+def test_fewer_zones_score_higher_for_a_whole_pod(pod, expected):
+    assert scores("LeastNUMANodes", "BestEffortPodLevel", pod) == expected
+
+
+NEAR_PAIRS = [[10, 12, 20, 20], [12, 10, 20, 20], [20, 20, 10, 12], [20, 20, 12, 10]]
+
+
+def four(name, *gpus):
+    zones = [{"cpu": 2, "memory": "50Mi", "gpu": gpu} for gpu in gpus]
+    return topology(name, "BestEffortContainerLevel", *zones, costs=NEAR_PAIRS)
+
+
+@pytest.mark.parametrize(("gpus", "expected"), [(1, [94, 94]), (2, [82, 76])])
+def test_near_zones_score_higher_than_distant_ones(gpus, expected):
+    written = [four("Node1", 1, 1, 0, 0), four("Node2", 1, 0, 1, 0)]
+    it = World(
+        NodeResourceTopologyMatch,
+        *map(node_of, written),
+        *written,
+        args={"scoringStrategy": {"type": "LeastNUMANodes"}},
+    )
+    pod = guaranteed({"cpu": 2, "memory": "50Mi", "gpu": gpus})
+
+    found = [it.policy.score(CycleState(), pod, it.snapshot.get(each.name)) for each in written]
+
+    assert found == expected
+
+
 def test_other_pods_than_guaranteed_ones_score_all_nodes_alike():
     assert scores("LeastAllocated", CONTAINERS, burstable({"cpu": 1})) == [100, 100, 100]
 
