@@ -12,8 +12,8 @@ from mooring.sim.traces.replay import Replay
 from mooring.sim.traces.trace import Trace, TracePod
 from mooring_policies.gpu_sharing.free_gpus import GPU_INDEX, FreeGpus
 from mooring_policies.gpu_sharing.requests import gpu_request
-from policies.tests.configurations import configuration, registry
 from policies.tests.gpu_sharing.clusters import gpu_node, gpu_pod
+from policies.tests.shipped_configs import configuration, registry
 
 POLICIES = ("random", "dot-product", "gpu-clustering", "gpu-packing", "best-fit", "fgd")
 

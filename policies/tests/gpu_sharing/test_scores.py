@@ -1,5 +1,6 @@
 """The scores of the policies, worked by hand; all rows at once say what each node says."""
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -142,6 +143,23 @@ def test_fgd_counts_the_pods_of_a_trace_or_those_that_it_has_met():
 
     # As with the list above: a share of 600 on an unused node leaves a fragment.
     assert [score_of(policy, gpu_pod(share=600), gpu_node()) for policy in policies] == [40] * 3
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        pytest.param({"podIncreaseStep": 0}, "podIncreaseStep", id="a step of 0 never ends"),
+        pytest.param({"podPopularityThreshold": 101}, "podPopularityThreshold", id="over 100 %"),
+        pytest.param({"typicalPods": [{"weight": 0}]}, "weight", id="a pod that never occurs"),
+        pytest.param(
+            {"typicalPods": [{"weight": 1, "gpuMilli": 1001}]}, "gpuMilli", id="more than a GPU"
+        ),
+        pytest.param({"typicalPods": [{"weight": 1, "gpus": 1}]}, "gpus", id="an unknown field"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused_by_name(args, problem):
+    with pytest.raises(msgspec.ValidationError, match=problem):
+        FGDScore(args, Handle())
 
 
 def test_without_typical_pods_fgd_treats_all_nodes_alike():

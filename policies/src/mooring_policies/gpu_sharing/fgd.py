@@ -8,7 +8,7 @@ which Open-Gpu-Share asks for with `gpuSelMethod: FGDScore`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
@@ -35,14 +35,16 @@ from mooring_policies.gpu_sharing.own_choice import OwnChoice
 from mooring_policies.gpu_sharing.requests import WHOLE
 from mooring_policies.gpu_sharing.typical_pods import Shape, TypicalPod, shape_of, typical_pods
 
+_Amount = Annotated[int, msgspec.Meta(ge=0)]
+
 
 class TypicalPodArgs(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     """A shape of pods, and how often it occurs relative to the others."""
 
-    weight: float
-    cpu_milli: int = 0
-    gpu_milli: int = 0
-    gpu_count: int = 0
+    weight: Annotated[float, msgspec.Meta(gt=0)]
+    cpu_milli: _Amount = 0
+    gpu_milli: Annotated[int, msgspec.Meta(ge=0, le=WHOLE)] = 0
+    gpu_count: _Amount = 0
     gpu_models: list[str] = []
 
     def to_typical(self) -> TypicalPod:
@@ -56,10 +58,10 @@ class FGDArgs(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     #: Without a list, the pods of the trace are counted; without a trace, those that are known when the first
     #: pod is scored.
     typical_pods: list[TypicalPodArgs] = []
-    pod_popularity_threshold: float = 95
-    pod_increase_step: int = 1
+    pod_popularity_threshold: Annotated[float, msgspec.Meta(gt=0, le=100)] = 95
+    pod_increase_step: Annotated[int, msgspec.Meta(ge=1)] = 1
     is_involved_cpu_pods: bool = True
-    gpu_res_weight: float = 0
+    gpu_res_weight: Annotated[float, msgspec.Meta(ge=0)] = 0
     #: Configurations of the public simulator have these; they choose nothing here.
     dim_ext_method: str = "share"
     norm_method: str = "max"

@@ -1,0 +1,3 @@
+"""Hypothesis runs as in mooring's own tests."""
+
+import tests.conftest  # noqa: F401
