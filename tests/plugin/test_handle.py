@@ -250,6 +250,8 @@ def test_two_plugins_share_a_metric_of_one_name_and_cannot_disagree_about_it():
         metrics.gauge("n_total", "N.")
     with pytest.raises(PluginError, match="does not begin with"):
         metrics.gauge("scheduler_pending_pods", "Not mine.")
+    with pytest.raises(PluginError, match="ends in _total"):
+        metrics.counter("n", "N.")
     with pytest.raises(PluginError, match="label values"):
         metrics.counter("n_total", "N.").inc("extra")
     with pytest.raises(PluginError, match="cannot go down"):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+import pytest
 from msgspec.structs import replace
 
 from mooring.explain.counterfactuals import Counterfactuals, find_counterfactuals
@@ -129,6 +130,28 @@ def test_changes_of_two_plugins_are_combined_if_none_helps_alone():
     pairs = [each.changes for each in found]
     assert (LowerRequest("cpu", 2000, 1000), BuyLicences("a", 7)) in pairs
     assert all(len(pair) == 2 for pair in pairs)
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        pytest.param(Suggestion.fixed(BuyLicences("nowhere", 7)), id="a node that is not there"),
+        pytest.param(BuyLicences("a", 7), id="a change that is no suggestion"),
+        pytest.param(Suggestion(lambda step: None), id="no change"),
+        pytest.param(None, id="nothing"),
+    ],
+)
+def test_a_suggestion_that_cannot_be_tried_is_left_out(nonsense, caplog):
+    class Confused(Licences):
+        name = "Confused"
+
+        def suggest(self, pod: Pod, refusals: Refusals) -> Iterator[Suggestion]:
+            return iter([nonsense])
+
+    found = _find(Confused, make_node("a"), make_pod("wants"))
+
+    assert not found.answers
+    assert "plugin Confused cannot suggest changes" in caplog.text
 
 
 def test_a_plugin_that_fails_does_not_keep_others_from_suggesting(caplog):

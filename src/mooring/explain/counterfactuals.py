@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import combinations
@@ -35,6 +35,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import Code
 from mooring.framework.suggestions import Refusals, Suggestion
 from mooring.objects.kinds import PodDisruptionBudget
+from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.requests import CPU
 from mooring.objects.well_known import HOSTNAME
@@ -397,19 +398,29 @@ class _Suggested(NamedTuple):
 
 def _ask_plugins(what_if: WhatIf, pod: Pod, matrix: Matrix) -> Iterator[_Suggested]:
     """What each plugin of the pod's profile suggests, at most so many changes of a kind."""
+    nodes = what_if.nodes()
     for name, call in what_if.scheduler.framework(pod).plugins.items():
         if call.suggest is None:
             continue
         kinds: Counter[str] = Counter()
         try:
             for suggestion in call.suggest(pod, _refusals(what_if, matrix, name)):
-                kind = suggestion.most.kind
-                kinds[kind] += 1
-                if kinds[kind] <= _MOST_OF_A_KIND:
+                change = suggestion.most
+                kinds[change.kind] += 1
+                if kinds[change.kind] <= _MOST_OF_A_KIND:
+                    _try_out(change, pod, nodes)
                     yield _Suggested(name, suggestion)
         except Exception:
             # The other plugins may still help.
             _LOG.exception("plugin %s cannot suggest changes for pod %s", name, pod.key)
+
+
+def _try_out(change: Change, pod: Pod, nodes: Mapping[str, Node]) -> None:
+    """Raise whatever the change raises: it may be of a kind that a plugin defines."""
+    change.on_pod(pod)
+    if change.node_name:
+        change.on_node(nodes[change.node_name])
+    change.to_data()
 
 
 def _refusals(what_if: WhatIf, matrix: Matrix, plugin: str) -> Refusals:

@@ -131,6 +131,9 @@ class PluginMetrics:
         self._metrics: dict[str, Metric] = {}
 
     def counter(self, name: str, text: str, *labels: str) -> Counter:
+        """Its name ends in `_total`."""
+        if not name.endswith("_total"):
+            raise PluginError(f"metric {name!r}: the name of a counter ends in _total")
         return self._keep(Counter(name, text, labels))
 
     def gauge(self, name: str, text: str, *labels: str) -> Gauge:

@@ -102,7 +102,7 @@ def _build(
             plugin = registry.build(name, profile.args_of(name), handle)
             calls[name] = call = Calls(_own_name(plugin, name), plugin, metrics)
             for spec in call.own_columns:
-                handle.books.declare_column(spec, call.name)
+                handle.declare_column(spec, call.name)
         except PluginError as error:
             problems.append(str(error))
     if problems:

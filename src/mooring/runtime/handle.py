@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 from mooring.cluster.cache import Cluster
+from mooring.cluster.own_columns import ColumnSpec
 from mooring.config.gates import DEFAULT_GATES, FeatureGates
 from mooring.framework.api import ApiWriter
 from mooring.framework.clock import Clock
@@ -31,7 +32,7 @@ class PluginHandle:
 
     profile_name: str
     #: The cluster itself; plugins get `cluster`, a view.
-    books: Cluster
+    books: InitVar[Cluster]
     clock: Clock
     writer: ApiWriter
     nominator: Nominator
@@ -46,11 +47,17 @@ class PluginHandle:
     gates: FeatureGates = DEFAULT_GATES
     extenders: Sequence[PreemptionExtender] = ()
     cluster: ClusterView = field(init=False)
+    _books: Cluster = field(init=False)
     #: The plugins of this profile; set once all of them are built.
     _framework: Framework | None = None
 
-    def __post_init__(self) -> None:
-        self.cluster = ClusterView(self.books)
+    def __post_init__(self, books: Cluster) -> None:
+        self._books = books
+        self.cluster = ClusterView(books)
+
+    def declare_column(self, spec: ColumnSpec, plugin: str) -> None:
+        """Add a column that a plugin declares. Raises PluginError."""
+        self._books.declare_column(spec, plugin)
 
     @property
     def framework(self) -> Framework:
@@ -75,7 +82,7 @@ class PluginHandle:
         return self.pods_in_pre_bind.get(uid)
 
     def column(self, name: str) -> PluginColumn:
-        return PluginColumn(self.books, name)
+        return PluginColumn(self._books, name)
 
     def nominate(self, pod: Pod, node_name: str) -> None:
         self.nominator.add(pod, Nomination(node_name))
@@ -84,7 +91,7 @@ class PluginHandle:
         return self.nominator.nominated_pods_for_node(node_name)
 
     def dry_run(self, state: CycleState, pod: Pod) -> FilterDryRun:
-        return FilterDryRun(self.framework, state.clone(), pod, self.books.snapshot_in_attempt())
+        return FilterDryRun(self.framework, state.clone(), pod, self._books.snapshot_in_attempt())
 
     def cluster_trial(self) -> PodsTakenOut:
-        return PodsTakenOut(self.books)
+        return PodsTakenOut(self._books)
