@@ -359,6 +359,28 @@ class FailsWithoutALabel(Honest):
     filter_rows = None  # type: ignore[assignment]
 
 
+class AnswersYes(Honest):
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
+        return True  # type: ignore[return-value]
+
+    filter_rows = None  # type: ignore[assignment]
+
+
+class HintFails(Honest):
+    """The queue tries the pod then, so the mistake would stay unnoticed."""
+
+    def events_to_register(self) -> Sequence[EventWithHint]:
+        def hint(pod: Pod, old: KubeObject | None, new: KubeObject | None) -> Hint:
+            raise LookupError("no such node")
+
+        return (EventWithHint(NODE_CHANGED, hint), EventWithHint(POD_RELABELLED, hint))
+
+
+class EndsTheProcess(Honest):
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
+        raise SystemExit(0)
+
+
 # unreserve
 
 
@@ -443,6 +465,9 @@ LIARS: dict[type[Honest], str] = {
     ChangesTheNode: "inputs",
     ChangesTheStateOfOthers: "inputs",
     FailsWithoutALabel: "raises",
+    AnswersYes: "raises",
+    HintFails: "raises",
+    EndsTheProcess: "raises",
     KeepsTheReservation: "unreserve",
     UnreservesOnlyOnce: "unreserve",
     Leaks: "unreserve",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from operator import index
@@ -111,7 +112,7 @@ def _filter(
 ) -> None:
     if call.filter is not None:
         for node in nodes:
-            said.verdicts[node.name] = status_of(call.filter(state, pod, node))
+            said.verdicts[node.name] = status_of(_status(call.filter(state, pod, node), "filter"))
     if call.filter_rows is None:
         return
     for rows, numbers in _ways_to_ask(snapshot, nodes):
@@ -131,6 +132,16 @@ def _filter(
         for node in nodes:
             if node.row in by_rows:
                 _same_verdict(pod, node.name, by_rows[node.row], said)
+
+
+def _status(answer: Any, method: str) -> Status | None:
+    """Raises Broken for what is neither a status nor None."""
+    if answer is None or isinstance(answer, Status):
+        return answer
+    if inspect.iscoroutine(answer):
+        answer.close()
+        raise Broken(RAISES, f"{method} is `async def`; methods of the scheduling cycle are plain")
+    raise Broken(RAISES, f"{method} returns {answer!r}, and not a Status or None")
 
 
 def _same_verdict(pod: Pod, node: str, by_rows: Status, said: Said) -> None:

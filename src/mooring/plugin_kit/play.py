@@ -67,6 +67,8 @@ def play(case: Case, subject: Subject, rules: Collection[Rule], tally: Tally) ->
     player = _Player(case, subject, watched(subject.plugin, watch), watch, rules, tally)
     try:
         player.play()
+    except SystemExit as error:
+        raise Broken(RAISES, "it ends the process (SystemExit)") from error
     finally:
         player.close()
 
@@ -127,6 +129,9 @@ class _Player:
         problems = [each for each in found if each is not None]
         if blocked is not None:
             problems.append(Broken(BLOCKS, blocked))
+        if self.watch.hint_raised is not None:
+            problem = f"a hint raises {describe(self.watch.hint_raised)}"
+            problems.append(Broken(RAISES, problem))
         broken = [each for each in problems if each.rule in self.rules]
         if broken:
             raise min(broken, key=lambda each: RULES.index(each.rule))

@@ -84,6 +84,8 @@ class Watch:
     blocked: dict[tuple[str, str], None] = field(default_factory=dict)
     #: Method → how often it waited for something that no audit event told of.
     waited: dict[str, int] = field(default_factory=dict)
+    #: What the first hint raised: the queue goes on, and tries the pod.
+    hint_raised: Exception | None = None
 
     def problem(self) -> str | None:
         """The first way in which a method blocks."""
@@ -98,6 +100,7 @@ class Watch:
         self.spent.clear()
         self.blocked.clear()
         self.waited.clear()
+        self.hint_raised = None
 
     def call(self, method: str, function: Callable[..., Any], *args: Any) -> Any:
         outer = _CURRENT.copy()
@@ -150,7 +153,15 @@ def _watched_hint(event: EventWithHint, watch: Watch) -> EventWithHint:
     hint = event.hint
     if hint is None:
         return event
-    return replace(event, hint=lambda *args: watch.call("hint", hint, *args))
+
+    def watched_hint(*args: Any) -> Any:
+        try:
+            return watch.call("hint", hint, *args)
+        except Exception as error:
+            watch.hint_raised = watch.hint_raised or error
+            raise
+
+    return replace(event, hint=watched_hint)
 
 
 #: The watch and the method that run, or nothing.
