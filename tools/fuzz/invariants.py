@@ -37,6 +37,10 @@ class Truth:
         #: Who makes the write under way; None for actors and controllers.
         self.writer: SchedulerProcess | None = None
         self.is_late = False
+        #: Whether the sender of the write under way has given up waiting for its answer.
+        self.is_abandoned = False
+        #: UIDs of pods that such a write has nominated when they had a node already.
+        self.nominated_late: set[str] = set()
         #: UIDs of the pods that a scheduler of ours has bound in time, and of claims it has allocated.
         self._placed: set[str] = set()
         self._allocated: set[str] = set()
@@ -89,9 +93,14 @@ class Truth:
 
     def _check_condition(self, pod: Pod, old: Pod) -> None:
         """A pod that we gave a node is never told that it fits nowhere."""
+        if self.is_abandoned or self.is_late:
+            # Nothing can call it back.
+            if pod.node_name and pod.nominated_node_name:
+                self.nominated_late.add(pod.uid)
+            return
         told, before = pod.condition("PodScheduled"), old.condition("PodScheduled")
         if pod.node_name and told is not None and told != before and told.status == "False":
-            if pod.uid in self._placed and not self.is_late and not self.was_lied_to:
+            if pod.uid in self._placed and not self.was_lied_to:
                 raise Violation(f"pod {pod.key} is on {pod.node_name}, and told {told.message!r}")
 
     def _ours(self) -> list[Pod]:
@@ -184,7 +193,7 @@ def check_rest(process: SchedulerProcess, store: Store, truth: Truth) -> None:
     _none("in flight", [pod.key for pod in engine.queue.in_flight_pods()])
     _none("being bound", list(engine.binding))
     _none("claims in flight", engine.cluster.claims._in_flight)
-    _check_pods(engine, store)
+    _check_pods(engine, store, truth.nominated_late)
     _check_objects(engine, store)
     _check_writer(process, store)
     _check_gangs(store, truth.disturbed)
@@ -197,7 +206,7 @@ def _none(what: str, found: Iterable[object]) -> None:
         raise Violation(f"at rest, still {what}: {found}")
 
 
-def _check_pods(engine: Engine, store: Store) -> None:
+def _check_pods(engine: Engine, store: Store, nominated_late: set[str]) -> None:
     living = {pod.uid: pod for pod in store.all(Pod) if not pod.finished}
     placed = {uid: pod.node_name for uid, pod in living.items() if pod.node_name}
     believed = {uid: pod.node_name for uid, pod in engine.cluster.pods.items()}
@@ -212,7 +221,7 @@ def _check_pods(engine: Engine, store: Store) -> None:
     if waiting != pending:
         raise Violation(f"the queue has {sorted(waiting)}, the API server {sorted(pending)}")
     for pod in living.values():
-        if pod.node_name and pod.nominated_node_name:
+        if pod.node_name and pod.nominated_node_name and pod.uid not in nominated_late:
             raise Violation(f"pod {pod.key} has a node and a nomination")
 
 

@@ -41,6 +41,7 @@ MUTATIONS = (
         "scheduler.failure:Failures._undo",
         "attempt.framework.run_unreserve(attempt.state, attempt.pod, attempt.node_name)",
         "pass",
+        seed=45,
     ),
     Mutation(
         "an assumed pod is never forgotten",
@@ -118,12 +119,6 @@ MUTATIONS = (
         seed=16,
     ),
     Mutation(
-        "a list from the past is believed",
-        "live.reflector:Reflector._refuse_if_old",
-        "raise ServerUnavailable(",
-        "str(",
-    ),
-    Mutation(
         "a lost answer means that nothing was done",
         "live.writer:LiveWriter._bind",
         "if not error.maybe_done:",
@@ -136,13 +131,16 @@ MUTATIONS = (
         "live.writer:LiveWriter._bind",
         "if not await self._is_bound_after_all(pod, node_name):",
         "if True:",
+        mode="safety",
+        seed=143,
     ),
     Mutation(
         "a patch may come after the bind",
         "live.writer:LiveWriter.bind",
         "await self._patches.settle(pod.uid)",
         "pass",
-        seed=2,
+        mode="safety",
+        seed=247,
     ),
     Mutation(
         "a patch without a UID",
@@ -165,6 +163,7 @@ MUTATIONS = (
         "live.writer:LiveWriter.pod_gone",
         "self._patches.forget(uid)",
         "pass",
+        seed=3,
     ),
 )
 

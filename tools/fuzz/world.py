@@ -250,6 +250,7 @@ class World:
             self._fail(f"{asked.method} {asked.path} could hit another pod of the same name")
         self.truth.writer = process
         self.truth.is_late = process.dead or not self._may_write(process)
+        self.truth.is_abandoned = not asked.wire.is_open
         self._mark(asked.method, asked.path, asked.body, self.loop._now)
         self._say(f"{process.name} {asked.method} {asked.path} {asked.body.decode()[:300]}")
 
