@@ -11,17 +11,17 @@ from tests.cli.clusters import NODES, pod
 from tests.cli.running import mooring
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-COSCHEDULING = HEAD + (
-    "profiles:\n- plugins:\n    multiPoint: {enabled: [{name: Coscheduling}]}\n"
-    "    queueSort: {enabled: [{name: Coscheduling}], disabled: [{name: '*'}]}\n"
-    "  pluginConfig: [{name: Coscheduling, args: {permitWaitingTimeSeconds: 10}}]\n"
+FOREIGN = HEAD + (
+    "profiles:\n- plugins:\n    multiPoint: {enabled: [{name: QOSSort}]}\n"
+    "    queueSort: {enabled: [{name: QOSSort}], disabled: [{name: '*'}]}\n"
+    "  pluginConfig: [{name: QOSSort, args: {any: 10}}]\n"
 )
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
     (tmp_path / "cluster.yaml").write_text(NODES + pod("web") + pod("api"))
-    (tmp_path / "foreign.yaml").write_text(COSCHEDULING)
+    (tmp_path / "foreign.yaml").write_text(FOREIGN)
     (tmp_path / "mine.yaml").write_text(f"{HEAD}profiles: [{{schedulerName: mine}}]\n")
     return tmp_path
 
@@ -40,7 +40,7 @@ def files(tmp_path: Path) -> Path:
         ("GCEPDLimits", "NodeVolumeLimits"),
         ("AzureDiskLimits", "NodeVolumeLimits"),
         ("CinderLimits", "NodeVolumeLimits"),
-        ("Coscheduling", "kubernetes-sigs/scheduler-plugins"),
+        ("QOSSort", "kubernetes-sigs/scheduler-plugins"),
         ("NodeAfinity", 'did you mean "NodeAffinity"'),
     ],
 )
@@ -78,9 +78,9 @@ def test_unknown_plugins_can_be_left_out_for_an_approximate_answer(files):
     result = mooring(*arguments, "--ignore-unknown-plugins", "-o", "json")
 
     assert result.exit_code == 0
-    assert "the answer is approximate: mooring does not have Coscheduling" in result.stderr
+    assert "the answer is approximate: mooring does not have QOSSort" in result.stderr
     data = json.loads(result.stdout)
-    assert (data["approximate"], data["leftOutPlugins"]) == (True, ["Coscheduling"])
+    assert (data["approximate"], data["leftOutPlugins"]) == (True, ["QOSSort"])
     assert data["summary"]["placed"] == 2
 
 

@@ -1,4 +1,7 @@
-"""The random worlds can fail: each bug that is put in on purpose is found by the seed that is known to."""
+"""The random worlds can fail: each bug that is put in on purpose is found.
+
+Any change of the code shifts what a seed does. So the seed that found a bug last is tried first, and then others.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,14 @@ from tools.fuzz.mutations import MUTATIONS, Mutation, applied
 from tools.fuzz.world import run_seed
 
 
+MOST_SEEDS = 200
+
+
 @pytest.mark.parametrize("mutation", [pytest.param(each, id=each.name) for each in MUTATIONS])
 def test_a_bug_is_found(mutation: Mutation):
+    seeds = (mutation.seed, *range(MOST_SEEDS))
     with applied(mutation):
-        result = run_seed(mutation.seed, mutation.mode)
-
-    assert result.violation != ""
+        assert any(run_seed(seed, mutation.mode).violation for seed in seeds)
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ MUTATIONS = (
         "scheduler.event_handlers:EventHandlers._pod_deleted",
         "self._queue.move_all(ASSIGNED_POD_DELETE, pod, None)",
         "pass",
-        seed=2,
+        seed=8,
     ),
     Mutation(
         "a deleted node stays",

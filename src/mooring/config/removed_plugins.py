@@ -24,27 +24,33 @@ REPLACED_BY: Mapping[str, str] = {
     "CinderLimits": _VOLUME_LIMITS,
 }
 
+#: Plugins that are known once the package `mooring-policies` is installed.
+_IN_POLICIES = frozenset(
+    (
+        "CapacityScheduling",
+        "Coscheduling",
+        "LoadVariationRiskBalancing",
+        "LowRiskOverCommitment",
+        "NetworkOverhead",
+        "NodeResourceTopologyMatch",
+        "Peaks",
+        "TargetLoadPacking",
+        "TopologicalSort",
+    )
+)
+
 #: Plugins of other projects that people run.
 _FOREIGN: Mapping[str, frozenset[str]] = {
     "kubernetes-sigs/scheduler-plugins": frozenset(
         (
-            "CapacityScheduling",
-            "Coscheduling",
             "CrossNodePreemption",
             "Disk",
-            "LoadVariationRiskBalancing",
-            "LowRiskOverCommitment",
-            "NetworkOverhead",
             "NodeMetadata",
-            "NodeResourceTopologyMatch",
             "NodeResourcesAllocatable",
-            "Peaks",
             "PodState",
             "PreemptionToleration",
             "QOSSort",
             "SySched",
-            "TargetLoadPacking",
-            "TopologicalSort",
         )
     ),
     "koordinator-sh/koordinator": frozenset(
@@ -57,6 +63,8 @@ def why_unknown(name: str) -> str:
     """What became of the plugin or where it comes from, and what to do; "" for other names."""
     if name in REPLACED_BY:
         return f"it was removed from kube-scheduler; use {REPLACED_BY[name]}"
+    if name in _IN_POLICIES:
+        return "it is in the package mooring-policies, which is not installed: pip install ./policies"
     for project, names in _FOREIGN.items():
         if name in names:
             return (
