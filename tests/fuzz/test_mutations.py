@@ -1,6 +1,6 @@
 """The random worlds can fail: each bug that is put in on purpose is found.
 
-Any change of the code shifts what a seed does. So the seed that found a bug last is tried first, and then others.
+Any change of the code shifts what a seed does. So the seed that found a bug last is tried first, then others.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import pytest
 
 from tools.fuzz.mutations import MUTATIONS, Mutation, applied
 from tools.fuzz.world import run_seed
-
 
 MOST_SEEDS = 200
 
