@@ -10,10 +10,10 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from placement import FEATURES, RESOURCES, Floats, features, scores_of
 
 import mooring.gym
 from mooring.gym import Moment, TraceSource
-from policies import FEATURES, RESOURCES, Floats, features, scores_of
 
 HERE = Path(__file__).parent
 #: Pods are drawn until they request this multiple of all GPUs.
@@ -28,9 +28,9 @@ profiles:
       disabled:
       - name: "*"
       enabled:
-      - name: policies:LearnedPolicy
+      - name: placement:LearnedPolicy
   pluginConfig:
-  - name: policies:LearnedPolicy
+  - name: placement:LearnedPolicy
     args:
       weights: {weights}
 """

@@ -25,7 +25,7 @@ def tutorial(tmp_path: Path) -> Iterator[ModuleType]:
 
     yield train
     sys.path.remove(str(folder))
-    for name in ("train", "policies"):
+    for name in ("train", "placement"):
         sys.modules.pop(name, None)
 
 
@@ -51,15 +51,15 @@ def test_a_learned_policy_beats_a_random_one_and_runs_as_a_plugin(tutorial):
 def test_the_plugin_places_pods_as_the_agent_does(tutorial):
     """The weights of the example, on an episode of its own: every pod goes to the same node."""
     import numpy as np
+    from placement import LearnedPolicy
 
     from mooring.config import load_config
     from mooring.gym import TraceSource
     from mooring.sim.simulation import SimOptions
     from mooring.sim.traces.replay import Replay
-    from policies import LearnedPolicy
 
     config = load_config(Path(tutorial.__file__).parent / "learned.yaml")
-    args = config.profiles[0].args_of("policies:LearnedPolicy")
+    args = config.profiles[0].args_of("placement:LearnedPolicy")
     env = tutorial.make_environment()
     tutorial.play(env, LearnedPolicy(args).weights, 7)
     chosen = {u: e.bound.node for u, e in env.unwrapped._run.summary.placements.items()}

@@ -64,7 +64,9 @@ def why_unknown(name: str) -> str:
     if name in REPLACED_BY:
         return f"it was removed from kube-scheduler; use {REPLACED_BY[name]}"
     if name in _IN_POLICIES:
-        return "it is in the package mooring-policies, which is not installed: pip install ./policies"
+        return (
+            "it is in the package mooring-policies, which is not installed: pip install ./policies"
+        )
     for project, names in _FOREIGN.items():
         if name in names:
             return (

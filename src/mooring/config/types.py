@@ -7,6 +7,7 @@ zero, are in `defaults`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Annotated, Any
 
 import msgspec
@@ -65,13 +66,19 @@ class Plugins(ConfigPart, frozen=True, omit_defaults=True):
 
     def sets(self) -> Iterator[tuple[str, PluginSet]]:
         """Every set with its key in the configuration, including `multiPoint`."""
-        for field in msgspec.structs.fields(self):
-            yield field.encode_name, getattr(self, field.name)
+        for key, name in _plugin_sets():
+            yield key, getattr(self, name)
 
     @property
     def enabled_names(self) -> frozenset[str]:
         """Every plugin that is enabled at some point: the plugins to build."""
         return frozenset(plugin.name for _, found in self.sets() for plugin in found.enabled)
+
+
+@cache
+def _plugin_sets() -> tuple[tuple[str, str], ...]:
+    """Key in the configuration and name of the field."""
+    return tuple((field.encode_name, field.name) for field in msgspec.structs.fields(Plugins))
 
 
 class PluginConfig(ConfigPart, frozen=True, omit_defaults=True):

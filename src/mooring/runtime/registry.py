@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from importlib import metadata
 
 from mooring.config.extension_points import ExtensionPoint
@@ -120,12 +121,14 @@ def _load(name: str, target: str) -> PluginFactory:
 
 def _wanted_arguments(factory: PluginFactory, args: object, handle: Handle) -> tuple[object, ...]:
     """A constructor may take the arguments and the handle, the arguments only, or nothing."""
+    return (args, handle)[: _parameter_count(factory)]
+
+
+@lru_cache(maxsize=256)
+def _parameter_count(factory: PluginFactory) -> int:
     try:
-        parameters = [
-            parameter
-            for parameter in inspect.signature(factory).parameters.values()
-            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-        ]
+        parameters = inspect.signature(factory).parameters.values()
     except ValueError:  # a class without a constructor of its own may have no signature
-        return ()
-    return (args, handle)[: len(parameters)]
+        return 0
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(parameter.kind in positional for parameter in parameters)
