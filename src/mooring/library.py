@@ -14,7 +14,6 @@ from typing import Any
 
 from mooring.config import KubeSchedulerConfiguration, load_config, parse_duration
 from mooring.errors import InputError
-from mooring.explain.changes import Change, apply_changes
 from mooring.explain.counterfactuals import (
     DEFAULT_BUDGET_S,
     Counterfactual,
@@ -31,6 +30,7 @@ from mooring.explain.explanation import (
 )
 from mooring.explain.frames import Frame, make_frame
 from mooring.explain.past_decision import RunInput, decide_again, placed_by
+from mooring.framework.changes import Change, apply_changes
 from mooring.objects.admission import Refused
 from mooring.objects.device_groups import device_objects, parse_device_group
 from mooring.objects.kinds import Kind

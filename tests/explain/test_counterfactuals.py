@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from mooring.config import load_config
-from mooring.explain.changes import (
+from mooring.explain.counterfactuals import Counterfactuals, find_counterfactuals
+from mooring.explain.explanation import CannotAnswer, explainer_for
+from mooring.framework.changes import (
     AddNodes,
     Change,
     DeclareFeatures,
@@ -26,8 +28,6 @@ from mooring.explain.changes import (
     spelled,
     with_request,
 )
-from mooring.explain.counterfactuals import Counterfactuals, find_counterfactuals
-from mooring.explain.explanation import CannotAnswer, explainer_for
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import Status, wait
 from mooring.library import Cluster

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 import pytest
 from msgspec.structs import replace
 
-from mooring.explain.changes import AddNodes, Change
 from mooring.explain.counterfactuals import Counterfactuals
 from mooring.explain.device_changes import (
     DropConstraint,
@@ -19,6 +18,7 @@ from mooring.explain.device_changes import (
     RequestOfClaim,
     TolerateDevices,
 )
+from mooring.framework.changes import AddNodes, Change
 from mooring.library import Cluster
 from mooring.objects.devices import (
     DeviceConstraint,

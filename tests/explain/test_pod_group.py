@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mooring.config import default_config
-from mooring.explain.changes import AddNodes, LowerRequest, Tolerate, Uncordon
 from mooring.explain.explanation import CannotAnswer, Explainer, explainer_for
 from mooring.explain.group_counterfactuals import (
     CreatePods,
@@ -19,6 +18,7 @@ from mooring.explain.group_counterfactuals import (
     find_group_counterfactuals,
 )
 from mooring.explain.pod_group import GroupExplanation, GroupName, GroupTrial, explain_group
+from mooring.framework.changes import AddNodes, LowerRequest, Tolerate, Uncordon
 from mooring.objects.gangs import GANG
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod

@@ -22,17 +22,17 @@ import numpy as np
 
 from mooring.cluster.columns import Mask
 from mooring.cluster.node_info import NodeInfo
-from mooring.explain.changes import (
-    AddNodes,
-    Change,
-    FreeRoom,
-    taint_text,
-)
 from mooring.explain.device_proposals import device_proposals
 from mooring.explain.explanation import pod_of
 from mooring.explain.frames import Frame, make_frame
 from mooring.explain.matrix import UNASKED, Matrix
 from mooring.explain.what_if import WhatIf
+from mooring.framework.changes import (
+    AddNodes,
+    Change,
+    FreeRoom,
+    taint_text,
+)
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import Code
 from mooring.framework.suggestions import Refusals, Suggestion

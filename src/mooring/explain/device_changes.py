@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from mooring.explain.changes import Change
+from mooring.framework.changes import Change
 from mooring.objects.devices import (
     CapacityRequirements,
     CelSelector,

@@ -22,7 +22,6 @@ from mooring.devices.claim_requests import Request, prepare
 from mooring.devices.pools import PoolDevice
 from mooring.devices.refusals import DeviceRefusal, Refusal
 from mooring.errors import MooringError
-from mooring.explain.changes import Change
 from mooring.explain.device_changes import (
     AddDevices,
     DropConstraint,
@@ -35,6 +34,7 @@ from mooring.explain.device_changes import (
     TolerateDevices,
 )
 from mooring.explain.devices import claims_to_allocate, needs_devices
+from mooring.framework.changes import Change
 from mooring.objects.devices import (
     Device,
     DeviceConstraint,

@@ -16,12 +16,12 @@ from typing import Any, ClassVar
 from msgspec.structs import replace
 
 from mooring.cluster.node_info import NodeInfo
-from mooring.explain.changes import AddNodes, Change, LowerRequest, Tolerate, Uncordon, taint_text
 from mooring.explain.counterfactuals import DEFAULT_BUDGET_S, Deadline
 from mooring.explain.pod_group import GroupExplanation, GroupTrial
 from mooring.explain.settled import OnProgress, unbound
 from mooring.explain.story import names_in_short
 from mooring.explain.what_if import on_pod
+from mooring.framework.changes import AddNodes, Change, LowerRequest, Tolerate, Uncordon, taint_text
 from mooring.framework.status import Status
 from mooring.objects.pod import Pod
 from mooring.objects.pod_groups import GangPolicy, PodGroup, SchedulingPolicy

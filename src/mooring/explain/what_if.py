@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
-from mooring.explain.changes import AddNodes, Change, with_devices
 from mooring.explain.matrix import Matrix, matrix_of
 from mooring.explain.post_filter import PostFiltering, ask_post_filter
+from mooring.framework.changes import AddNodes, Change, with_devices
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import Status
 from mooring.objects.devices import ResourceClaim

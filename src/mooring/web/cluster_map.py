@@ -12,8 +12,8 @@ from typing import Any
 
 from mooring.cluster.device_classes import DEVICE_CLASS_PREFIX
 from mooring.cluster.device_usage import DeviceUsage
-from mooring.explain.changes import taint_text
 from mooring.explain.reasons import cause_data
+from mooring.framework.changes import taint_text
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.pod_groups import POD_GROUP_SCHEDULED, PodGroup

@@ -14,9 +14,9 @@ import msgspec
 
 from mooring.config import KubeSchedulerConfiguration, default_config, load_config, write_config
 from mooring.errors import InputError
-from mooring.explain.changes import AddNodes, apply_changes
 from mooring.explain.counterfactuals import Counterfactual
 from mooring.explain.settled import unbound
+from mooring.framework.changes import AddNodes, apply_changes
 from mooring.objects.documents import STDIN, read_documents
 from mooring.objects.findings import Findings
 from mooring.objects.manifests import read_manifests
