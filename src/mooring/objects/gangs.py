@@ -242,7 +242,8 @@ def settings_in(labels: Mapping[str, str], annotations: Mapping[str, str]) -> di
 
 
 def asks_to_be_a_gang(obj: KubeObject) -> bool:
-    return settings_of(obj).get(GANG, "false") != "false"
+    metadata = obj.metadata
+    return metadata.annotations.get(GANG, metadata.labels.get(GANG, "false")) != "false"
 
 
 def _workload_name(pod: Pod) -> str:

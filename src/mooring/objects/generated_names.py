@@ -13,6 +13,8 @@ from mooring.objects.meta import KubeObject, Part, encode_hook
 
 #: The alphabet of Kubernetes: no vowels, so that no name is a word.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+#: Every two letters, the lower digit first.
+_PAIRS = [low + high for high in _ALPHABET for low in _ALPHABET]
 _SUFFIX_LENGTH = 5
 _LONGEST_BASE = 63 - _SUFFIX_LENGTH
 _UID_SPACE = uuid.UUID("6d6f6f72-696e-4670-8000-000000000000").bytes
@@ -62,12 +64,11 @@ class NameMaker:
 
 
 def _suffix(seed: str) -> str:
+    """The digits of a checksum in the alphabet, the lowest first."""
     number = zlib.crc32(seed.encode())
-    letters = ""
-    for _ in range(_SUFFIX_LENGTH):
-        number, digit = divmod(number, len(_ALPHABET))
-        letters += _ALPHABET[digit]
-    return letters
+    number, first = divmod(number, len(_PAIRS))
+    number, second = divmod(number, len(_PAIRS))
+    return _PAIRS[first] + _PAIRS[second] + _ALPHABET[number % len(_ALPHABET)]
 
 
 def _letters(text: str) -> str:

@@ -118,8 +118,9 @@ class PodQueues:
     def _enter_active(self, queued: QueuedPodInfo, label: str) -> None:
         if queued.initial_attempt_timestamp is None:
             queued.initial_attempt_timestamp = self._clock.now()
-        self.unschedulable.remove(queued.key)
-        self.backoff.remove(queued.key)
+        if self.unschedulable or self.backoff:
+            self.unschedulable.remove(queued.key)
+            self.backoff.remove(queued.key)
         self.active.put(queued)
         self.has_news = True
         self._metrics.queue_incoming_pods(ACTIVE, label)

@@ -29,6 +29,7 @@ from mooring.sim.simulation import SimOptions, Simulation
 _ALWAYS_REPORTED = (CPU, MEMORY, PODS)
 #: The state of a pod that asks for a scheduler that the configuration does not have.
 IGNORED = "ignored"
+_NO_NODES = str(NoNodesError())
 
 _UNITS = {CPU: "millicores", MEMORY: "bytes", EPHEMERAL_STORAGE: "bytes", PODS: "count"}
 
@@ -375,7 +376,7 @@ def _why_pending(
         return "gated", gated_by(pod, queued.gating_plugin)
     if last_failure is None:
         if not scheduler.cluster.infos:
-            return "unschedulable", str(NoNodesError())
+            return "unschedulable", _NO_NODES
         return "queued", "not tried yet"
     # The condition has the whole text; the Event's text is truncated.
     condition = pod.condition(POD_SCHEDULED)
