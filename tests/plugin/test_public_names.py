@@ -172,11 +172,17 @@ PUBLIC = {
         taint_text
     """,
     "mooring.plugin.devices": """
+        AllocatedDevices
+        AllocationTimeout
+        Allocator
         ClaimCache
         DEVICE_CLASS_PREFIX
         DeviceClassNames
         DeviceCounts
+        NodeOnlyError
+        PoolID
         UnknownClaimError
+        double_booked
         is_counted
     """,
     "mooring.plugin.groups": """

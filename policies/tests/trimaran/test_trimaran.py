@@ -2,7 +2,13 @@
 
 import json
 import math
+import ssl
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -350,3 +356,84 @@ def test_a_cluster_that_nobody_measures_uses_what_its_pods_request_or_say():
 def test_arguments_that_mean_nothing_are_refused(policy, args, problem):
     with pytest.raises(Exception, match=problem):
         World(policy, args=args)
+
+
+CERTIFICATES = Path(__file__).parents[3] / "tests" / "certificates"
+
+
+class Answers(BaseHTTPRequestHandler):
+    """load-watcher and Prometheus, on one port."""
+
+    def do_GET(self):
+        url = urlsplit(self.path)
+        if url.path == "/watcher":
+            self._answer(msgspec.json.encode(load_of(("CPU", "AVG", 20.0))))
+        elif url.path == "/api/v1/query" and self.headers["Authorization"] == "Bearer secret":
+            (query,) = parse_qs(url.query)["query"]
+            value = "0.05" if query.startswith("stddev") else "0.2"
+            result = [{"metric": {"instance": "node-1"}, "value": [1556985422.5, value]}]
+            self._answer(json.dumps({"status": "success", "data": {"result": result}}).encode())
+        else:
+            self.send_error(404)
+
+    def _answer(self, text):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_): ...
+
+
+@pytest.fixture
+def server():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_load_watcher_is_asked_over_the_network(server):
+    it = World(TargetLoadPacking, NODE, args={"watcherAddress": server})
+
+    # 60 * 20 / 40 + 40
+    assert it.policy.score(CycleState(), NO_CONTAINERS, it.snapshot.get("node-1")) == 70
+
+
+def test_prometheus_is_asked_with_its_token(server):
+    provider = {"type": "Prometheus", "address": server, "token": "secret"}
+    it = World(TargetLoadPacking, NODE, args={"metricProvider": provider})
+
+    assert it.policy.score(CycleState(), NO_CONTAINERS, it.snapshot.get("node-1")) == 70
+
+
+@pytest.mark.parametrize(("skips", "score"), [(True, 70), (False, 0)])
+def test_a_certificate_that_nobody_signed_is_accepted_only_if_asked(skips, score):
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(CERTIFICATES / "server.pem", CERTIFICATES / "server.key")
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            provider = {
+                "type": "Prometheus",
+                "address": f"https://127.0.0.1:{server.server_port}",
+                "token": "secret",
+                "insecureSkipVerify": skips,
+            }
+            it = World(TargetLoadPacking, NODE, args={"metricProvider": provider})
+        finally:
+            server.shutdown()
+            thread.join()
+
+    assert it.policy.score(CycleState(), NO_CONTAINERS, it.snapshot.get("node-1")) == score
+
+
+@pytest.mark.parametrize("address", ["{}/elsewhere", "http://127.0.0.1:1"])
+def test_a_server_that_does_not_answer_is_told_and_all_nodes_score_0(server, address, caplog):
+    it = World(TargetLoadPacking, NODE, args={"watcherAddress": address.format(server)})
+
+    assert it.policy.score(CycleState(), NO_CONTAINERS, it.snapshot.get("node-1")) == 0
+    assert "the load of nodes cannot be fetched" in caplog.text

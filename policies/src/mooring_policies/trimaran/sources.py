@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import ssl
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Sequence
@@ -215,7 +216,7 @@ def _from_prometheus(provider: MetricProvider) -> Load:
     for kind, operator, query in _QUERIES:
         asked = urllib.parse.urlencode({"query": query})
         url = f"{provider.address.rstrip('/')}/api/v1/query?{asked}"
-        for host, at, value in _results(_get(url, provider.token)):
+        for host, at, value in _results(_get(url, provider)):
             metrics.setdefault(host, []).append(Metric(kind, operator, value * 100))
             end = max(end, int(at))
     by_node = {host: NodeMetrics(tuple(found)) for host, found in metrics.items()}
@@ -235,11 +236,16 @@ def _results(text: bytes) -> list[tuple[str, float, float]]:
         raise ValueError(f"not an answer of Prometheus: {error!r}") from error
 
 
-def _get(url: str, token: str = "") -> bytes:
+def _get(url: str, provider: MetricProvider | None = None) -> bytes:
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"{url}: expected an address with http:// or https://")
     request = urllib.request.Request(url)
-    if token:
-        request.add_header("Authorization", f"Bearer {token}")
-    with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
+    if provider is not None and provider.token:
+        request.add_header("Authorization", f"Bearer {provider.token}")
+    context = None
+    if provider is not None and provider.insecure_skip_verify and url.startswith("https://"):
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    with urllib.request.urlopen(request, timeout=_TIMEOUT_S, context=context) as answer:
         return bytes(answer.read())

@@ -19,8 +19,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from mooring.devices.allocated import AllocatedDevices
-from mooring.devices.double_booking import double_booked
 from mooring.objects.devices import ResourceClaim, ResourceClaimStatus
 from mooring.plugin import (
     ApiError,
@@ -31,6 +29,7 @@ from mooring.plugin import (
     ServerUnavailable,
     sleep,
 )
+from mooring.plugin.devices import AllocatedDevices, double_booked
 
 _LOG = logging.getLogger(__name__)
 

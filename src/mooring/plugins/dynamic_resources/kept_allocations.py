@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable
 import msgspec
 import numpy as np
 
-from mooring.devices.allocated import PoolID
 from mooring.objects.devices import ResourceClaim, ResourceSliceSpec
 from mooring.objects.meta import encode_hook
 from mooring.objects.pod import Pod
 from mooring.plugin import SUCCESS, ClusterView, Columns, Ints, NodeInfo, Status
+from mooring.plugin.devices import PoolID
 from mooring.plugins.dynamic_resources.pod_claims import NodeAllocation, PodClaims
 
 #: For how many kinds of pods answers are kept; the kind that was asked for longest ago goes first.

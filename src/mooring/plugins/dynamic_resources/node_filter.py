@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from mooring.devices.allocator import AllocationTimeout, Allocator, NodeOnlyError
 from mooring.objects.devices import Allocation, ResourceClaim
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
@@ -25,6 +24,7 @@ from mooring.plugin import (
     row_count,
     unresolvable,
 )
+from mooring.plugin.devices import AllocationTimeout, Allocator, NodeOnlyError
 from mooring.plugin.nodes import match_rows_any, matches_any
 from mooring.plugins.dynamic_resources import extended_resources
 from mooring.plugins.dynamic_resources.extended_resources import CannotFit

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mooring.devices.allocator import Allocator
 from mooring.objects.devices import Allocation, ResourceClaim
 from mooring.objects.pod import ContainerExtendedResourceRequest, Pod
 from mooring.objects.resource_claims import ClaimProblem, check_usable, claim_name, not_found
 from mooring.objects.selectors import NodeTerm
-from mooring.plugin.devices import ClaimCache
+from mooring.plugin.devices import Allocator, ClaimCache
 
 if TYPE_CHECKING:
     from mooring.plugins.dynamic_resources.kept_allocations import KeptRows
