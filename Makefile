@@ -85,10 +85,11 @@ bench-full: .venv/.base  ## Measure everything, and write docs/performance.md (t
 	$(BIN)/python -m benchmarks.report
 
 # The options leave out of the files everything that is true of one machine only. One NumPy for all
-# versions of Python (`fewest`), so that all of them are tested with the same.
+# versions of Python (`fewest`), so that all of them are tested with the same. Extras stay in the files:
+# without them, older pips look at a package's newest version first, which has no hash here, and give up.
 COMPILE := $(UV) pip compile --quiet --no-config --universal --python-version 3.11 \
 	--fork-strategy fewest --generate-hashes --no-header --no-annotate --no-emit-index-url \
-	--no-emit-package mooring
+	--no-emit-package mooring --no-strip-extras
 
 lock:  ## Pin the requirements afresh (UPGRADE=--upgrade for newer versions; needs uv)
 	$(COMPILE) $(UPGRADE) requirements/base.in -o requirements/base.txt
