@@ -9,7 +9,8 @@ as in the reference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, KeysView
+from collections.abc import Callable, Iterator, KeysView
+from contextlib import contextmanager
 
 from mooring.errors import InvariantError
 from mooring.framework.interface import NominatingInfo, Nomination
@@ -38,6 +39,17 @@ class Nominator:
         self._pods: dict[str, dict[str, Pod]] = {}
         #: UID → node name; says the same as `_pods`.
         self._node_of: dict[str, str] = {}
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """At the end, all nominations are as they were."""
+        pods, node_of = self._pods, self._node_of
+        self._pods = {name: nominated.copy() for name, nominated in pods.items()}
+        self._node_of = node_of.copy()
+        try:
+            yield
+        finally:
+            self._pods, self._node_of = pods, node_of
 
     @property
     def has_any(self) -> bool:

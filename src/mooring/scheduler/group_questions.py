@@ -124,15 +124,12 @@ class GroupQuestions:
 
     @contextmanager
     def _taken(self, pods: Sequence[Pod]) -> Iterator[QueuedGroup]:
-        """The pods as if their group had been popped; everything is put back at the end."""
+        """A trial with the pods as if their group had been popped."""
         framework = self._parts.frameworks[pods[0].scheduler_name]
         search = self._parts.searches[framework.profile_name].copy().without_refusals()
-        self._groups.begin(pods)
-        try:
+        with self._parts.trial():
+            self._groups.begin(pods)
             yield QueuedGroup(framework, search, self._queued(pods))
-        finally:
-            for pod in pods:
-                self._groups.end(pod)
 
     def _queued(self, pods: Sequence[Pod]) -> list[QueuedPodInfo]:
         infos = []

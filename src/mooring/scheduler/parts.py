@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import cast
 
 from mooring.cluster.cache import Cluster
@@ -64,6 +65,12 @@ class Parts:
             profile.scheduler_name: self._make_search(profile) for profile in config.profiles
         }
         self.queue = self._make_queue()
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """See `Engine.trial`."""
+        with self.cluster.trial(), self.nominator.trial():
+            yield
 
     def _make_handle(self, profile_name: str) -> PluginHandle:
         return PluginHandle(
