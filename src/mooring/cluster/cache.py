@@ -13,6 +13,8 @@ removed before its pods, its entry stays, invisible to scheduling, until the las
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from mooring.cluster.affinity_terms import HeldTerms
 from mooring.cluster.changes import ChangeLog
 from mooring.cluster.claim_cache import ClaimCache
@@ -31,7 +33,8 @@ from mooring.cluster.snapshot import Snapshot
 from mooring.cluster.volume_cache import VolumeCache
 from mooring.errors import InvariantError, MooringError, PluginError, check_kept
 from mooring.objects.node import Node
-from mooring.objects.pod import Pod
+from mooring.objects.pod import Pod, PodStatus
+from mooring.objects.well_known import POD_SCHEDULED
 
 
 class CacheError(MooringError):
@@ -186,8 +189,9 @@ class Cluster:
         if known is not None:
             if pod.uid not in self._assumed:
                 raise CacheError(f"pod {_label(pod)} was already in added state")
-            self._take(known)
-        self._put(pod)
+            self._replace(known, pod)
+        else:
+            self._put(pod)
         if self.pod_groups is not None:
             self.pod_groups.put(pod)
 
@@ -204,8 +208,7 @@ class Cluster:
                 f"pod {_label(pod)} moved from {known.node_name} to {pod.node_name}:"
                 " the API server forbids that, so events were lost"
             )
-        self._take(known)
-        self._put(pod)
+        self._replace(known, pod)
         if self.pod_groups is not None:
             self.pod_groups.put(pod)
 
@@ -398,6 +401,31 @@ class Cluster:
         self._touch(info)
         self._drop_if_empty(info)
 
+    def _replace(self, known: Pod, pod: Pod) -> None:
+        """Put a newer version of a pod in the place of the known one.
+
+        Most new versions change the status alone: the bind is confirmed, containers start, probes
+        succeed. Then nothing is counted again.
+        """
+        if (
+            known.node_name != pod.node_name
+            or pod.host_ports
+            or self.columns.own_columns.of_pods
+            or not _count_alike(known, pod)
+        ):
+            self._take(known)
+            self._put(pod)
+            return
+        info = self.infos[pod.node_name]
+        # At the end, as if it had been removed and added: victims are chosen in this order.
+        info.pods.remove(pod.uid)
+        info.pods.add(pod)
+        del self.pods[pod.uid]
+        self.pods[pod.uid] = pod
+        self._assumed.discard(pod.uid)
+        if not _alike_on_node(known, pod):
+            self._touch(info)
+
     def _touch(self, info: NodeInfo) -> None:
         self._generation += 1
         info.generation = self._generation
@@ -414,6 +442,36 @@ class Cluster:
             self.columns.write_usage(info)
             self.columns.free_slot(info.row)
             del self.infos[info.name]
+
+
+def _count_alike(known: Pod, pod: Pod) -> bool:
+    """Whether two versions of a pod on one node change no sum and no counter."""
+    return (
+        known.spec == pod.spec
+        and known.selector_key == pod.selector_key
+        and known.terminating == pod.terminating
+        and known.held == pod.held
+        and known.held_non_zero == pod.held_non_zero
+    )
+
+
+def _alike_on_node(known: Pod, pod: Pod) -> bool:
+    """Whether a plugin that looks at the pods on a node finds the same in both versions of a pod.
+
+    For pods that count alike. When a bind is confirmed, a new version differs in its number and in the
+    condition PodScheduled.
+    """
+    return (
+        _seen_on_node(known) == _seen_on_node(pod)
+        and known.metadata.annotations == pod.metadata.annotations
+        and known.metadata.owner_references == pod.metadata.owner_references
+    )
+
+
+def _seen_on_node(pod: Pod) -> PodStatus:
+    """The status without what says only that the pod has a node."""
+    conditions = [each for each in pod.status.conditions if each.type != POD_SCHEDULED]
+    return replace(pod.status, conditions=conditions)
 
 
 def _alike(a: Node, b: Node) -> bool:
