@@ -31,6 +31,7 @@ from mooring.cluster.pod_counts import PodCounts
 from mooring.cluster.pod_groups import PodGroupStates
 from mooring.cluster.snapshot import Snapshot
 from mooring.cluster.volume_cache import VolumeCache
+from mooring.devices.features import ALL_FEATURES, DeviceFeatures
 from mooring.errors import InvariantError, MooringError, PluginError, check_kept
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod, PodStatus
@@ -44,21 +45,34 @@ class CacheError(MooringError):
 class Cluster:
     """Nodes, pods and the objects that plugins look up; columns follow by generation."""
 
-    def __init__(self, *, has_pod_groups: bool = False, has_taint_rules: bool = False) -> None:
-        """Both say whether feature gates are on: GenericWorkload, and DRADeviceTaintRules."""
+    def __init__(
+        self,
+        *,
+        has_pod_groups: bool = False,
+        has_taint_rules: bool = False,
+        devices_serve_resources: bool = True,
+        device_features: DeviceFeatures = ALL_FEATURES,
+    ) -> None:
+        """All say which feature gates are on.
+
+        The first three are GenericWorkload, DRADeviceTaintRules and DRAExtendedResource.
+        """
         self.listers = Listers()
         #: None unless the gate GenericWorkload is on.
         self.pod_groups = PodGroupStates() if has_pod_groups else None
         #: One for all profiles, so that no profile takes a volume that another has chosen.
         self.volumes = VolumeCache(self.listers)
         #: One for all profiles, so that no profile takes a device that another has chosen.
-        self.claims = ClaimCache(self.listers)
+        self.claims = ClaimCache(self.listers, device_features)
         self.device_pools = DevicePools(
-            self.listers, self.claims.devices, has_rules=has_taint_rules
+            self.listers,
+            self.claims.devices,
+            features=device_features,
+            has_rules=has_taint_rules,
         )
         #: Shared by all profiles.
         self.deduced_selectors = DeducedSelectors(self.listers)
-        self.device_classes = DeviceClassNames(self.listers)
+        self.device_classes = DeviceClassNames(self.listers, enabled=devices_serve_resources)
         self.device_counts = DeviceCounts(
             self.device_classes, self.device_pools, self.claims.devices
         )
