@@ -271,6 +271,8 @@ class World:
 
     def _stepped(self, process: SchedulerProcess) -> None:
         self.result.steps += 1
+        if process.engine is not None and self.swarm.has("gangs"):
+            self.truth.note_binding(process.engine)
         self._steps_to_check -= 1
         if self._steps_to_check > 0:
             return
