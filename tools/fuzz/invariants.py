@@ -43,8 +43,8 @@ class Truth:
         #: UIDs of pods that such a write, or one of a scheduler that was shown the past, has nominated when
         #: they had a node already.
         self.nominated_late: set[str] = set()
-        #: UIDs of the pods that a scheduler of ours has bound in time, and of claims it has allocated.
-        self._placed: set[str] = set()
+        #: By UID: the scheduler of ours that has bound a pod in time. Then UIDs of claims it has allocated.
+        self._placed: dict[str, SchedulerProcess] = {}
         self._allocated: set[str] = set()
         #: The most that a node of each name ever offered.
         self._offered: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -84,7 +84,7 @@ class Truth:
         if pod.node_name and not old.node_name:
             self.counts["late bind" if self.is_late else "bind"] += 1
             if not self.is_late:
-                self._placed.add(pod.uid)
+                self._placed[pod.uid] = self.writer
                 self._check_node(pod)
                 self._check_exclusive_claims(pod)
         if (pod.terminating and not old.terminating) or change.type == "DELETED":
@@ -100,7 +100,7 @@ class Truth:
         return bool(was_bound) and (self.writer is None or self.is_late)
 
     def _check_condition(self, pod: Pod, old: Pod) -> None:
-        """A pod that we gave a node is never told that it fits nowhere."""
+        """A pod is never told that it fits nowhere by the scheduler that gave it a node."""
         if self.is_abandoned or self.is_late or self.was_lied_to:
             # Nothing can call it back; and who was shown the past may nominate a pod that is bound.
             if pod.node_name and pod.nominated_node_name:
@@ -108,15 +108,26 @@ class Truth:
             return
         told, before = pod.condition("PodScheduled"), old.condition("PodScheduled")
         if pod.node_name and told is not None and told != before and told.status == "False":
-            if pod.uid in self._placed:
+            if self._placed.get(pod.uid) is self.writer:
                 raise Violation(f"pod {pod.key} is on {pod.node_name}, and told {told.message!r}")
 
     def _ours(self) -> list[Pod]:
         return [
             pod
             for pod in self._store.all(Pod)
-            if pod.uid in self._placed and pod.node_name and not pod.finished
+            if pod.uid in self._placed
+            and pod.node_name
+            and not pod.finished
+            and self._can_be_known(pod)
         ]
+
+    def _can_be_known(self, pod: Pod) -> bool:
+        """Not what the leader before has bound, as long as the watch has not shown it."""
+        if self.writer is None or self._placed[pod.uid] is self.writer:
+            return True
+        engine = self.writer.engine
+        shown = None if engine is None else engine.observed_pods.get(pod.key)
+        return shown is not None and bool(shown.node_name)
 
     @property
     def was_lied_to(self) -> bool:
