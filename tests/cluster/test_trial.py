@@ -94,7 +94,7 @@ def draw_cluster(rng: random.Random) -> Cluster:
 def change(cluster: Cluster, rng: random.Random, number: int) -> None:
     """Any change that a what-if could make."""
     pods, nodes = list(cluster.pods.values()), list(cluster.snapshot().order)
-    match rng.randint(0, 7):
+    match rng.randint(0, 8):
         case 0:
             cluster.add_node(draw_node(rng, f"new{number}"))
         case 1 if nodes:
@@ -110,7 +110,12 @@ def change(cluster: Cluster, rng: random.Random, number: int) -> None:
             assumed = cluster.take_out(pod)
             if rng.random() < 0.5:
                 cluster.put_back(pod, assumed=assumed)
-        case 6:
+        case 6 if pods:
+            # A newer version: a pod that was assumed is confirmed.
+            pod = rng.choice(pods)
+            newer = pod.with_status(phase=rng.choice(("Running", "Pending")))
+            (cluster.add_pod if cluster.is_assumed(pod) else cluster.update_pod)(newer)
+        case 7:
             cluster.listers.put(make_service(f"s{rng.randint(0, 2)}", selector={"app": "a"}))
         case _:
             cluster.listers.drop(make_group())

@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from mooring.cluster.affinity_terms import HeldTerms
 from mooring.cluster.changes import ChangeLog
 from mooring.cluster.claim_cache import ClaimCache
@@ -35,9 +37,11 @@ from mooring.cluster.pod_counts import PodCounts
 from mooring.cluster.pod_groups import PodGroupStates
 from mooring.cluster.snapshot import Snapshot
 from mooring.cluster.volume_cache import VolumeCache
+from mooring.devices.features import ALL_FEATURES, DeviceFeatures
 from mooring.errors import InvariantError, MooringError, PluginError, check_kept
 from mooring.objects.node import Node
-from mooring.objects.pod import Pod
+from mooring.objects.pod import Pod, PodStatus
+from mooring.objects.well_known import POD_SCHEDULED
 
 
 class CacheError(MooringError):
@@ -60,21 +64,34 @@ class _Trial:
 class Cluster:
     """Nodes, pods and the objects that plugins look up; columns follow by generation."""
 
-    def __init__(self, *, has_pod_groups: bool = False, has_taint_rules: bool = False) -> None:
-        """Both say whether feature gates are on: GenericWorkload, and DRADeviceTaintRules."""
+    def __init__(
+        self,
+        *,
+        has_pod_groups: bool = False,
+        has_taint_rules: bool = False,
+        devices_serve_resources: bool = True,
+        device_features: DeviceFeatures = ALL_FEATURES,
+    ) -> None:
+        """All say which feature gates are on.
+
+        The first three are GenericWorkload, DRADeviceTaintRules and DRAExtendedResource.
+        """
         self.listers = Listers()
         #: None unless the gate GenericWorkload is on.
         self.pod_groups = PodGroupStates() if has_pod_groups else None
         #: One for all profiles, so that no profile takes a volume that another has chosen.
         self.volumes = VolumeCache(self.listers)
         #: One for all profiles, so that no profile takes a device that another has chosen.
-        self.claims = ClaimCache(self.listers)
+        self.claims = ClaimCache(self.listers, device_features)
         self.device_pools = DevicePools(
-            self.listers, self.claims.devices, has_rules=has_taint_rules
+            self.listers,
+            self.claims.devices,
+            features=device_features,
+            has_rules=has_taint_rules,
         )
         #: Shared by all profiles.
         self.deduced_selectors = DeducedSelectors(self.listers)
-        self.device_classes = DeviceClassNames(self.listers)
+        self.device_classes = DeviceClassNames(self.listers, enabled=devices_serve_resources)
         self.device_counts = DeviceCounts(
             self.device_classes, self.device_pools, self.claims.devices
         )
@@ -210,8 +227,9 @@ class Cluster:
         if known is not None:
             if pod.uid not in self._assumed:
                 raise CacheError(f"pod {_label(pod)} was already in added state")
-            self._take(known)
-        self._put(pod)
+            self._replace(known, pod)
+        else:
+            self._put(pod)
         if self.pod_groups is not None:
             self.pod_groups.put(pod)
 
@@ -228,8 +246,7 @@ class Cluster:
                 f"pod {_label(pod)} moved from {known.node_name} to {pod.node_name}:"
                 " the API server forbids that, so events were lost"
             )
-        self._take(known)
-        self._put(pod)
+        self._replace(known, pod)
         if self.pod_groups is not None:
             self.pod_groups.put(pod)
 
@@ -302,10 +319,13 @@ class Cluster:
             trial.tree, self._tree = self._tree, self._tree.copy()
         return self._tree
 
-    def _keep_pods(self, trial: _Trial) -> None:
-        if trial.pods is None:
+    def _changeable_with_pods(self, name: str) -> NodeInfo:
+        """As `_changeable`, for a change of the pods on the node."""
+        trial = self._trial
+        if trial is not None and trial.pods is None:
             trial.pods, self.pods = self.pods, self.pods.copy()
             trial.assumed, self._assumed = self._assumed, self._assumed.copy()
+        return self._changeable(name)
 
     def _restore(self, trial: _Trial) -> None:
         for name, before in trial.infos.items():
@@ -466,18 +486,14 @@ class Cluster:
     def _put(self, pod: Pod) -> None:
         if not pod.uid:
             raise CacheError(f"pod {pod.key} has no UID, which identifies pods")
-        if self._trial is not None:
-            self._keep_pods(self._trial)
-        info = self._changeable(pod.node_name)
+        info = self._changeable_with_pods(pod.node_name)
         info.add_pod(pod)
         self.pods[pod.uid] = pod
         self._count(pod, info.row)
         self._touch(info)
 
     def _take(self, pod: Pod) -> None:
-        if self._trial is not None:
-            self._keep_pods(self._trial)
-        info = self._changeable(pod.node_name)
+        info = self._changeable_with_pods(pod.node_name)
         info.remove_pod(pod)
         del self.pods[pod.uid]
         self._assumed.discard(pod.uid)
@@ -497,6 +513,31 @@ class Cluster:
         for column in self.columns.own_columns.of_pods:
             column.remove(row, pod)
 
+    def _replace(self, known: Pod, pod: Pod) -> None:
+        """Put a newer version of a pod in the place of the known one.
+
+        Most new versions change the status alone: the bind is confirmed, containers start, probes
+        succeed. Then nothing is counted again.
+        """
+        if (
+            known.node_name != pod.node_name
+            or pod.host_ports
+            or self.columns.own_columns.of_pods
+            or not _count_alike(known, pod)
+        ):
+            self._take(known)
+            self._put(pod)
+            return
+        info = self._changeable_with_pods(pod.node_name)
+        # At the end, as if it had been removed and added: victims are chosen in this order.
+        info.pods.remove(pod.uid)
+        info.pods.add(pod)
+        del self.pods[pod.uid]
+        self.pods[pod.uid] = pod
+        self._assumed.discard(pod.uid)
+        if not _alike_on_node(known, pod):
+            self._touch(info)
+
     def _touch(self, info: NodeInfo) -> None:
         self._generation += 1
         info.generation = self._generation
@@ -513,6 +554,36 @@ class Cluster:
             self.columns.write_usage(info)
             self.columns.free_slot(info.row)
             del self.infos[info.name]
+
+
+def _count_alike(known: Pod, pod: Pod) -> bool:
+    """Whether two versions of a pod on one node change no sum and no counter."""
+    return (
+        known.spec == pod.spec
+        and known.selector_key == pod.selector_key
+        and known.terminating == pod.terminating
+        and known.held == pod.held
+        and known.held_non_zero == pod.held_non_zero
+    )
+
+
+def _alike_on_node(known: Pod, pod: Pod) -> bool:
+    """Whether a plugin that looks at the pods on a node finds the same in both versions of a pod.
+
+    For pods that count alike. When a bind is confirmed, a new version differs in its number and in the
+    condition PodScheduled.
+    """
+    return (
+        _seen_on_node(known) == _seen_on_node(pod)
+        and known.metadata.annotations == pod.metadata.annotations
+        and known.metadata.owner_references == pod.metadata.owner_references
+    )
+
+
+def _seen_on_node(pod: Pod) -> PodStatus:
+    """The status without what says only that the pod has a node."""
+    conditions = [each for each in pod.status.conditions if each.type != POD_SCHEDULED]
+    return replace(pod.status, conditions=conditions)
 
 
 def _alike(a: Node, b: Node) -> bool:

@@ -93,7 +93,7 @@ class DeviceUsage:
         self._cluster = cluster
         self._classes: dict[int, tuple[str, ...]] = {}
         self._selections = {
-            name: Selection(
+            name: cluster.device_pools.slices.selections.of(
                 tuple(each.cel.expression for each in found.spec.selectors if each.cel), (), {}
             )
             for name, found in sorted(cluster.device_pools.classes.items())

@@ -63,6 +63,10 @@ DRAIN_S = 20.0
 #: How long the last Events may take to be written after that.
 _FLUSH_S = 3.0
 
+#: How many objects may be made before the garbage collector looks for cycles among them, and how often it
+#: looks at older ones. Python's default of 700 lets it look hundreds of times while a cluster is listed.
+_GC_THRESHOLDS = (50_000, 20, 50)
+
 #: Between two attempts to reach an API server that does not answer: the first pause, and the longest.
 _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 30.0
@@ -119,6 +123,7 @@ class Host:
 
 async def run(options: RunOptions, config: KubeSchedulerConfiguration, connect: Connect) -> int:
     """Schedule until told to stop; the exit code. Raises ConfigError, CredentialsError, ListenError."""
+    gc.set_threshold(*_GC_THRESHOLDS)
     return await Runner(options, config, connect).run()
 
 

@@ -204,11 +204,13 @@ class NodeResourcesFit:
         return self._placements.bounds(self._scored, group, placements, snapshot)
 
     def events_to_register(self) -> Sequence[EventWithHint]:
-        return (
+        events: list[EventWithHint] = [
             on_update_or_delete(Pod, _POD_EVENTS, _after_pod_event),
             on_add_or_update(Node, _NODE_EVENTS, self._after_node_event),
-            on_add_or_update(DeviceClass, _CLASS_EVENTS, _after_device_class_event),
-        )
+        ]
+        if self._served_by_devices.enabled:
+            events.append(on_add_or_update(DeviceClass, _CLASS_EVENTS, _after_device_class_event))
+        return events
 
     def suggest(self, pod: Pod, refusals: Refusals) -> Iterator[Suggestion]:
         """Less of each resource, down to the pod's overhead."""

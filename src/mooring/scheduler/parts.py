@@ -10,6 +10,7 @@ from mooring.cluster.cache import Cluster
 from mooring.cluster.observed_pods import ObservedPodsBook
 from mooring.config.extenders import with_ignored_resources
 from mooring.config.extension_points import ExtensionPoint as Point
+from mooring.config.gates import device_features
 from mooring.config.types import KubeSchedulerConfiguration, SchedulerProfile
 from mooring.errors import ConfigError, PluginError
 from mooring.framework.events import EventWithHint
@@ -43,6 +44,8 @@ class Parts:
         self.cluster = Cluster(
             has_pod_groups=self.schedules_groups,
             has_taint_rules=self.gates.enabled("DRADeviceTaintRules"),
+            devices_serve_resources=self.gates.enabled("DRAExtendedResource"),
+            device_features=device_features(self.gates),
         )
         #: Every pod as the API server last showed it, by `namespace/name`.
         self.observed_pods = ObservedPodsBook()
