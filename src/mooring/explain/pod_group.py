@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from mooring.explain.explanation import CannotAnswer, Explainer, check_nodes, unknown
+from mooring.explain.explanation import CannotAnswer, check_nodes, unknown
 from mooring.explain.what_if import WhatIf
 from mooring.framework.status import Code, Status
 from mooring.objects.meta import KubeObject
@@ -169,11 +169,6 @@ def group_name(
     check_nodes(objects)
     within, _, name = rest.rpartition("/")
     return GroupName(name, within or namespace)
-
-
-def explain_group(explainer: Explainer, wanted: GroupName) -> GroupExplanation:
-    """Raises CannotAnswer."""
-    return GroupTrial(explainer.what_if, wanted).explain()
 
 
 class GroupTrial:

@@ -39,8 +39,7 @@ class DecisionView:
     pre_filter: Status
     left_by_pre_filter: int | None
     narrowed_by: tuple[str, ...]
-    #: The plugins that had nothing to say about a pod like this one.
-    skipped_filters: frozenset[str]
+    #: The Score plugins that had nothing to say about a pod like this one.
     skipped_scores: frozenset[str]
     #: The node that was taken; None if none fits.
     chosen: str | None
@@ -186,7 +185,6 @@ def _look(framework: Framework, decision: Decision) -> DecisionView:
     matrix = matrix_of(decision)
     outcome, scores = decision.pre_filter, decision.scores
     names = decision.diagnosis.snapshot.columns.names
-    asked = [column.plugin for column in matrix.filters]
     return DecisionView(
         pod=decision.pod,
         profile=framework.profile_name,
@@ -194,7 +192,6 @@ def _look(framework: Framework, decision: Decision) -> DecisionView:
         pre_filter=outcome.status,
         left_by_pre_filter=None if outcome.node_names is None else len(outcome.node_names),
         narrowed_by=tuple(sorted(outcome.narrowed_by)),
-        skipped_filters=frozenset(framework.names_at(Point.FILTER)).difference(asked),
         skipped_scores=frozenset(framework.names_at(Point.SCORE)).difference(
             scores.plugins if scores is not None else ()
         ),
