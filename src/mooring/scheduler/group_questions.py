@@ -82,7 +82,7 @@ class GroupQuestions:
     ) -> list[TriedPlacement] | Status:
         """Try these pods of one group everywhere, or only in one placement; a status if there is none.
 
-        Nobody is evicted. The first placement with the highest score is the one that a scheduler takes.
+        No pod is evicted. The scheduler takes the first placement with the highest score.
         """
         messages: dict[tuple[str, str], tuple[str, int]] = {}
 
@@ -110,7 +110,7 @@ class GroupQuestions:
         ]
 
     def victims(self, group: PodGroup, pods: Sequence[Pod]) -> list[Pod] | Status:
-        """Whom preemption for the whole group would evict; a status if that does not help.
+        """The pods that preemption for the whole group would evict; a status if that does not help.
 
         Raises LookupError if the profile has no plugin for it.
         """

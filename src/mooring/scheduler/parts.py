@@ -144,7 +144,7 @@ class Parts:
         )
 
     def _events_to_register(self, framework: Framework) -> list[tuple[str, EventWithHint]]:
-        """Extenders cannot say what they wait for, so they hear of everything."""
+        """Extenders cannot say what they wait for, so every event may help their pods."""
         of_extenders = EXTENDER_EVENTS if len(self.extenders) else ()
         try:
             of_plugins = framework.events_to_register()
