@@ -277,6 +277,13 @@ def test_reasons_that_were_asked_for_stay_as_they_were():
     """The first kept scores of a kind of pods were also those of the matrix, and changed in it later."""
     engine = Engine(*(make_node(f"n{i}", cpu="4") for i in range(3)))
 
+    class WithReasons(list):
+        def append(self, decision):
+            decision.keep_reasons()
+            super().append(decision)
+
+    engine.decisions = WithReasons()
+
     def scores() -> list[list[int]]:
         return [raw.tolist() for raw in engine.decisions[1].scores.raw]
 
