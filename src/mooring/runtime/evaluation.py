@@ -24,7 +24,7 @@ from mooring.cluster.columns import Mask, Rows
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
-from mooring.errors import InvariantError
+from mooring.errors import InvariantError, check_kept
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.interface import Depends, PreFilterResult
 from mooring.framework.status import SUCCESS, Code, Status
@@ -32,6 +32,7 @@ from mooring.framework.verdicts import UNKNOWN, RowVerdicts
 from mooring.objects.pod import Pod
 from mooring.runtime import filtering, scoring
 from mooring.runtime.answers import Answers
+from mooring.runtime.beside_nominated import BesideNominated
 from mooring.runtime.filtering import NOT_ASKED, PASSED, FilterMatrix
 from mooring.runtime.framework import Framework
 from mooring.runtime.kept_scores import KeptScores, TieKeys
@@ -202,6 +203,8 @@ class Evaluation:
         self._verdicts = KeptVerdicts((), cluster)
         #: What PreScore left, and the kept scores; None until they are asked for, or if all are out of date.
         self._kept_scores: KeptScores | None = None
+        #: The verdicts on rows to which pods are nominated; None until there are some.
+        self._beside_nominated: BesideNominated | None = None
         self._skips_score: frozenset[str] = frozenset()
         self._score_values: dict[str, object] = {}
         #: Whether a pod was scored before.
@@ -375,17 +378,34 @@ class Evaluation:
             open_rows &= ~refused
             matrix.plugins.append(call.name)
             matrix.verdicts.append(verdicts)
-        for row, status in self._refused_for_nominated(question, looked_at).items():
-            matrix.refuse(row, status)
-            open_rows[row] = False
+        nominated = self._refused_for_nominated(question, looked_at)
+        matrix.refuse(nominated)
+        open_rows[list(nominated)] = False
         count = int(np.count_nonzero(open_rows))
         return Filtered(self, question, open_rows, count).set_all(matrix)
 
     def _refused_for_nominated(self, question: Question, looked_at: Mask) -> dict[int, Status]:
-        if not self.framework.nominator.has_any:
+        framework, pod = self.framework, question.pod
+        if not framework.nominator.has_any:
             return {}
-        return self.framework.rows_refused_for_nominated(
-            question.state, question.pod, question.snapshot, looked_at
+        nominated = framework.nominated_rows(pod, question.snapshot)
+        if not looked_at[list(nominated)].all():
+            nominated = {row: pods for row, pods in nominated.items() if looked_at[row]}
+        if not nominated:
+            return {}
+        calls = framework.filters_by_columns(question.state, pod)
+        if calls is None or self._cluster is None or not self._keeps_rows_of(calls):
+            return framework.rows_refused_for_nominated(question, nominated)
+        if self._beside_nominated is None:
+            self._beside_nominated = BesideNominated(framework, self._cluster)
+        return self._beside_nominated.refused_rows(question, nominated)
+
+    def _keeps_rows_of(self, calls: Sequence[Calls]) -> bool:
+        """Whether what these plugins say of a row follows from its node and pods, and is kept."""
+        kept = [self._kept.get(call.name) for call in calls]
+        return all(
+            answers is not None and answers.depends in (Depends.NODE, Depends.USAGE)
+            for answers in kept
         )
 
     def _filter_with_kept(self, question: Question, within: Mask | None = None) -> Filtered:
@@ -469,8 +489,7 @@ class Evaluation:
         matrix.refused_by = np.where(first >= 0, places[np.maximum(first, 0)], NOT_ASKED).astype(
             np.int16
         )
-        for row, status in filtered.nominated.items():
-            matrix.refuse(row, status)
+        matrix.refuse(filtered.nominated)
         return matrix
 
     def _ask_the_rest(self, question: Question, filtered: Filtered) -> None:
@@ -660,8 +679,8 @@ class Evaluation:
                 self._run_pre_filters(question).status.ok and new._run_pre_filters(again).status.ok
             ):
                 return
-            self._filter_with_kept(question)
-            new._filter_with_kept(again)
+            filtered, expected = self._filter_with_kept(question), new._filter_with_kept(again)
+            check_kept("rows beside nominated pods", filtered.nominated, expected.nominated)
             self._verdicts.validate(new._verdicts)
             if self._kept_scores is not None and self._verdicts.ok_count:
                 question.state.take(self._score_values)

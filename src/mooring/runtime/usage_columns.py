@@ -8,7 +8,8 @@ with pods added or taken away can be asked for many nodes at once. A plugin says
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from mooring.cluster.columns import Columns
 from mooring.framework.interface import Depends
@@ -31,6 +32,19 @@ def changeable(columns: Columns) -> Columns:
     other.requested = columns.requested.copy()
     other.pod_count = columns.pod_count.copy()
     return other
+
+
+@contextmanager
+def pods_added(columns: Columns, pods_by_row: Mapping[int, Sequence[Pod]]) -> Iterator[None]:
+    """The pods count in these columns while the block runs. This costs less than a copy of all rows."""
+    rows = list(pods_by_row)
+    requested, pod_count = columns.requested[:, rows], columns.pod_count[rows]
+    add_pods(columns, pods_by_row)
+    try:
+        yield
+    finally:
+        columns.requested[:, rows] = requested
+        columns.pod_count[rows] = pod_count
 
 
 def add_pods(columns: Columns, pods_by_row: Mapping[int, Sequence[Pod]]) -> None:

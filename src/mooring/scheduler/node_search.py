@@ -166,7 +166,7 @@ class NodeSearch:
             self._sample(decision, filtered, looked_at, scoring=self._compares(evaluation))
         processed = decision.evaluated
         if held is not None and diagnosis.matrix.refused_by[held.row] == NOT_ASKED:
-            diagnosis.matrix.refuse(held.row, held.status)
+            diagnosis.matrix.refuse({held.row: held.status})
             processed += 1
         self.start.advance(processed, len(snapshot))
         if len(self.extenders):
