@@ -33,6 +33,7 @@ from mooring.objects.pod import Pod
 from mooring.runtime import filtering, scoring
 from mooring.runtime.answers import Answers
 from mooring.runtime.beside_nominated import BesideNominated
+from mooring.runtime.copies import Copies, CopiesOfPod, FixedScores, skips_copies
 from mooring.runtime.filtering import NOT_ASKED, PASSED, FilterMatrix
 from mooring.runtime.framework import Framework
 from mooring.runtime.kept_scores import KeptScores, TieKeys
@@ -40,6 +41,7 @@ from mooring.runtime.kept_verdicts import KeptVerdicts
 from mooring.runtime.plugin_calls import Calls, PluginFailure
 from mooring.runtime.question import Question
 from mooring.runtime.scoring import PluginScores, ScoreMatrix
+from mooring.runtime.usage_columns import sees_usage_columns_only
 
 
 @dataclass(frozen=True, slots=True)
@@ -661,6 +663,68 @@ class Evaluation:
                 scores = scoring.finished(call, question, answers.score(question, feasible))
             matrix.add(call.name, self.framework.weights[call.name], scores)
         return matrix
+
+    # Copies
+
+    def place_copies(self, question: Question, filtered: Filtered, most: int) -> Copies | None:
+        """Where copies of the pod go; None if that does not follow from the rows alone.
+
+        To be asked after `run_filters` for all rows. Raises PluginFailure.
+        """
+        rows, pod, state = filtered.rows, question.pod, question.state
+        if not len(rows):
+            return Copies([], {})
+        compact = scoring.compact_rows(rows, question.snapshot)
+        state.skip_score = frozenset(
+            [
+                step.call.name
+                for step in self._pre_scores
+                if self._pre_score(step, question, compact)
+            ]
+        )
+        pre_filters = self._takes_part(self._pre_filters, state.skip_filter, pod)
+        filters = self._takes_part(self._filters, state.skip_filter, pod)
+        pre_scores = self._takes_part(self._pre_scores, state.skip_score, pod)
+        scores = self._takes_part(self._scores, state.skip_score, pod)
+        if pre_filters is None or filters is None or pre_scores is None or scores is None:
+            return None
+        fixed, by_usage = [], []
+        for call, answers in scores:
+            weight = self.framework.weights[call.name]
+            if answers.depends == Depends.USAGE:
+                if call.score_rows is None or call.normalize_scores is not None:
+                    return None
+                by_usage.append((call, weight))
+            elif call.normalize_scores is not None and not call.normalizes_by_extremes:
+                return None
+            else:
+                raw = answers.score(question, rows)
+                fixed.append(FixedScores(call, weight, question, raw))
+        if any(call.filter_rows is None for call, _ in filters):
+            return None
+        copies = CopiesOfPod(
+            question,
+            rows,
+            [call for call, _ in filters],
+            fixed,
+            by_usage,
+            self._tie_keys(question.snapshot),
+        )
+        return copies.place(most)
+
+    def _takes_part(
+        self, steps: Sequence[_Step], skipped: frozenset[str], pod: Pod
+    ) -> list[tuple[Calls, Answers]] | None:
+        """The plugins that are not skipped; None if copies of the pod may change what another row gets."""
+        found = []
+        for call, answers in steps:
+            if answers is None and not (call.name in skipped and skips_copies(call, pod)):
+                return None
+            if answers is not None and call.name not in skipped:
+                if answers.depends == Depends.USAGE and not sees_usage_columns_only(call):
+                    return None
+                found.append((call, answers))
+        return found
 
     # Checking
 

@@ -1,6 +1,6 @@
-"""Filters that see the pods of a node only through the columns of requests and pod counts.
+"""Plugins that see the pods of a node only through the columns of requests and pod counts.
 
-Such a filter cannot tell a node from a row in which these columns were changed. So what it would say of nodes
+Such a plugin cannot tell a node from a row in which these columns were changed. So what it would say of nodes
 with pods added or taken away can be asked for many nodes at once. A plugin says so of itself with
 `reads_usage_columns = True`.
 """
@@ -23,7 +23,12 @@ def ignores_pods(call: Calls, pod: Pod) -> bool:
 
 
 def reads_usage_columns(call: Calls) -> bool:
-    return call.filter_rows is not None and getattr(call.plugin, "reads_usage_columns", False)
+    return call.filter_rows is not None and sees_usage_columns_only(call)
+
+
+def sees_usage_columns_only(call: Calls) -> bool:
+    """Whether the forms for rows, Filter and Score, see a node's pods only through these columns."""
+    return bool(getattr(call.plugin, "reads_usage_columns", False))
 
 
 def changeable(columns: Columns) -> Columns:
