@@ -39,6 +39,8 @@ class NodeResourcesBalancedAllocation:
     name = "NodeResourcesBalancedAllocation"
     #: Device classes decide which resources devices serve.
     depends_on_kinds = (DeviceClass,)
+    #: See `runtime.usage_columns`.
+    reads_usage_columns = True
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs | None, handle: Handle) -> None:
         self._scored = (args and args.resources) or CPU_AND_MEMORY
