@@ -53,6 +53,8 @@ class DriverParts:
     metrics: LiveMetrics
     #: Whether pods may be placed now; asked before each of them.
     may_write: Callable[[], bool] = lambda: True
+    #: Whether another bind could be made soon; asked before each pod. If not, `wake` when there is room.
+    has_room: Callable[[], bool] = lambda: True
     #: Called with an error after which the process must end.
     on_fatal: Callable[[str], None] = _LOG.critical
     make_registry: Callable[[], Registry] = default_registry
@@ -129,6 +131,10 @@ class Driver:
         self._flush_leftover()
         self._drive.wake()
 
+    def wake(self) -> None:
+        """There may be something to do again."""
+        self._drive.wake()
+
     def stop(self) -> None:
         """Place no more pods; binding cycles go on."""
         self.is_running = False
@@ -161,7 +167,12 @@ class Driver:
 
     def _attempt(self) -> bool:
         try:
-            return self.is_running and self.parts.may_write() and self.scheduler.schedule_one()
+            return (
+                self.is_running
+                and self.parts.may_write()
+                and self.parts.has_room()
+                and self.scheduler.schedule_one()
+            )
         except InvariantError as error:
             self._end(error)
         except Exception:

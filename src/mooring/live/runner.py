@@ -3,7 +3,7 @@
 configuration → health endpoints → API server answers → watches synced → lease acquired → scheduling
     (with delayCacheUntilActive the lease comes first, so that only the leader watches)
 
-asked to stop:  no more pods are popped → bindings drain → Events are written → lease released → exit
+asked to stop:  no more pods are popped → bindings drain → lease released → Events are written → exit
 lease lost:     every write stops at once → exit 1; the next process starts with nothing assumed
 """
 
@@ -60,7 +60,7 @@ _LOG = logging.getLogger(__name__)
 
 #: How long bindings may take to end once the process is asked to stop.
 DRAIN_S = 20.0
-#: How long the last Events may take to be written after that.
+#: How long the last Events may take to be written, if bindings have left no more of that time.
 _FLUSH_S = 3.0
 
 #: How many objects may be made before the garbage collector looks for cycles among them, and how often it
@@ -200,6 +200,7 @@ class Runner:
             writer=session.writer,
             metrics=self._metrics,
             may_write=self.may_write,
+            has_room=session.traffic.has_room,
             on_fatal=self._fatal,
             make_registry=self._host.make_registry,
             tie_break=SeededSpread(seed),
@@ -207,6 +208,7 @@ class Runner:
         )
         self.driver = driver = Driver(self._config, parts)
         stack.callback(driver.close)
+        session.traffic.on_room = driver.wake
         self._reloader = Reloader(self._options.source, self._config, self._apply)
         if self._election is not None and self._config.delay_cache_until_active:
             await self._win(session)
@@ -279,9 +281,10 @@ class Runner:
     async def _shut_down(self, outcome: Outcome) -> None:
         _LOG.info("shutting down: %s", outcome.value)
         driver, session = self.driver, self.session
+        drain_s = self._options.drain_s if outcome is Outcome.STOPPED else 0.0
+        until = self._loop.time() + drain_s
         if driver is not None:
             driver.stop()
-            drain_s = self._options.drain_s if outcome is Outcome.STOPPED else 0.0
             left = await driver.drain(drain_s)
             if left.bindings:
                 _LOG.warning("gave up %d bindings that were not finished", left.bindings)
@@ -290,14 +293,20 @@ class Runner:
         if session is not None:
             if outcome is Outcome.STOPPED:
                 self._tell_of_election(session, "stopped leading")
-            dropped = await session.stop(flush_s=_FLUSH_S if outcome is Outcome.STOPPED else 0.0)
-            if any(dropped):
-                _LOG.warning(
-                    "%d status patches and %d Events were not written and are dropped", *dropped
-                )
+            status_patches = await session.writer.close()
         if self._election is not None:
             deadline_s = self._config.leader_election.renew_deadline.seconds
             await self._election.end(deadline_s + 1.0)
+        if session is not None:
+            # Whoever leads next need not wait for Events.
+            flush_s = max(_FLUSH_S, until - self._loop.time())
+            events = await session.stop(flush_s=flush_s if outcome is Outcome.STOPPED else 0.0)
+            if status_patches or events:
+                _LOG.warning(
+                    "%d status patches and %d Events were not written and are dropped",
+                    status_patches,
+                    events,
+                )
 
     def _exit_code(self, outcome: Outcome) -> int:
         if outcome is not Outcome.STOPPED:
