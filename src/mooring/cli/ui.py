@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mooring.web.run_spec import RunSpec
     from mooring.web.service import Service
 
-#: Print the address when the first run ends, or this soon after its first attempt: the page shows progress.
+#: Print the address when the first run ends, or this soon after the page has something to show.
 _PATIENCE_S = 0.3
 _LOOPBACK = "127.0.0.1"
 
@@ -159,17 +159,28 @@ async def _serve(
             asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     async with serving(origin, folder, access, listen=listen, port=port) as service:
         await _first_run(service, stopped)
-        job = service.first_job
-        if job.state == "failed":
-            print_problems([each["text"] for each in job.problems])
-            return False
-        if not stopped.is_set():
+        if not stopped.is_set() and service.first_job.state != "failed":
             click.echo(f"{origin.title} is at {service.address}")
             click.echo("press Ctrl-C to stop", err=True)
             if opens and _has_screen():
                 webbrowser.open(service.address)
-            await stopped.wait()
+            await _stopped_or_failed(service, stopped)
+        if service.first_job.state == "failed":
+            print_problems([each["text"] for each in service.first_job.problems])
+            return False
     return True
+
+
+async def _stopped_or_failed(service: Service, stopped: asyncio.Event) -> None:
+    """A first run that fails later ends the command too: there is nothing to look at."""
+    stopping = asyncio.ensure_future(stopped.wait())
+    await asyncio.wait(
+        [stopping, asyncio.ensure_future(service.session.settled(service.first_job))],
+        return_when=asyncio.FIRST_COMPLETED,
+    )
+    if service.first_job.state != "failed":
+        await stopping
+    stopping.cancel()
 
 
 async def _first_run(service: Service, stopped: asyncio.Event) -> None:
@@ -179,8 +190,8 @@ async def _first_run(service: Service, stopped: asyncio.Event) -> None:
             if await service.first_run(step_s):
                 return
             job = service.first_job
-            # Invalid input is found before the first pod is tried, so wait for it.
-            waited_s += step_s if job.done else 0.0
+            # An invalid configuration is found before there is something to show, so wait for it.
+            waited_s += step_s if service.can_be_looked_at else 0.0
             progress.update(job.done, job.total)
 
 

@@ -104,6 +104,8 @@ class Page:
                 web.get("/static/{path:.+}", self._static),
                 web.get("/api/session", self._get_session),
                 web.get("/api/events", self._events),
+                web.get(r"/api/runs/{run:\d{1,9}}/start", self._start),
+                web.get(r"/api/runs/{run:\d{1,9}}/moves", self._moves),
                 web.get(r"/api/runs/{run:\d{1,9}}/map", self._map),
                 web.get(r"/api/runs/{run:\d{1,9}}/time", self._time),
                 web.get(r"/api/runs/{run:\d{1,9}}/pod", self._pod),
@@ -221,6 +223,13 @@ class Page:
 
     # A run
 
+    async def _start(self, request: web.Request) -> web.Response:
+        return _packed(request, self._session.start(_number(request, "run")))
+
+    async def _moves(self, request: web.Request) -> web.Response:
+        after = _whole_number(request, "after") or 0
+        return _json(self._session.moves(_number(request, "run"), after))
+
     async def _map(self, request: web.Request) -> web.Response:
         return _packed(request, await self._session.map(_number(request, "run")))
 
@@ -228,10 +237,7 @@ class Page:
         return _packed(request, await self._session.time(_number(request, "run")))
 
     async def _pod(self, request: web.Request) -> web.Response:
-        key, attempt = _query(request, "key"), request.query.get("attempt", "")
-        if attempt and not (attempt.isascii() and attempt.isdigit() and len(attempt) < 10):
-            raise web.HTTPBadRequest(reason="attempt: must be a number")
-        number = int(attempt) if attempt else None
+        key, number = _query(request, "key"), _whole_number(request, "attempt")
         return _packed(request, await self._session.pod(_number(request, "run"), key, number))
 
     async def _config(self, request: web.Request) -> web.Response:
@@ -349,6 +355,14 @@ async def _body(request: web.Request, kind: type[T]) -> T:
 
 def _number(request: web.Request, name: str) -> int:
     return int(request.match_info[name])
+
+
+def _whole_number(request: web.Request, name: str) -> int | None:
+    """None if it is not in the address."""
+    text = request.query.get(name, "")
+    if text and not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise web.HTTPBadRequest(reason=f"{name}: must be a number")
+    return int(text) if text else None
 
 
 def _query(request: web.Request, name: str) -> str:

@@ -10,6 +10,7 @@ The session computes nothing: it keeps the answers of workers.
 from __future__ import annotations
 
 import asyncio
+from array import array
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,6 +96,8 @@ class RunEntry:
     job: int = 0
     problems: list[dict[str, Any]] = field(default_factory=list)
     summary: dict[str, Any] | None = None
+    #: While it runs, what pods moved to: pod, place, pod, place, …
+    moves: array[int] = field(default_factory=lambda: array("i"))
     worker: WorkerProcess | None = None
     #: Cached answers.
     kept: dict[str, bytes] = field(default_factory=dict)
@@ -114,6 +117,7 @@ class RunEntry:
             "job": self.job,
             "problems": self.problems,
             "summary": self.summary,
+            "started": "start" in self.kept,
         }
 
 
@@ -159,6 +163,9 @@ class Session:
             "jobs": [job.to_data() for job in self._jobs.values()],
         }
 
+    def run_data(self, number: int) -> dict[str, Any]:
+        return self._run(number).to_data()
+
     async def change_after(self, version: int) -> None:
         """Wait until the session changes after this version."""
         while self.version <= version:
@@ -173,6 +180,18 @@ class Session:
 
     async def map(self, number: int) -> bytes:
         return self._ready(number).kept["map"]
+
+    def start(self, number: int) -> bytes:
+        """The map before the run."""
+        run = self._run(number)
+        if "start" not in run.kept:
+            raise NotReady(f"run {number} has not started", run.problems)
+        return run.kept["start"]
+
+    def moves(self, number: int, after: int) -> dict[str, Any]:
+        """What pods moved to while the run is under way, after the first so many numbers."""
+        moves = self._run(number).moves
+        return {"moves": moves[after:].tolist(), "next": len(moves)}
 
     async def time(self, number: int) -> bytes:
         run = self._ready(number)
@@ -309,9 +328,12 @@ class Session:
     async def _play(self, job: Job, run: RunEntry) -> None:
         worker = run.worker = await self._worker_for(job)
         async with _Outcome(self, job):
-            asked = worker.ask("run", run_spec=run.run_spec, on_progress=self._noting(job))
+            run.kept["start"] = await worker.ask("start", run_spec=run.run_spec).reply
+            self._changed()
+            asked = worker.ask("run", run_spec=run.run_spec, on_progress=self._noting(job, run))
             run.summary = await asked.reply
             run.kept["map"] = await worker.ask("map", run=run.id).reply
+            run.kept["outcome"] = await worker.ask("outcome").reply
             await self._end_least_used()
         run.state = "ready" if job.state == "done" else job.state
         run.problems = job.problems
@@ -338,13 +360,11 @@ class Session:
             job.result, _ = await self._compared(first, second)
 
     async def _compared(self, first: RunEntry, second: RunEntry) -> tuple[bytes, list[str]]:
-        baseline = await self._asked(first, "outcome")
-        compared: tuple[bytes, list[str]] = await self._asked(
-            second,
+        compared: tuple[bytes, list[str]] = await self._at_desk(
             "compare",
             runs=(first.id, second.id),
             names=(first.name, second.name),
-            baseline=baseline,
+            outcomes=(first.kept["outcome"], second.kept["outcome"]),
         )
         return compared
 
@@ -365,9 +385,10 @@ class Session:
             job.result = await asked.reply
         await worker.end()
 
-    def _noting(self, job: Job) -> Callable[[Progress], None]:
+    def _noting(self, job: Job, run: RunEntry) -> Callable[[Progress], None]:
         def note(progress: Progress) -> None:
             job.done, job.total, job.phase = progress.done, progress.total, progress.phase
+            run.moves.extend(progress.moves)
             self._changed()
 
         return note

@@ -31,7 +31,7 @@ export function App() {
   const { session, heard } = useFollowedSession();
   const run = runOf(session, route.run);
   const { cluster, error } = useCluster(run);
-  const moments = useMoments(run, cluster, route.query);
+  const moments = useMoments(run, jobOf(session, run?.job), cluster, route.query);
   const text = route.query.q ?? "";
   const setText = (q) => setQuery({ q });
   const main = useRef(null);
@@ -54,7 +54,7 @@ export function App() {
       <${Shown} route=${route} session=${session} run=${run} cluster=${cluster} error=${error} moments=${moments}
         text=${text} onText=${setText} />
     </main>
-    <${JobTray} jobs=${session.jobs} />
+    <${JobTray} jobs=${session.jobs} but=${moments.underWay ? run.job : null} />
     <div id="announced" class="unseen" role="status" aria-live="polite"></div>
   <//>`;
 }
@@ -83,11 +83,13 @@ function Shown({ route, session, run, cluster, error, moments, text, onText }) {
       <h1>No such run</h1>
       <p>It was deleted, or never existed. <a href=${linkTo(1, "map")}>Go to the first run</a></p>
     </div>`;
-  if (run.state !== "ready") return html`<${NotReady} run=${run} job=${jobOf(session, run.job)} />`;
+  if (run.state !== "ready" && !moments.underWay) return html`<${NotReady} run=${run} job=${jobOf(session, run.job)} />`;
   if (error) return html`<${Problems} error=${error} />`;
   if (moments.error) return html`<${Problems} error=${moments.error} />`;
   if (!cluster || !moments.scene) return html`<p class="loading" role="status">Reading the cluster …</p>`;
   const all = { cluster, run, moments, text, onText };
+  if (moments.underWay)
+    return html`<${SoFar} run=${run} job=${jobOf(session, run.job)} /><${ShownSoFar} route=${route} all=${all} />`;
   if (route.view === "pending") return html`<${PendingView} ...${all} scene=${moments.scene} />`;
   if (route.view === "pod")
     return html`<${PodView} ...${all} podKey=${route.parts.join("/")} attempt=${route.query.attempt} endSeconds=${run.summary.elapsedSeconds} />`;
@@ -98,6 +100,25 @@ function Shown({ route, session, run, cluster, error, moments, text, onText }) {
   if (route.view === "time") return html`<${TimeView} ...${all} />`;
   if (route.view === "whatif") return html`<${WhatIfView} ...${all} parts=${route.parts} />`;
   return html`<${MapView} ...${all} chosen=${route.parts[0]} />`;
+}
+
+// What can be seen while the simulation runs; the rest follows when it is done.
+function ShownSoFar({ route, all }) {
+  const { scene } = all.moments;
+  if (route.view === "map") return html`<${MapView} ...${all} chosen=${route.parts[0]} />`;
+  if (route.view === "pending") return html`<${PendingView} ...${all} scene=${scene} />`;
+  if (route.view === "whatif") return html`<${WhatIfView} ...${all} parts=${route.parts} />`;
+  if (route.view === "workload") return html`<${WorkloadView} ...${all} scene=${scene} name=${route.parts.join("/")} />`;
+  return html`<div class="empty"><h1>${route.view === "pod" ? route.parts.join("/") : TITLES[route.view]}</h1>
+    <p>This is shown when the simulation is done.</p></div>`;
+}
+
+function SoFar({ run, job }) {
+  return html`<section class="so-far" aria-labelledby="so-far-title">
+    <h2 id="so-far-title">Simulating</h2>
+    <p class="quiet">This is the cluster so far.</p>
+    <${JobProgress} job=${job} />
+  </section>`;
 }
 
 function Lost({ restarted }) {
