@@ -256,6 +256,6 @@ async def test_cancelling_before_a_worker_has_started_is_cancelling_too(_):
 
 
 def _one_more():
-    from mooring.web.what_if import NodesLike, RequestedChanges
+    from mooring.web.requested_changes import NodesLike, RequestedChanges
 
-    return RequestedChanges(add_nodes=[NodesLike("n1")])
+    return [RequestedChanges(add_nodes=[NodesLike("n1")])]

@@ -8,7 +8,9 @@ import shutil
 import signal
 import sys
 import webbrowser
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,6 +70,7 @@ def ui(
     seed: int | None,
     until_s: float | None,
     trace_input: TraceInput,
+    what_if: Path | None,
     port: int,
     listen: str,
     token_file: Path | None,
@@ -100,6 +103,7 @@ def ui(
             seed=seed,
             until_s=until_s,
             trace_input=trace_input,
+            what_if=what_if,
         )
     )
     try:
@@ -115,7 +119,30 @@ def _saved(origin: Origin, run_spec: RunSpec) -> tuple[Origin, Path]:
     """Save the run for the worker processes; keeping it here too would waste memory."""
     from mooring.web.run_spec import save_run_spec
 
+    origin = replace(origin, arguments=tuple(_arguments_of_input(sys.argv[2:])))
     return origin, save_run_spec(run_spec)
+
+
+#: Options that are not about the cluster, and whether they have a value.
+_OF_THE_PAGE = {
+    "--port": True,
+    "--listen": True,
+    "--token-file": True,
+    "--name": True,
+    "--what-if": True,
+    "--no-open": False,
+}
+
+
+def _arguments_of_input(arguments: Sequence[str]) -> Iterator[str]:
+    """The arguments that say what to read, for other commands to read the same."""
+    left = iter(arguments)
+    for argument in left:
+        option, equals, _ = argument.partition("=")
+        if option not in _OF_THE_PAGE:
+            yield argument
+        elif _OF_THE_PAGE[option] and not equals:
+            next(left, None)
 
 
 def _access(listen: str, token_file: Path | None, names: tuple[str, ...]) -> Access:

@@ -18,6 +18,7 @@ from mooring.errors import MooringError
 from mooring.web.access import Access
 from mooring.web.assets import Asset, Assets, Document, served_document
 from mooring.web.messages import unpacked
+from mooring.web.requested_changes import Named, NodesLike, RequestedChanges
 from mooring.web.session import (
     DEFAULT_BUDGET_S,
     MOST_BUDGET_S,
@@ -25,7 +26,6 @@ from mooring.web.session import (
     NotReady,
     Session,
 )
-from mooring.web.what_if import Named, NodesLike, RequestedChanges
 from mooring.web.worker_process import Refused
 
 _LOG = logging.getLogger(__name__)
@@ -70,12 +70,23 @@ class WhatIfBody(_Body):
     objects: str = ""
     remove: list[Named] = []
     add_nodes: list[NodesLike] = []
+    #: One after the other, after the parts above.
+    changes: list[RequestedChanges] = []
     counterfactual: AnswerBody | None = None
 
 
 class CompareBody(_Body):
     runs: tuple[int, int]
     why: bool = False
+
+
+class ExportBody(_Body):
+    run: int
+    changes: list[RequestedChanges] = []
+
+
+class RoomBody(_Body):
+    pod: str
 
 
 class CheckBody(_Body):
@@ -114,6 +125,9 @@ class Page:
                 web.post(r"/api/runs/{run:\d{1,9}}/counterfactuals", self._counterfactuals),
                 web.delete(r"/api/runs/{run:\d{1,9}}", self._forget),
                 web.post("/api/runs", self._what_if),
+                web.get(r"/api/runs/{run:\d{1,9}}/changes", self._changes),
+                web.post(r"/api/runs/{run:\d{1,9}}/capacity", self._room),
+                web.post("/api/export", self._export),
                 web.post("/api/compare", self._compare),
                 web.post("/api/check", self._check),
                 web.get(r"/api/jobs/{job:\d{1,9}}/result", self._result),
@@ -261,8 +275,9 @@ class Page:
     async def _what_if(self, request: web.Request) -> web.Response:
         body = await _body(request, WhatIfBody)
         answer = body.counterfactual
-        changes = RequestedChanges(body.config, body.objects, body.remove, body.add_nodes)
-        if changes == RequestedChanges() and answer is None:
+        first = RequestedChanges(body.config, body.objects, body.remove, body.add_nodes)
+        changes = [each for each in (first, *body.changes) if each != RequestedChanges()]
+        if not changes and answer is None:
             raise web.HTTPBadRequest(
                 reason="the request changes nothing, so there is nothing to run"
             )
@@ -273,6 +288,17 @@ class Page:
             counterfactual=None if answer is None else (answer.job, answer.answer),
         )
         return _json({"run": run.id, "job": run.job}, status=202)
+
+    async def _export(self, request: web.Request) -> web.Response:
+        body = await _body(request, ExportBody)
+        return _json(await self._session.export(body.run, body.changes))
+
+    async def _changes(self, request: web.Request) -> web.Response:
+        return _json(await self._session.own_changes(_number(request, "run")))
+
+    async def _room(self, request: web.Request) -> web.Response:
+        body = await _body(request, RoomBody)
+        return _json({"job": self._session.room(_number(request, "run"), body.pod).id}, status=202)
 
     async def _compare(self, request: web.Request) -> web.Response:
         body = await _body(request, CompareBody)

@@ -20,9 +20,10 @@ import mooring
 from mooring.errors import MooringError
 from mooring.explain.past_decision import PastDecision
 from mooring.web.messages import Progress
-from mooring.web.origin import Origin
+from mooring.web.origin import CHANGES_FILE, Origin
+from mooring.web.requested_changes import Named, RequestedChanges
 from mooring.web.run_spec import run_spec_path
-from mooring.web.what_if import Applied, Named, RequestedChanges
+from mooring.web.what_if import Applied
 from mooring.web.worker_process import Gone, Refused, WorkerProcess
 
 #: A run of 50,000 pods takes half a gigabyte. With more runs than this, the least recently used worker ends;
@@ -243,7 +244,7 @@ class Session:
     async def what_if(
         self,
         base: int,
-        what_if: RequestedChanges,
+        changes: list[RequestedChanges],
         *,
         name: str,
         counterfactual: tuple[int, int] | None,
@@ -253,17 +254,42 @@ class Session:
             raise NotReady(f"there are already {MOST_RUNS} runs; delete one first")
         origin, target = self._run(base), self._run_spec_path()
         applied = None if counterfactual is None else self._answer(*counterfactual)
-        changes: tuple[str, ...] = await self._at_desk(
+        sentences: tuple[str, ...] = await self._at_desk(
             "derive",
             run_spec=origin.run_spec,
-            what_if=what_if,
+            changes=changes,
             counterfactual=applied,
             target=target,
         )
         number = self._next_run()
-        run = RunEntry(number, name or _title(changes), target, base=base, changes=changes)
+        run = RunEntry(number, name or _title(sentences), target, base=base, changes=sentences)
         self._start_run(run)
         return run
+
+    async def export(self, base: int, changes: list[RequestedChanges]) -> dict[str, Any]:
+        """The changes of a run and these, as a file, and the command that simulates with it."""
+        run_spec = self._run(base).run_spec
+        text = await self._at_desk("export", run_spec=run_spec, changes=changes)
+        return {"text": text, "file": CHANGES_FILE, "command": self._origin.with_changes()}
+
+    async def own_changes(self, number: int) -> dict[str, Any]:
+        """The changes that made a run of its base, to change them and run again."""
+        run = self._run(number)
+        base = None if run.base is None else self._runs.get(run.base)
+        changes = await self._at_desk(
+            "own_changes", run_spec=run.run_spec, base=None if base is None else base.run_spec
+        )
+        return {"base": 1 if base is None else base.id, "name": run.name, "changes": changes}
+
+    def room(self, number: int, pod: str) -> Job:
+        """How many more copies of the pod fit."""
+        run, about = self._run(number), ("capacity", number, pod)
+        known = self._about(about)
+        if known is not None:
+            return known
+        job = self._new_job("capacity", run.id, f"how many more {pod} fit", about)
+        job.task = asyncio.create_task(self._count_room(job, run, pod))
+        return job
 
     def counterfactuals(self, number: int, pod: str, budget_s: float) -> Job:
         run = self._ready(number)
@@ -354,6 +380,15 @@ class Session:
 
             job.break_off = break_off
             job.result, job.answers = await asked.reply
+
+    async def _count_room(self, job: Job, run: RunEntry, pod: str) -> None:
+        worker = await self._worker_for(job)
+        async with _Outcome(self, job):
+            asked = worker.ask(
+                "room", run_spec=run.run_spec, key=pod, on_progress=self._noting(job, run)
+            )
+            job.result = await asked.reply
+        await worker.end()
 
     async def _compare(self, job: Job, first: RunEntry, second: RunEntry) -> None:
         async with _Outcome(self, job):

@@ -26,6 +26,7 @@ from mooring.explain.past_decision import PastDecision, decide_again
 from mooring.explain.what_if import DecisionView
 from mooring.garbage import collect_seldom, spare_what_stays
 from mooring.sim.simulation import Simulation
+from mooring.web.changes_file import changes_text
 from mooring.web.cluster_map import map_data, start_map_data
 from mooring.web.comparison import (
     Outcome,
@@ -47,14 +48,14 @@ from mooring.web.messages import (
 )
 from mooring.web.places import Places
 from mooring.web.pod_page import pod_data
+from mooring.web.requested_changes import Named, RequestedChanges
+from mooring.web.room import room_data
 from mooring.web.run import Run, RunProgress
 from mooring.web.run_spec import RunSpec, read_run_spec, write_run_spec
 from mooring.web.source_lines import Problem, located
 from mooring.web.timeline import timeline_data
 from mooring.web.what_if import (
     Applied,
-    Named,
-    RequestedChanges,
     apply,
     config_text,
     found_sentences,
@@ -143,14 +144,23 @@ class Worker:
         self,
         *,
         run_spec: Path,
-        what_if: RequestedChanges,
+        changes: list[RequestedChanges],
         counterfactual: Applied | None,
         target: Path,
     ) -> tuple[str, ...]:
         """Writes the run_spec of another run; returns its changes in sentences."""
-        outcome = apply(self._run_spec(run_spec), what_if, counterfactual)
+        outcome = apply(self._run_spec(run_spec), changes, counterfactual)
         write_run_spec(outcome.run_spec, target)
         return outcome.changes
+
+    def export(self, *, run_spec: Path, changes: list[RequestedChanges]) -> str:
+        """All changes that lead from the command's input to what the run would be with these."""
+        return changes_text(apply(self._run_spec(run_spec), changes).run_spec.applied)
+
+    def own_changes(self, *, run_spec: Path, base: Path | None) -> list[RequestedChanges]:
+        """The changes that the run has and its base has not."""
+        applied = self._run_spec(run_spec).applied
+        return list(applied[0 if base is None else len(self._run_spec(base).applied) :])
 
     # Running
 
@@ -221,6 +231,11 @@ class Worker:
         ]
         return packed({"why": why_data(names, (views[0], views[1]))})
 
+    def room(self, *, run_spec: Path, key: str) -> bytes:
+        """How many more copies of a pod fit, as `mooring capacity --pod` counts them."""
+        _step_back()
+        return packed(room_data(self._run_spec(run_spec), key, self._count))
+
     def counterfactuals(
         self, *, run: int, key: str, budget_s: float
     ) -> tuple[bytes, list[Applied]]:
@@ -253,6 +268,9 @@ class Worker:
         else:
             self._progress(progress.attempts, None, progress.text, progress.places)
 
+    def _count(self, done: int) -> None:
+        self._send(Progress(self._number, done, None, "adding pods"))
+
     def _progress(self, done: int, total: int | None, phase: str, places: Places) -> None:
         now = time.perf_counter()
         if now < self._next_progress_s:
@@ -276,6 +294,9 @@ ANSWERS: dict[str, Callable[..., Any]] = {
         Worker.manifest,
         Worker.check,
         Worker.derive,
+        Worker.export,
+        Worker.own_changes,
+        Worker.room,
         Worker.start,
         Worker.run,
         Worker.outcome,

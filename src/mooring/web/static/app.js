@@ -88,32 +88,32 @@ function Shown({ route, session, run, cluster, error, moments, text, onText }) {
   if (moments.error) return html`<${Problems} error=${moments.error} />`;
   if (!cluster || !moments.scene) return html`<p class="loading" role="status">Reading the cluster …</p>`;
   const all = { cluster, run, moments, text, onText };
-  if (moments.underWay)
-    return html`<${SoFar} run=${run} job=${jobOf(session, run.job)} /><${ShownSoFar} route=${route} all=${all} />`;
-  if (route.view === "pending") return html`<${PendingView} ...${all} scene=${moments.scene} />`;
-  if (route.view === "pod")
-    return html`<${PodView} ...${all} podKey=${route.parts.join("/")} attempt=${route.query.attempt} endSeconds=${run.summary.elapsedSeconds} />`;
-  if (route.view === "workload")
-    return html`<${WorkloadView} ...${all} scene=${moments.scene} name=${route.parts.join("/")} />`;
-  if (route.view === "gang")
-    return html`<${WorkloadView} ...${all} scene=${moments.scene} name=${route.parts.join("/")} isGang />`;
-  if (route.view === "time") return html`<${TimeView} ...${all} />`;
-  if (route.view === "whatif") return html`<${WhatIfView} ...${all} parts=${route.parts} />`;
-  return html`<${MapView} ...${all} chosen=${route.parts[0]} />`;
+  // The view stays in its place when the run is over, with what was typed into it.
+  return html`${moments.underWay && html`<${SoFar} key="so-far" job=${jobOf(session, run.job)} />`}
+    <${View} key="view" route=${route} all=${all} />`;
 }
 
-// What can be seen while the simulation runs; the rest follows when it is done.
-function ShownSoFar({ route, all }) {
-  const { scene } = all.moments;
-  if (route.view === "map") return html`<${MapView} ...${all} chosen=${route.parts[0]} />`;
-  if (route.view === "pending") return html`<${PendingView} ...${all} scene=${scene} />`;
-  if (route.view === "whatif") return html`<${WhatIfView} ...${all} parts=${route.parts} />`;
-  if (route.view === "workload") return html`<${WorkloadView} ...${all} scene=${scene} name=${route.parts.join("/")} />`;
-  return html`<div class="empty"><h1>${route.view === "pod" ? route.parts.join("/") : TITLES[route.view]}</h1>
-    <p>This is shown when the simulation is done.</p></div>`;
+// Views that can be shown before the simulation is done.
+const SO_FAR = ["map", "pending", "whatif", "workload"];
+
+function View({ route, all }) {
+  const { view, parts } = route;
+  const { run, moments } = all;
+  const name = parts.join("/");
+  if (moments.underWay && !SO_FAR.includes(view))
+    return html`<div class="empty"><h1>${view === "pod" ? name : TITLES[view]}</h1>
+      <p>This is shown when the simulation is done.</p></div>`;
+  if (view === "pending") return html`<${PendingView} ...${all} scene=${moments.scene} />`;
+  if (view === "pod")
+    return html`<${PodView} ...${all} podKey=${name} attempt=${route.query.attempt} endSeconds=${run.summary.elapsedSeconds} />`;
+  if (view === "workload") return html`<${WorkloadView} ...${all} scene=${moments.scene} name=${name} />`;
+  if (view === "gang") return html`<${WorkloadView} ...${all} scene=${moments.scene} name=${name} isGang />`;
+  if (view === "time") return html`<${TimeView} ...${all} />`;
+  if (view === "whatif") return html`<${WhatIfView} ...${all} parts=${parts} />`;
+  return html`<${MapView} ...${all} chosen=${parts[0]} />`;
 }
 
-function SoFar({ run, job }) {
+function SoFar({ job }) {
   return html`<section class="so-far" aria-labelledby="so-far-title">
     <h2 id="so-far-title">Simulating</h2>
     <p class="quiet">This is the cluster so far.</p>

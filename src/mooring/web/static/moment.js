@@ -20,19 +20,23 @@ function clusterOf(map) {
 
 // The run's cluster at its end, or as it was put in while the run is under way; null while it is not known.
 export function useCluster(run) {
-  const part = run?.state === "ready" ? "map" : isUnderWay(run) ? "start" : null;
+  const part = run?.state === "ready" ? "map" : run?.state === "running" && run.started ? "start" : null;
   const { value, error } = useAnswer(part && `api/runs/${run.id}/${part}`);
-  const cluster = value && clusterOf(value);
+  // The start is shown until the end is there, so that views stay as they are.
+  const last = useRef({});
+  if (value) last.current = { run: run.id, cluster: clusterOf(value) };
+  const cluster = part && last.current.run === run.id ? last.current.cluster : null;
   return { cluster, error };
 }
 
-export function isUnderWay(run) {
-  return Boolean(run?.state === "running" && run.started);
+// Whether this is the cluster before the run's end.
+function isStart(cluster) {
+  return Boolean(cluster?.map.start);
 }
 
 // Where the pods are so far, for a run that is under way; null for others. It follows the run's progress.
 function useSceneSoFar(run, cluster, done) {
-  const active = isUnderWay(run) && Boolean(cluster?.map.start);
+  const active = isStart(cluster);
   const so = useRef(null);
   const [scene, setScene] = useState(null);
   useEffect(() => {
@@ -66,7 +70,7 @@ function useSceneSoFar(run, cluster, done) {
       },
     );
   }, [active, cluster, done]);
-  return active ? scene : null;
+  return active && scene?.cluster === cluster ? scene : null;
 }
 
 export function useEndScene(cluster) {
@@ -98,8 +102,8 @@ function atOf({ step, seconds }, opens) {
 export function useMoments(run, job, cluster, query) {
   const soFar = useSceneSoFar(run, cluster, job?.done);
   const { value: time, error } = useAnswer(run?.state === "ready" ? `api/runs/${run.id}/time` : null);
-  const reel = useMemo(() => (cluster && time ? new Reel(cluster, time) : null), [cluster, time]);
-  const end = useEndScene(isUnderWay(run) ? null : cluster);
+  const reel = useMemo(() => (cluster && !isStart(cluster) && time ? new Reel(cluster, time) : null), [cluster, time]);
+  const end = useEndScene(isStart(cluster) ? null : cluster);
   const { step, seconds } = useMemo(() => momentOf(query.at, cluster, reel), [query.at, cluster, reel]);
   const [playing, setPlaying] = useState(false);
   const hasTime = Boolean(time && time.endSeconds > 0 && time.changes.atSeconds.some((at) => at > 0));
@@ -107,15 +111,15 @@ export function useMoments(run, job, cluster, query) {
   useEffect(() => setPlaying(false), [run?.id]);
 
   const scene = useMemo(() => {
-    if (isUnderWay(run)) return soFar;
+    if (isStart(cluster)) return soFar;
     if (step === undefined) return null;
     return reel && step !== null ? reel.at(step) : end;
-  }, [reel, step, end, soFar, run?.state]);
+  }, [reel, step, end, soFar, cluster]);
   const setMoment = (moment) => setQuery({ at: atOf(moment, cluster?.map.opensAt ?? null) });
   const moments = {
     time,
     reel,
-    underWay: isUnderWay(run),
+    underWay: isStart(cluster),
     error,
     step,
     scene,
