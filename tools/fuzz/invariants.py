@@ -319,6 +319,11 @@ def check_all_are_placed(engine: Engine, *, woken: bool) -> None:
         if "MayHold" in queued.unschedulable_plugins:
             # It fits, and Permit says no.
             continue
+        if woken and "InterPodAffinity" in queued.unschedulable_plugins:
+            # A new node wakes only pods with terms of their own, here as in the reference.
+            terms = pod.spec.affinity
+            if terms is None or (terms.pod_affinity is None and terms.pod_anti_affinity is None):
+                continue
         if engine.fits(pod):
             why = "was not woken" if woken else "was not placed"
             raise Violation(f"pod {pod.key} fits, and {why}: {queued.unschedulable_plugins}")
