@@ -107,17 +107,6 @@ async def test_the_pod_names_its_node_while_it_waits_on_permit():
     assert world.writer.bound == [("default/p", "n")]
 
 
-async def test_nothing_is_written_of_a_pod_that_permit_let_go_before_its_binding_began():
-    world = Cycle(noting("Holds", [], permit=wait()))
-
-    world.start(make_pod())
-    world.scheduler.waiting_pods.get("default/p").allow("Holds")
-    await world.go_on()
-
-    assert world.writer.patches == []
-    assert world.writer.bound == [("default/p", "n")]
-
-
 async def test_a_node_name_that_cannot_be_written_stops_nobody():
     world = Cycle(noting("Works", [], pre_bind_pre_flight=PreFlight(), pre_bind=None))
 

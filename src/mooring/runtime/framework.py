@@ -408,11 +408,6 @@ class Framework:
 
     # The binding cycle
 
-    def waits_on_permit(self, pod: Pod) -> bool:
-        """Whether a plugin holds the pod back, and it has been neither allowed nor rejected since."""
-        waiting = self.waiting_pods.get(pod.uid)
-        return waiting is not None and not waiting.decided
-
     async def wait_on_permit(self, pod: Pod) -> Status:
         waiting = self.waiting_pods.get(pod.uid)
         if waiting is None:

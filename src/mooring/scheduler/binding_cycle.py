@@ -48,7 +48,7 @@ class BindingCycle:
         pre_flight = framework.run_pre_bind_pre_flights(state, pod, node_name)
         if pre_flight.code not in (Code.SUCCESS, Code.SKIP):
             return pre_flight
-        if pre_flight.ok or framework.waits_on_permit(pod):
+        if pre_flight.ok or framework.waiting_pods.get(pod.uid) is not None:
             # What comes may take long: others, and a scheduler after this one, should know the plan.
             await self._conditions.patch(pod, PodStatusPatch(nominated_node_name=node_name))
         status = await framework.wait_on_permit(pod)
