@@ -34,7 +34,7 @@ from mooring.runtime.usage_columns import (
 class FilterDryRun:
     """`DryRun` for one pod. The state must be a clone: filters may write to it."""
 
-    __slots__ = ("_hears_of_pods", "framework", "pod", "snapshot", "state")
+    __slots__ = ("_hears_of_pods", "_nominated", "framework", "pod", "snapshot", "state")
 
     def __init__(
         self, framework: Framework, state: CycleState, pod: Pod, snapshot: Snapshot
@@ -44,6 +44,7 @@ class FilterDryRun:
         self.pod = pod
         self.snapshot = snapshot
         self._hears_of_pods: bool | None = None
+        self._nominated: dict[int, Sequence[Pod]] | None = None
 
     @property
     def skipped(self) -> frozenset[str]:
@@ -55,8 +56,10 @@ class FilterDryRun:
             self._hears_of_pods = self.framework.hears_of_pods(self.state)
         return self._hears_of_pods
 
-    def nominated(self) -> dict[int, list[Pod]]:
-        return self.framework.nominated_rows(self.pod, self.snapshot)
+    def nominated(self) -> dict[int, Sequence[Pod]]:
+        if self._nominated is None:
+            self._nominated = self.framework.nominated_rows(self.pod, self.snapshot)
+        return self._nominated
 
     def on_node(self, node: NodeInfo) -> FilterNodeTrial:
         # Only plugins that hear of pods change their state.

@@ -32,6 +32,7 @@ from mooring.scheduler.event_handlers import EventHandlers
 from mooring.scheduler.failure import Failures
 from mooring.scheduler.group_cycle import GroupCycle
 from mooring.scheduler.group_questions import GroupQuestions
+from mooring.scheduler.node_search import PlacedCopies
 from mooring.scheduler.parts import Parts
 from mooring.scheduler.pod_conditions import PodConditions
 from mooring.scheduler.scheduling_cycle import SchedulingCycle
@@ -187,6 +188,14 @@ class Engine:
         framework, snapshot = self.framework(pod), self.cluster.snapshot()
         search = self.searches[pod.scheduler_name].copy()
         return search.schedule_pod(framework, CycleState(), pod, snapshot)
+
+    def place_copies(self, pod: Pod, most: int) -> PlacedCopies | None:
+        """Where copies of the pod go, as if each were decided and placed in turn; nothing is placed.
+
+        None if the places do not follow from single nodes: decide one at a time. Raises PluginFailure.
+        """
+        framework, snapshot = self.framework(pod), self.cluster.snapshot()
+        return self.searches[pod.scheduler_name].place_copies(framework, pod, snapshot, most)
 
     def decide_in_full(self, pod: Pod, state: CycleState | None = None) -> Decision:
         """Look at every node, with every plugin, even if one is nominated; break ties by name.
