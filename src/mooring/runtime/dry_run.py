@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
+from typing import Any
 
 import numpy as np
 
@@ -162,25 +163,23 @@ class FilterRowsTrial:
 
 
 class PodsTakenOut:
-    """`ClusterTrial`: the cluster is changed and restored, as the engine does one thing at a time."""
+    """`ClusterTrial`: a trial of the cluster, as the engine does one thing at a time."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._trial = cluster.trial()
         #: UID → whether the pod is assumed.
         self._out: dict[str, bool] = {}
-        #: All pods that were ever taken out, by UID, in order of the first time.
-        self._met: dict[str, Pod] = {}
 
     def __enter__(self) -> PodsTakenOut:
+        self._trial.__enter__()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        # In this order, whatever happened in between: the order of pods on a node matters.
-        self.put_back([pod for uid, pod in self._met.items() if uid in self._out])
+    def __exit__(self, *raised: Any) -> None:
+        self._trial.__exit__(*raised)
 
     def take_out(self, pods: Sequence[Pod]) -> None:
         for pod in pods:
-            self._met.setdefault(pod.uid, pod)
             self._out[pod.uid] = self._cluster.take_out(pod)
 
     def put_back(self, pods: Sequence[Pod]) -> None:

@@ -10,6 +10,7 @@ as in the reference.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, KeysView, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from mooring.errors import InvariantError, check_kept
@@ -72,6 +73,19 @@ class Nominator:
         #: Node name → its pods as they were then, and the nodes of which this no longer holds.
         self._held: dict[str, HeldFor] = {}
         self._changed: set[str] = set()
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """At the end, all nominations are as they were."""
+        before = self._pods, self._node_of, self._keys, self._queued, self._held, self._changed
+        self._pods = {name: nominated.copy() for name, nominated in self._pods.items()}
+        self._node_of, self._keys = self._node_of.copy(), self._keys.copy()
+        self._queued, self._held = self._queued.copy(), self._held.copy()
+        self._changed = self._changed.copy()
+        try:
+            yield
+        finally:
+            self._pods, self._node_of, self._keys, self._queued, self._held, self._changed = before
 
     @property
     def has_any(self) -> bool:

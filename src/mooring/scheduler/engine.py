@@ -12,7 +12,8 @@ in the cluster, calls `schedule_one` while there is work, and carries out its wr
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 
 from mooring.cluster.listers import LISTED
 from mooring.config.types import KubeSchedulerConfiguration
@@ -170,6 +171,12 @@ class Engine:
             raise NoProfileError(pod) from None
 
     # Questions, which change nothing
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """For what-ifs: change `cluster` and ask; at the end, the cluster is as it was."""
+        with self.parts.trial():
+            yield
 
     def gate(self, pod: Pod) -> Status | None:
         """What the PreEnqueue plugin says that keeps the pod from being tried; None if none does."""

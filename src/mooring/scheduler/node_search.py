@@ -170,7 +170,7 @@ class NodeSearch:
 
     def _evaluation_for(self, framework: Framework, pod: Pod) -> Evaluation:
         if self.evaluations is None:
-            return Evaluation(framework, self.tie_break.keys)
+            return Evaluation.in_full(framework, self.tie_break.keys)
         return self.evaluations.of(pod)
 
     def _find_nodes(
