@@ -19,6 +19,7 @@ from mooring.live.bind_traffic import BindTraffic
 from mooring.live.client import ApiClient
 from mooring.live.event_recorder import EventRecorder
 from mooring.live.rate_limit import RateLimiter
+from mooring.live.status_patches import FIRST_AFTER_S
 from mooring.live.writer import LiveWriter
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.pod import Pod, PodCondition, PodSpec, PodStatus
@@ -335,7 +336,9 @@ async def test_a_status_patch_is_tried_four_times_with_growing_pauses():
     async with desk(refusal(409), hang_up, refusal(503), ok()) as d:
         await d.writer.patch_pod_status(POD, PodStatusPatch(CONDITION))
 
-        for delay, base in zip(d.clock.delays, (0.01, 0.05, 0.25), strict=True):
+        first, *pauses = d.clock.delays
+        assert first == FIRST_AFTER_S
+        for delay, base in zip(pauses, (0.01, 0.05, 0.25), strict=True):
             assert base <= delay <= base * 1.1
     async with desk(*(refusal(500) for _ in range(4))) as d:
         with pytest.raises(errors.ServerUnavailable):

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 from mooring.cluster.node_info import HostPort
 from mooring.errors import InvariantError
+from mooring.framework.status import Status
 from mooring.objects.devices import ResourceClaim
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
@@ -56,6 +57,8 @@ class Truth:
         self._highest_pending = -1
         #: Keys of gangs that lost a member, or had one bound by somebody else.
         self.disturbed: set[str] = set()
+        #: UIDs of members of gangs whose binding cycle began.
+        self.sent_to_bind: set[str] = set()
         self.counts: Counter[str] = Counter()
         store.on_change.append(self._changed)
 
@@ -124,6 +127,12 @@ class Truth:
             and not pod.finished
             and self._can_be_known(pod)
         ]
+
+    def note_binding(self, engine: Engine) -> None:
+        """Remember which members of gangs were to be bound."""
+        for attempt in engine.binding.values():
+            if attempt.pod.group_key:
+                self.sent_to_bind.add(attempt.pod.uid)
 
     def _can_be_known(self, pod: Pod) -> bool:
         """Not what the leader before has bound, as long as the watch has not shown it."""
@@ -225,7 +234,7 @@ def check_rest(process: SchedulerProcess, store: Store, truth: Truth) -> None:
     _check_pods(engine, store, truth.nominated_late)
     _check_objects(engine, store)
     _check_writer(process, store)
-    _check_gangs(store, truth.disturbed)
+    _check_gangs(engine, store, truth)
     _check_claims(store)
 
 
@@ -290,7 +299,11 @@ def _check_writer(process: SchedulerProcess, store: Store) -> None:
     _none("written of pods that are gone", [uid for uid in patches._written if uid not in uids])
 
 
-def _check_gangs(store: Store, disturbed: set[str]) -> None:
+def _check_gangs(engine: Engine, store: Store, truth: Truth) -> None:
+    """A gang is bound whole or not at all, unless a bind failed or its scheduler died, and the room was lost.
+
+    Such a gang fits no longer, its other pods are told so, and no node is held for them.
+    """
     members: defaultdict[str, list[Pod]] = defaultdict(list)
     for pod in store.all(Pod):
         if pod.group_key:
@@ -298,13 +311,29 @@ def _check_gangs(store: Store, disturbed: set[str]) -> None:
     for group in store.all(PodGroup):
         gang = group.spec.scheduling_policy.gang
         mine = members.get(group.key, [])
-        if gang is None or group.key in disturbed:
+        if gang is None or group.key in truth.disturbed:
             continue
         bound = [pod for pod in mine if pod.node_name]
         if 0 < len(bound) < gang.min_count:
-            raise Violation(
-                f"gang {group.key} needs {gang.min_count}, and has {len(bound)} of {len(mine)}"
-            )
+            torn = f"gang {group.key} needs {gang.min_count}, and has {len(bound)} of {len(mine)}"
+            if sum(pod.uid in truth.sent_to_bind for pod in mine) < gang.min_count:
+                raise Violation(torn)
+            _check_torn_gang(engine, [pod for pod in mine if not pod.node_name], torn)
+
+
+def _check_torn_gang(engine: Engine, waiting: list[Pod], torn: str) -> None:
+    questions = engine.group_questions
+    assert questions is not None
+    for pod in waiting:
+        told = pod.condition("PodScheduled")
+        if told is None or told.status != "False":
+            raise Violation(f"{torn}, and {pod.key} is told nothing")
+        held = pod.nominated_node_name or engine.nominator.nominated_node(pod.uid)
+        if held in engine.cluster.infos:
+            raise Violation(f"{torn}, and {pod.key} holds node {held}")
+    tried = questions.try_placements(questions.waiting(waiting[0].group_key))
+    if not isinstance(tried, Status) and any(each.fits for each in tried):
+        raise Violation(f"{torn}, though all of it fits")
 
 
 def _check_claims(store: Store) -> None:

@@ -283,6 +283,8 @@ class World:
 
     def _stepped(self, process: SchedulerProcess) -> None:
         self.result.steps += 1
+        if process.engine is not None and self.swarm.has("gangs"):
+            self.truth.note_binding(process.engine)
         for point in self._dies_at_await:
             if not process.dead and process.waits_at(point):
                 self._dies_at_await.discard(point)
