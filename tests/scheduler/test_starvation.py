@@ -25,6 +25,9 @@ def test_hopeless_pods_of_higher_priority_are_not_tried_before_others_again_and_
         changed = replace(node, metadata=replace(node.metadata, labels=labels))
         engine.scheduler.updated(node, changed)
         node = changed
+        # Whoever was woken has waited long enough.
+        engine.clock.advance(60.0)
+        engine.scheduler.queue.flush_backoff_completed()
         engine.scheduler.added(make_pod(f"modest-{number}", cpu="100m"))
         engine.scheduler.schedule_one()
 
