@@ -31,6 +31,9 @@ _TELL_EVERY_S = 10.0
 @click.option("--workers", default=os.cpu_count() or 1, show_default=True)
 @click.option("--without", multiple=True, help="A fault or an actor to leave out (repeatable).")
 @click.option("--shrink", "shrinks", is_flag=True, help="Leave out what the failure does not need.")
+@click.option(
+    "--hostile", is_flag=True, help="Also send nonsense: objects and answers (safety only)."
+)
 @click.option("--quiet", is_flag=True, help="With --seed: only the result.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def main(
@@ -41,6 +44,7 @@ def main(
     workers: int,
     without: tuple[str, ...],
     shrinks: bool,
+    hostile: bool,
     quiet: bool,
     output: str,
 ) -> None:
@@ -54,13 +58,16 @@ def main(
             f"--without {unknown[0]!r}: there is no such fault or actor; choose one of"
             f" {', '.join([*FAULTS, *FEATURES])}"
         )
+    if hostile and (mode != "safety" or shrinks):
+        raise click.UsageError("--hostile goes with --mode safety, and not with --shrink")
     modes = MODES if mode == "both" else tuple(each for each in MODES if each == mode)
     _repeat_exactly()
     if seed is not None:
-        sys.exit(_one(seed, modes, without, shrinks=shrinks, quiet=quiet, output=output))
+        sys.exit(_one(seed, modes, without, hostile, shrinks=shrinks, quiet=quiet, output=output))
     failed = False
     for each in modes:
-        failed |= _many(range(first, first + seeds), each, workers, without, output)
+        tasks = [(seed, each, without, hostile) for seed in range(first, first + seeds)]
+        failed |= _many(tasks, each, workers, output)
     sys.exit(1 if failed else 0)
 
 
@@ -75,6 +82,7 @@ def _one(
     seed: int,
     modes: tuple[Mode, ...],
     without: tuple[str, ...],
+    hostile: bool,
     *,
     shrinks: bool,
     quiet: bool,
@@ -83,7 +91,7 @@ def _one(
     failed = 0
     for mode in modes:
         log = None if quiet or output == "json" else print
-        result = run_seed(seed, mode, without=without, log=log)
+        result = run_seed(seed, mode, without=without, hostile=hostile, log=log)
         if result.violation and shrinks:
             kept, result = shrink(result, without, tell=lambda text: click.echo(text, err=True))
             click.echo(f"it takes: {', '.join(kept) or 'nothing of these'}", err=True)
@@ -103,11 +111,15 @@ def _told(result: Result) -> str:
     return f"{head}; at {result.at_s:.3f} s: {result.violation}\n  with: {', '.join(result.on)}"
 
 
-def _many(seeds: range, mode: Mode, workers: int, without: tuple[str, ...], output: str) -> bool:
+#: A seed, its mode, what is left out, and whether nonsense is sent.
+_Task = tuple[int, Mode, tuple[str, ...], bool]
+
+
+def _many(seeds: list[_Task], mode: Mode, workers: int, output: str) -> bool:
     started = told = time.monotonic()
     failures: list[Result] = []
-    total = Result(seeds.start, mode)
-    for ran, result in enumerate(_results(seeds, mode, workers, without), start=1):
+    total = Result(seeds[0][0], mode)
+    for ran, result in enumerate(_results(seeds, workers), start=1):
         total.steps += result.steps
         total.faults.update(result.faults)
         total.done.update(result.done)
@@ -136,7 +148,7 @@ def _many(seeds: range, mode: Mode, workers: int, without: tuple[str, ...], outp
         click.echo(msgspec.json.encode(summary))
         return bool(failures)
     click.echo(
-        f"{mode}: {len(seeds)} seeds from {seeds.start}, {len(failures)} failed; {took_s:.0f} s,"
+        f"{mode}: {len(seeds)} seeds from {seeds[0][0]}, {len(failures)} failed; {took_s:.0f} s,"
         f" {total.steps} steps, {total.done['processes']} starts, {total.faults['kill']} kills"
         f" at {len(reached)} of {len(points)} awaits, {total.done['bind']} binds"
     )
@@ -151,9 +163,8 @@ def _many(seeds: range, mode: Mode, workers: int, without: tuple[str, ...], outp
     return bool(failures)
 
 
-def _results(seeds: range, mode: Mode, workers: int, without: tuple[str, ...]) -> Iterator[Result]:
-    tasks = [(seed, mode, without) for seed in seeds]
-    if workers <= 1 or len(seeds) <= 1:
+def _results(tasks: list[_Task], workers: int) -> Iterator[Result]:
+    if workers <= 1 or len(tasks) <= 1:
         prepare_worker()
         yield from map(run_task, tasks)
         return

@@ -96,7 +96,7 @@ class Truth:
                 self._check_exclusive_claims(pod)
         if (pod.terminating and not old.terminating) or change.type == "DELETED":
             self.counts["eviction"] += 1
-            if pod.priority >= self._highest_pending:
+            if pod.priority >= self._highest_pending and not self._swarm.counts["hostile object"]:
                 raise Violation(f"{self.writer.name} evicts {pod.key}, which nobody may preempt")
         self._check_condition(pod, old)
 
@@ -146,7 +146,8 @@ class Truth:
     def was_lied_to(self) -> bool:
         """Whether schedulers were shown the past, or not shown the present."""
         counts = self._swarm.counts
-        return bool(counts["stale list"] or counts["lost watch event"])
+        lies = ("stale list", "lost watch event", "garbled answer", "hostile object")
+        return any(counts[lie] for lie in lies)
 
     def _check_node(self, pod: Pod) -> None:
         if self.was_lied_to:

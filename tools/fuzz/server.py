@@ -22,6 +22,7 @@ from mooring.objects.kinds import KINDS, Kind
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.sim import claim_api
+from tools.fuzz import hostile
 from tools.fuzz.loop import WORLD, FuzzLoop
 from tools.fuzz.network import Faults, Wire
 from tools.fuzz.store import MODIFIED, Change, Store, missing, text_of
@@ -159,7 +160,10 @@ class ApiServer:
     def _answer(self, connection: Connection, asked: Asked, answer: Answered) -> None:
         what = f"{asked.method} {answer.status}"
         self.answered[what] = self.answered.get(what, 0) + 1
-        connection.answer(answer)
+        if self._faults.happens("garbled answer"):
+            connection.wire.down(hostile.garbled(answer.status, answer.body, self._faults.rng))
+        else:
+            connection.answer(answer)
 
     def _do(self, asked: Asked) -> Answered:
         try:
@@ -201,7 +205,7 @@ class ApiServer:
         if self._faults.happens("stale list"):
             version = max(self._store.compacted, version - self._faults.rng.randint(1, 40))
         objects = self._store.as_of(kind.struct, version)
-        items = b",".join(text_of(obj) for obj in objects if _selected(obj))
+        items = b",".join(self._shown(text_of(obj)) for obj in objects if _selected(obj))
         head = f'{{"metadata":{{"resourceVersion":"{version}"}},"items":['.encode()
         return Answered(200, head + items + b"]}")
 
@@ -350,9 +354,16 @@ class ApiServer:
                 watch.version = change.version
                 line = _line(change)
                 if line is not None and not self._faults.happens("lost watch event"):
-                    lines.append(line)
+                    lines.append(self._shown(line))
         if lines:
             watch.connection.chunk(b"".join(lines))
+
+    def _shown(self, text: bytes) -> bytes:
+        """An object, or an event of a watch, as it goes out."""
+        if not self._faults.happens("hostile object"):
+            return text
+        spoiled = hostile.spoiled_text(text, self._faults.rng)
+        return spoiled + b"\n" if text.endswith(b"\n") else spoiled
 
     def _bookmark(self, watch: Watch) -> None:
         if watch.is_open:

@@ -40,6 +40,9 @@ FAULTS: dict[str, float] = {
     "second scheduler": 1.0,
 }
 
+#: Nonsense, only in worlds that are asked for it: what a scheduler believes is then not what is true.
+HOSTILE: dict[str, float] = {"garbled answer": 0.05, "hostile object": 0.05}
+
 #: What lives in the world beside nodes, pods and a scheduler.
 FEATURES = (
     "recreate pods",
@@ -69,15 +72,20 @@ _LONG_S = {
 }
 
 
+_LIKELY = FAULTS | HOSTILE
+
+
 class Swarm:
     """The choices of one seed. Everything random in a world comes from here."""
 
-    def __init__(self, seed: int, *, without: Iterable[str] = ()) -> None:
+    def __init__(self, seed: int, *, without: Iterable[str] = (), hostile: bool = False) -> None:
         self.seed = seed
         choose = random.Random(f"swarm {seed}")
         density = choose.choice([0.0, 0.15, 0.3, 0.6])
         chosen = {name for name in FAULTS if choose.random() < density}
         chosen |= {name for name in FEATURES if choose.random() < 0.4}
+        if hostile:
+            chosen |= set(HOSTILE)
         #: What this world has.
         self.on = frozenset(chosen) - frozenset(without)
         #: One for each part of the world, so that to leave one out changes the others little.
@@ -95,7 +103,7 @@ class Swarm:
         return name in self.on
 
     def happens(self, fault: str) -> bool:
-        if not self.breaks or fault not in self.on or self.rng.random() >= FAULTS[fault]:
+        if not self.breaks or fault not in self.on or self.rng.random() >= _LIKELY[fault]:
             return False
         self.counts[fault] += 1
         return True

@@ -76,9 +76,10 @@ class World:
         mode: Mode,
         *,
         without: Iterable[str] = (),
+        hostile: bool = False,
         log: Callable[[str], None] | None = None,
     ) -> None:
-        self.swarm = Swarm(seed, without=without)
+        self.swarm = Swarm(seed, without=without, hostile=hostile)
         self.result = Result(seed, mode, on=tuple(sorted(self.swarm.on)))
         self._mode = mode
         self._log = log
@@ -408,9 +409,10 @@ def run_seed(
     mode: Mode,
     *,
     without: Iterable[str] = (),
+    hostile: bool = False,
     log: Callable[[str], None] | None = None,
 ) -> Result:
-    return World(seed, mode, without=without, log=log).run()
+    return World(seed, mode, without=without, hostile=hostile, log=log).run()
 
 
 def prepare_worker() -> None:
@@ -420,7 +422,7 @@ def prepare_worker() -> None:
     gc.set_threshold(50_000, 20, 100)
 
 
-def run_task(task: tuple[int, Mode, tuple[str, ...]]) -> Result:
+def run_task(task: tuple[int, Mode, tuple[str, ...], bool]) -> Result:
     """As `run_seed`, for a pool of workers."""
-    seed, mode, without = task
-    return run_seed(seed, mode, without=without)
+    seed, mode, without, hostile = task
+    return run_seed(seed, mode, without=without, hostile=hostile)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from mooring.errors import Conflict, NotFound
 from mooring.live.client import JSON, MERGE_PATCH, STRATEGIC_MERGE_PATCH
-from mooring.live.decoding import decode_object
+from mooring.live.decoding import decode_answer
 from mooring.live.line import Priority
 from mooring.live.resources import PODS
 from mooring.objects.devices import Allocation, ResourceClaim, ResourceClaimStatus
@@ -144,6 +144,6 @@ def _plain(value: msgspec.Struct) -> dict[str, Any]:
 
 
 def _decoded(answer: bytes) -> ResourceClaim:
-    claim = decode_object(answer, _CLAIMS)
+    claim = decode_answer(answer, _CLAIMS)
     assert isinstance(claim, ResourceClaim)
     return claim

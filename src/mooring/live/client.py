@@ -21,6 +21,7 @@ from mooring import __version__, errors
 from mooring.framework.clock import Clock, sleep
 from mooring.live.clock import WallClock
 from mooring.live.connection import Connection
+from mooring.live.decoding import NOT_TEXT
 from mooring.live.lane import Answer, Lane
 from mooring.live.line import Priority
 from mooring.live.rate_limit import RateLimiter
@@ -367,7 +368,7 @@ def error_of(status: int, body: bytes) -> errors.ApiError:
     """The failure in an answer, or in the ERROR event of a watch (with a status of 0)."""
     try:
         said = msgspec.json.decode(body, type=_Status)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, *NOT_TEXT):
         # A proxy on the way, or an API server that is only starting: what it says may be a page.
         said = _Status(message=body[:500].decode(errors="replace").strip())
     status = status or said.code

@@ -6,10 +6,12 @@ whichever way it came, what is not wanted is never built, and one object that ma
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Literal, TypeVar
 
 import msgspec
 
+from mooring.errors import Unanswered
 from mooring.objects.decoding import convert, decode_json, identified, without_nulls
 from mooring.objects.kinds import Kind
 from mooring.objects.meta import KubeObject
@@ -60,11 +62,29 @@ class Identities(msgspec.Struct, frozen=True):
     items: list[AnyObject] | None = None
 
 
-#: Raise msgspec.DecodeError.
-decode_event = msgspec.json.Decoder(WatchEvent).decode
-decode_page = msgspec.json.Decoder(ListPage).decode
-decode_identities = msgspec.json.Decoder(Identities).decode
-decode_identity = msgspec.json.Decoder(AnyObject).decode
+#: What msgspec raises, beside its own errors, for text that is no UTF-8 or nested without end.
+NOT_TEXT = (UnicodeDecodeError, RecursionError)
+
+T = TypeVar("T")
+
+
+def decoder(kind: type[T]) -> Callable[[msgspec.Raw | bytes], T]:
+    """The decoder raises msgspec.DecodeError, whatever it is given."""
+    decode = msgspec.json.Decoder(kind).decode
+
+    def decoded(text: msgspec.Raw | bytes) -> T:
+        try:
+            return decode(text)
+        except NOT_TEXT as error:
+            raise msgspec.DecodeError(f"this is not JSON: {error}") from error
+
+    return decoded
+
+
+decode_event = decoder(WatchEvent)
+decode_page = decoder(ListPage)
+decode_identities = decoder(Identities)
+decode_identity = decoder(AnyObject)
 
 
 def resource_version(text: msgspec.Raw) -> str:
@@ -80,8 +100,23 @@ def key_of(text: msgspec.Raw) -> str:
 def decode_object(text: msgspec.Raw | bytes, kind: Kind) -> KubeObject:
     """Raises msgspec.DecodeError."""
     try:
-        obj = decode_json(text, kind.struct)
+        obj = _decode_object(text, kind)
+    except NOT_TEXT as error:
+        raise msgspec.DecodeError(f"this is not JSON: {error}") from error
+    return identified(obj, kind.api_version, kind.name)
+
+
+def _decode_object(text: msgspec.Raw | bytes, kind: Kind) -> KubeObject:
+    try:
+        return decode_json(text, kind.struct)
     except msgspec.ValidationError:
         # Most often a null where others leave the field out: slower, but the same.
-        obj = convert(without_nulls(msgspec.json.decode(text)), kind.struct)
-    return identified(obj, kind.api_version, kind.name)
+        return convert(without_nulls(msgspec.json.decode(text)), kind.struct)
+
+
+def decode_answer(text: bytes, kind: Kind) -> KubeObject:
+    """The object in the answer to a request. Raises Unanswered if there is none; it may be done yet."""
+    try:
+        return decode_object(text, kind)
+    except msgspec.DecodeError as error:
+        raise Unanswered(f"the answer makes no sense: {error}", maybe_done=True) from error

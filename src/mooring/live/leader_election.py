@@ -32,7 +32,8 @@ import msgspec
 from msgspec.structs import replace
 
 from mooring.config.types import LeaderElectionConfiguration
-from mooring.errors import ApiError
+from mooring.errors import ApiError, Unanswered
+from mooring.live.decoding import NOT_TEXT
 from mooring.objects.meta import KubeObject, ObjectMeta, Part
 
 _LOG = logging.getLogger(__name__)
@@ -392,4 +393,8 @@ class ElectionThread:
 
 
 def decode_lease(text: bytes) -> Lease:
-    return msgspec.json.decode(text, type=Lease)
+    """Raises Unanswered if the answer makes no sense."""
+    try:
+        return msgspec.json.decode(text, type=Lease)
+    except (msgspec.DecodeError, *NOT_TEXT) as error:
+        raise Unanswered(f"the answer is no lease: {error}", maybe_done=True) from error

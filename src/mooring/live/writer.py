@@ -32,7 +32,7 @@ from mooring.framework.clock import Clock, sleep
 from mooring.live.bind_traffic import BindTraffic
 from mooring.live.claim_writer import LiveClaims
 from mooring.live.client import JSON, MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiClient, always
-from mooring.live.decoding import decode_object
+from mooring.live.decoding import decode_answer
 from mooring.live.event_recorder import EventRecorder
 from mooring.live.line import Priority
 from mooring.live.resources import PODS
@@ -188,7 +188,7 @@ class LiveWriter:
     async def _was_bound(self, pod: Pod, node_name: str) -> bool:
         """Raises Conflict if it cannot be any more, NotFound if it is gone."""
         text = await self._client.request("GET", _path(PODS, pod), priority=Priority.BIND)
-        stored = decode_object(text, PODS)
+        stored = decode_answer(text, PODS)
         assert isinstance(stored, Pod)
         if stored.uid != pod.uid:
             raise NotFound(f'pods "{pod.name}" not found: another pod has its name')
@@ -260,7 +260,7 @@ class LiveWriter:
         text = await self._send(
             "PATCH", _path(kind, obj), changes, MERGE_PATCH, priority=Priority.BIND
         )
-        stored = decode_object(text, kind)
+        stored = decode_answer(text, kind)
         assert isinstance(stored, type(obj))
         return stored
 
