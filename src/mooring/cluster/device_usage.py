@@ -101,10 +101,6 @@ class DeviceUsage:
         self._holders = self._find_holders()
         self.devices: tuple[DeviceUse, ...] = tuple(self._look())
 
-    def of_node(self, node: str) -> list[DeviceUse]:
-        """The devices of this node alone."""
-        return [device for device in self.devices if device.node == node]
-
     def by_class(self) -> dict[str, ClassUse]:
         """The classes that have devices."""
         return _by_class(self.devices)

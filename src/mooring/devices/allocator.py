@@ -60,14 +60,6 @@ class Allocator:
         self._claims: tuple[ResourceClaim, ...] = ()
         self._requests = PodRequests((), 0)
 
-    def state_of(self, node: Node) -> tuple[int, ...]:
-        """What an answer for this node depends on, beside the claims and the classes.
-
-        The answer for the same claims is the same as long as this is. Raises AllocationError.
-        """
-        pools = self._pools_on(node)
-        return pools.serial, *(self._allocated.revision(pool.id) for pool in pools.usable)
-
     def allocate(
         self,
         node: Node,

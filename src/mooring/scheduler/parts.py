@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import cast
 
 from mooring.cluster.cache import Cluster
@@ -67,6 +68,12 @@ class Parts:
             profile.scheduler_name: self._make_search(profile) for profile in config.profiles
         }
         self.queue = self._make_queue()
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """See `Engine.trial`."""
+        with self.cluster.trial(), self.nominator.trial():
+            yield
 
     def _make_handle(self, profile_name: str) -> PluginHandle:
         return PluginHandle(
@@ -137,7 +144,7 @@ class Parts:
         )
 
     def _events_to_register(self, framework: Framework) -> list[tuple[str, EventWithHint]]:
-        """Extenders cannot say what they wait for, so they hear of everything."""
+        """Extenders cannot say what they wait for, so every event may help their pods."""
         of_extenders = EXTENDER_EVENTS if len(self.extenders) else ()
         try:
             of_plugins = framework.events_to_register()
