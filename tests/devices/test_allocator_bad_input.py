@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from time import process_time
 
 import pytest
 from msgspec.structs import replace
@@ -329,3 +330,24 @@ def test_recording_refusals_does_not_change_the_answer():
     claims = [replace(ONE), make_claim(make_request(), name="c2")]
 
     assert find(slices, *claims, node=N1, refusals=[]) == find(slices, *claims, node=N1)
+
+
+def test_a_selector_that_fails_is_evaluated_once_for_devices_that_are_alike():
+    ten = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
+    endless = "true"
+    for variable in "abcdef":
+        endless = f"{ten}.all({variable}, {endless})"
+    allocator = make_allocator([make_slice("x", "y")])
+
+    def seconds(name: str) -> float:
+        begun = process_time()
+        with pytest.raises(AllocationError) as error:
+            allocator.allocate(N1, [make_claim(make_request("r", endless), name=name)])
+        assert str(error.value) == (
+            f"claim ns/{name}: selector #0: CEL runtime error: "
+            "operation cancelled: actual cost limit exceeded"
+        )
+        return process_time() - begun
+
+    first = seconds("c")
+    assert seconds("d") < first / 5

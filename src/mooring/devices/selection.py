@@ -26,6 +26,14 @@ class SelectorError(MooringError):
     """A selector that does not compile, or that fails on a device."""
 
 
+class _Failed(Exception):
+    """A selector of the class or of the claim, which one and why. Whose it is, is not said."""
+
+    def __init__(self, owner: str, text: str) -> None:
+        super().__init__(text)
+        self.owner = owner
+
+
 class Fit(NamedTuple):
     """What selectors and capacities say of a device, whatever is in use."""
 
@@ -54,22 +62,35 @@ class Selection:
         self._compiled: dict[str, Selector] = {}
         #: Content of devices → what is said of them.
         self.fits: dict[int, Fit] = {}
+        #: Content of devices on which a selector fails → whether it is one of the class or of the claim, and
+        #: why. They are remembered because an evaluation up to the cost limit takes long.
+        self._failures: dict[int, tuple[str, str]] = {}
 
     def judge(self, candidate: PoolDevice, class_name: str, claim: str) -> Fit:
-        """Raises SelectorError. Errors are not remembered: their text names the class or the claim."""
+        """Raises SelectorError."""
         fit = self.fits.get(candidate.content)
         if fit is None:
-            if len(self.fits) >= _MOST_DEVICES:
+            if len(self.fits) + len(self._failures) >= _MOST_DEVICES:
                 self.fits.clear()
-            fit = self.fits[candidate.content] = self._judge(candidate, class_name, claim)
+                self._failures.clear()
+            if candidate.content not in self._failures:
+                try:
+                    fit = self.fits[candidate.content] = self._judge(candidate)
+                    return fit
+                except _Failed as failed:
+                    self._failures[candidate.content] = failed.owner, str(failed)
+            owner, text = self._failures[candidate.content]
+            name = class_name if owner == "class" else claim
+            raise SelectorError(f"{owner} {name}: {text}")
         return fit
 
-    def _judge(self, candidate: PoolDevice, class_name: str, claim: str) -> Fit:
-        for owner, name, expressions in (
-            ("class", class_name, self._class_expressions),
-            ("claim", claim, self._expressions),
+    def _judge(self, candidate: PoolDevice) -> Fit:
+        """Raises _Failed."""
+        for owner, expressions in (
+            ("class", self._class_expressions),
+            ("claim", self._expressions),
         ):
-            number = self._first_refusing(candidate, f"{owner} {name}", expressions)
+            number = self._first_refusing(candidate, owner, expressions)
             if number is not None:
                 # Other classes and claims with the same selectors share this text.
                 text = f"selector #{number} of the {owner}: {expressions[number]}"
@@ -83,7 +104,7 @@ class Selection:
         self, candidate: PoolDevice, owner: str, expressions: Sequence[str]
     ) -> int | None:
         for number, expression in enumerate(expressions):
-            where = f"{owner}: selector #{number}"
+            where = f"selector #{number}"
             try:
                 selector = self._compiled.get(expression)
                 if selector is None:
@@ -93,9 +114,9 @@ class Selection:
                 if not selector.matches(candidate.id.driver, candidate.device):
                     return number
             except SelectorCompileError as error:
-                raise SelectorError(f"{where}: CEL compile error: {error}") from error
+                raise _Failed(owner, f"{where}: CEL compile error: {error}") from error
             except SelectorRuntimeError as error:
-                raise SelectorError(f"{where}: CEL runtime error: {error}") from error
+                raise _Failed(owner, f"{where}: CEL runtime error: {error}") from error
         return None
 
 
