@@ -21,8 +21,12 @@ class BindTraffic:
     def __exit__(self, *_: object) -> None:
         self.under_way -= 1
         if not self.under_way:
-            self._wake(*self._waiting)
-            self._waiting.clear()
+            self.wake()
+
+    def wake(self) -> None:
+        """Let those go on that wait for a moment without binds."""
+        self._wake(*self._waiting)
+        self._waiting.clear()
 
     async def quiet(self, patience_s: float) -> None:
         """Return when no bind is under way, but wait no longer than this."""

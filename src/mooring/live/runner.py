@@ -1,10 +1,10 @@
-"""`mooring run`: from a kubeconfig to a scheduler at work, and back down again in good order.
+"""`mooring run`: from a kubeconfig to a running scheduler, and an orderly shutdown.
 
 configuration → health endpoints → API server answers → watches synced → lease acquired → scheduling
     (with delayCacheUntilActive the lease comes first, so that only the leader watches)
 
 asked to stop:  no more pods are popped → bindings drain → Events are written → lease released → exit
-lease lost:     every write stops at once → exit 1, for the next process to begin with a clean slate
+lease lost:     every write stops at once → exit 1; the next process starts with nothing assumed
 """
 
 from __future__ import annotations
@@ -63,6 +63,10 @@ DRAIN_S = 20.0
 #: How long the last Events may take to be written after that.
 _FLUSH_S = 3.0
 
+#: How many objects may be made before the garbage collector looks for cycles among them, and how often it
+#: looks at older ones. Python's default of 700 lets it look hundreds of times while a cluster is listed.
+_GC_THRESHOLDS = (50_000, 20, 50)
+
 #: Between two attempts to reach an API server that does not answer: the first pause, and the longest.
 _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 30.0
@@ -119,6 +123,7 @@ class Host:
 
 async def run(options: RunOptions, config: KubeSchedulerConfiguration, connect: Connect) -> int:
     """Schedule until told to stop; the exit code. Raises ConfigError, CredentialsError, ListenError."""
+    gc.set_threshold(*_GC_THRESHOLDS)
     return await Runner(options, config, connect).run()
 
 
@@ -299,7 +304,7 @@ class Runner:
             _LOG.error("%s", outcome.value)
             return FAILED
         if self._election is None:
-            # The reference's way: whoever starts it without election learns that it has ended.
+            # As the reference: without leader election, the caller learns that it has ended.
             _LOG.error("finished without leader elect")
             return FAILED
         return 0
@@ -338,7 +343,7 @@ class Runner:
         self.driver.reload(config)
         self._config = config
         if self.session is not None and self._synced:
-            # Other plugins may look at kinds that nobody has looked at yet.
+            # Other plugins may need kinds that are not watched yet.
             kinds = kinds_to_watch(self.driver.scheduler)
             self.session.watch(kinds, self.driver, self._fatal)
 
