@@ -170,6 +170,15 @@ def test_unknown_nodes_and_views_are_told(served: PageServer, open_page: OpenPag
     expect(page.get_by_role("heading", name="No such view")).to_be_visible()
 
 
+def test_escape_closes_the_panel_of_a_node(served: PageServer, open_page: OpenPage) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("map/berth-40"))
+    expect(page.locator(".panel h2")).to_have_text("berth-40")
+    page.keyboard.press("Escape")
+    expect(page.locator(".panel")).to_have_count(0)
+
+
 def test_an_invalid_weight_is_told(served: PageServer, open_page: OpenPage) -> None:
     from playwright.sync_api import expect
 

@@ -25,8 +25,12 @@ def room_data(run_spec: RunSpec, key: str, on_progress: Callable[[int], None]) -
             f"{key} is of a gang; ask `mooring capacity --pod FILE`, which adds whole gangs"
         )
 
+    told = 0
+
     def tell(rounds: int) -> None:
-        if rounds % _TELL_EVERY == 0:
+        nonlocal told
+        if rounds - told >= _TELL_EVERY:
+            told = rounds
             on_progress(rounds)
 
     template = Template(pod, claims=tuple(own_claims(pod, run_spec.objects)))
