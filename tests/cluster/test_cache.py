@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from typing import Any
+
 import numpy as np
 import pytest
 
 from mooring.cluster.cache import CacheError, Cluster
 from mooring.errors import InvariantError
+from mooring.objects.pod import Pod, PodCondition
 from tests.makers import HOSTNAME, ZONE, make_node, make_pod
 
 
@@ -33,6 +37,71 @@ def test_an_assumed_pod_counts_at_once_and_is_confirmed_by_the_watch():
     cluster.add_pod(pod)
     assert not cluster.is_assumed(pod)
     assert requested_cpu(cluster, "n") == 1000
+
+
+def told(pod: Pod, *conditions: str, **status: Any) -> Pod:
+    """A newer version of the pod, with another status."""
+    now = [PodCondition(type=each, status="True") for each in conditions]
+    return pod.with_status(conditions=now, **status).stored_as("2")
+
+
+def test_the_confirmation_of_a_bind_changes_no_row():
+    cluster = cluster_with("n")
+    pod = make_pod("p", cpu="1", node="n")
+    cluster.assume_pod(pod)
+    cluster.snapshot()
+    position, generation = cluster.usage_changes.position, cluster.infos["n"].generation
+
+    cluster.add_pod(confirmed := told(pod, "PodScheduled"))
+
+    assert cluster.pods[pod.uid] is confirmed
+    assert list(cluster.infos["n"].pods.values()) == [confirmed]
+    assert (cluster.usage_changes.position, cluster.infos["n"].generation) == (position, generation)
+    cluster.validate()
+
+
+@pytest.mark.parametrize(
+    "newer",
+    [
+        pytest.param(lambda pod: told(pod, phase="Running"), id="phase"),
+        pytest.param(lambda pod: told(pod, "Ready"), id="another condition"),
+        pytest.param(lambda pod: make_pod("p", cpu="2", node="n"), id="resources"),
+        pytest.param(lambda pod: make_pod("p", cpu="1", node="n", labels={"a": "b"}), id="labels"),
+        pytest.param(
+            lambda pod: make_pod("p", cpu="1", node="n", annotations={"a": "b"}), id="annotations"
+        ),
+        pytest.param(
+            lambda pod: make_pod("p", cpu="1", node="n", deleting=datetime(2026, 1, 1, tzinfo=UTC)),
+            id="deletion",
+        ),
+        pytest.param(lambda pod: make_pod("p", cpu="1", node="n", ports=(80,)), id="ports"),
+    ],
+)
+def test_what_plugins_may_see_of_a_pod_on_a_node_changes_its_row(newer):
+    cluster = cluster_with("n")
+    pod = make_pod("p", cpu="1", node="n")
+    cluster.add_pod(make_pod("other", cpu="1", node="n"))
+    cluster.add_pod(pod)
+    cluster.snapshot()
+    position = cluster.usage_changes.position
+
+    cluster.update_pod(changed := newer(pod))
+
+    assert cluster.pods[pod.uid] is changed
+    assert cluster.usage_changes.position > position
+    cluster.validate()
+
+
+def test_an_updated_pod_is_the_last_on_its_node():
+    cluster = cluster_with("n")
+    pods = [make_pod(name, node="n") for name in "abc"]
+    for pod in pods:
+        cluster.add_pod(pod)
+
+    cluster.update_pod(told(pods[0], "Ready"))
+
+    # As in the reference, where the last pod takes the place of one that is removed.
+    assert [pod.name for pod in cluster.infos["n"].pods.values()] == ["c", "b", "a"]
 
 
 def test_a_forgotten_pod_counts_no_longer():

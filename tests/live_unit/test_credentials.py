@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import ssl
+import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +19,7 @@ from mooring.errors import CredentialsError
 from mooring.live.client import ApiClient
 from mooring.live.connection import Connection
 from mooring.live.credentials import connect, from_kubeconfig, from_service_account
+from mooring.live.plain_kubeconfig import plain_kubeconfig
 from tests.clock import FakeClock
 from tests.live_unit.api_server import SERVER_NAME, ApiServer, ok, refusal
 from tests.webhook_server import CERTIFICATES
@@ -91,6 +93,71 @@ async def test_a_token_in_a_file_is_read_again_every_minute(tmp_path):
     token.unlink()
     clock.advance(60.0)
     assert await connection.authorization() == "Bearer second"
+
+
+@pytest.mark.parametrize(
+    ("user", "cluster"),
+    [
+        pytest.param({"token": "t"}, {}, id="a token"),
+        pytest.param({"token": "t\n"}, {}, id="a token with a newline"),
+        pytest.param({}, {}, id="nobody"),
+        pytest.param({"tokenFile": "secret"}, {}, id="a token file beside the kubeconfig"),
+        pytest.param({"token": "t"}, {"server": "http://h:1/prefix/"}, id="without TLS"),
+        pytest.param({"token": "t"}, {"tls-server-name": "n"}, id="another name"),
+        pytest.param({"token": "t"}, {"insecure-skip-tls-verify": True}, id="not verified"),
+        pytest.param({"token": "t"}, {"insecure-skip-tls-verify": False}, id="verified"),
+    ],
+)
+async def test_a_plain_kubeconfig_means_what_the_library_says(tmp_path, user, cluster):
+    (tmp_path / "secret").write_text("from a file\n")
+    path = write_kubeconfig(tmp_path, user, **cluster)
+
+    plain = await load(path)
+    # Two files are left to the library; the second says nothing.
+    (tmp_path / "second").write_text("apiVersion: v1\nkind: Config\n")
+    other = await load(f"{path}:{tmp_path / 'second'}")  # type: ignore[arg-type]
+
+    for name in ("server", "tls_server_name", "proxy"):
+        assert getattr(plain, name) == getattr(other, name)
+    assert await plain.authorization() == await other.authorization()
+    assert plain.ssl_context is not None
+    assert other.ssl_context is not None
+    for name in ("verify_mode", "check_hostname", "verify_flags"):
+        assert getattr(plain.ssl_context, name) == getattr(other.ssl_context, name)
+    assert plain.ssl_context.get_ca_certs() == other.ssl_context.get_ca_certs()
+
+
+@pytest.mark.parametrize(
+    ("user", "cluster"),
+    [
+        pytest.param({"exec": {"command": "x"}}, {}, id="a plugin"),
+        pytest.param({"auth-provider": {"name": "oidc"}}, {}, id="a provider"),
+        pytest.param({"token": "t", "as": "someone"}, {}, id="impersonation"),
+        pytest.param({"token": "t", "tokenFile": "f"}, {}, id="two tokens"),
+        pytest.param({"token": 3}, {}, id="a number"),
+        pytest.param({"client-key-data": "!"}, {}, id="not base64"),
+        pytest.param({"token": "t"}, {"proxy-url": "http://p:1"}, id="a proxy"),
+        pytest.param({"token": "t"}, {"insecure-skip-tls-verify": "no"}, id="not a boolean"),
+    ],
+)
+def test_what_is_unusual_in_a_kubeconfig_is_left_to_the_library(tmp_path, user, cluster):
+    path = write_kubeconfig(tmp_path, user, **cluster)
+
+    assert plain_kubeconfig([path], None) is None
+    assert plain_kubeconfig([path], "missing") is None
+    assert plain_kubeconfig([path], "other") is None or not cluster
+
+
+def test_a_plain_kubeconfig_is_read_without_the_library(tmp_path):
+    path = write_kubeconfig(tmp_path, {"token": "t"})
+    program = (
+        "import asyncio, sys\n"
+        "from mooring.live.credentials import connect\n"
+        f"asyncio.run(connect({str(path)!r}))\n"
+        "sys.exit('kubernetes_asyncio' in sys.modules)\n"
+    )
+
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 async def test_a_client_certificate_is_shown_and_needs_no_token(tmp_path):

@@ -236,6 +236,28 @@ async def test_binds_go_first_but_not_for_ever():
         await o.until(2)
 
 
+async def test_events_keep_up_with_binds_that_never_end():
+    async with office(*[ok() for _ in range(40)]) as o:
+        with o.traffic:
+            for n in range(40):
+                o.recorder.record(failed(pod=named(f"p{n}")))
+            await asyncio.sleep(0)
+            o.clock.advance(event_recorder.PATIENCE_S)
+            # One wait for all that have waited so long, and not one for each of them.
+            await o.until(40)
+
+
+async def test_the_end_wakes_events_that_let_binds_go_first():
+    async with office() as o:
+        with o.traffic:
+            o.recorder.record(failed())
+            for _ in range(5):
+                await asyncio.sleep(0)
+            assert await o.recorder.flush(10.0) == 0
+
+    assert len(o.server.asked) == 1
+
+
 async def test_when_the_line_is_full_events_are_dropped_and_counted():
     async with office(most_waiting=10) as o:
         with o.traffic:
@@ -285,13 +307,13 @@ async def test_those_that_are_left_at_the_end_are_dropped_and_counted():
         return ok()
 
     async with office(*[never] * event_recorder.SENDERS) as o:
-        for n in range(10):
+        for n in range(event_recorder.SENDERS + 6):
             o.recorder.record(failed(pod=named(f"p{n}")))
         await o.server.until(lambda: len(o.server.asked) == event_recorder.SENDERS)
 
-        assert await o.recorder.flush(0.0) == 10 - event_recorder.SENDERS
+        assert await o.recorder.flush(0.0) == 6
 
-    assert o.recorder.dropped == 10
+    assert o.recorder.dropped == event_recorder.SENDERS + 6
 
 
 async def test_who_leads_is_told_of_the_lease():

@@ -15,7 +15,12 @@ from hypothesis import strategies as st
 from mooring import errors
 from mooring.framework.api import PodStatusPatch
 from mooring.live.line import Priority
-from mooring.live.status_patches import DISRUPTION_TARGET, REPEAT_AFTER_S, StatusPatches
+from mooring.live.status_patches import (
+    DISRUPTION_TARGET,
+    FIRST_AFTER_S,
+    REPEAT_AFTER_S,
+    StatusPatches,
+)
 from mooring.live.write_metrics import WriteMetrics
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.pod import Pod, PodCondition
@@ -87,7 +92,7 @@ class Counts(WriteMetrics):
 
 
 class Desk:
-    def __init__(self, api: Api | None = None) -> None:
+    def __init__(self, api: Api | None = None, *, first_after_s: float = 0.0) -> None:
         self.api = api or Api()
         self.clock = FakeClock(1000.0)
         self.metrics = Counts()
@@ -96,6 +101,7 @@ class Desk:
             clock=self.clock,
             rng=random.Random(1),
             metrics=self.metrics,
+            first_after_s=first_after_s,
         )
 
     def patch(self, patch: PodStatusPatch, of: Pod | None = None) -> asyncio.Future[None]:
@@ -107,6 +113,41 @@ class Desk:
     async def turns(self) -> None:
         for _ in range(10):
             await asyncio.sleep(0)
+
+
+async def test_a_pod_that_gets_a_place_at_once_is_never_told_that_it_has_none():
+    desk = Desk(first_after_s=FIRST_AFTER_S)
+    refused = desk.say("full")
+    await desk.turns()
+    desk.clock.advance(FIRST_AFTER_S / 2)
+    await desk.turns()
+    assert not desk.api.sent
+
+    await desk.patches.settle(pod().uid)
+    await refused
+    desk.clock.advance(FIRST_AFTER_S)
+    await desk.turns()
+
+    assert not desk.api.sent
+    assert desk.metrics.counts["condition superseded"] == 1
+
+
+async def test_a_pod_that_waits_on_is_told_why_with_the_newest_words():
+    desk = Desk(first_after_s=FIRST_AFTER_S)
+    desk.say("full")
+    await desk.turns()
+    desk.clock.advance(FIRST_AFTER_S / 2)
+    newest = desk.say("still full")
+    await desk.turns()
+    assert not desk.api.sent
+
+    # Newer words do not put it off further.
+    desk.clock.advance(FIRST_AFTER_S / 2)
+    await desk.turns()
+    desk.api.answer()
+    await newest
+
+    assert desk.api.messages() == ["still full"]
 
 
 async def test_a_newer_patch_takes_the_place_of_the_one_that_waits():
@@ -255,13 +296,25 @@ async def test_a_server_that_asks_for_patience_gets_it():
     assert desk.api.messages() == ["why", "why not"]
 
 
-async def test_a_pod_that_another_one_followed_is_gone():
+@pytest.mark.parametrize(
+    ("error", "times"),
+    [
+        pytest.param(
+            errors.Conflict("Precondition failed: UID in precondition: a", status=409), 4, id="409"
+        ),
+        pytest.param(
+            errors.ApiError('metadata.uid: Invalid value: "a": field is immutable', status=422),
+            1,
+            id="422, as kube-apiserver answers",
+        ),
+    ],
+)
+async def test_a_pod_that_another_one_followed_is_gone(error, times):
     desk = Desk()
     written = desk.say("why")
-    for _ in range(4):
+    for _ in range(times):
         await desk.turns()
-        conflict = errors.Conflict("Precondition failed: UID in precondition: a", status=409)
-        desk.api.answer(error=conflict)
+        desk.api.answer(error=error)
         await desk.turns()
         desk.clock.advance(1.0)
 

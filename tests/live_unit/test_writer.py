@@ -19,6 +19,7 @@ from mooring.live.bind_traffic import BindTraffic
 from mooring.live.client import ApiClient
 from mooring.live.event_recorder import EventRecorder
 from mooring.live.rate_limit import RateLimiter
+from mooring.live.status_patches import FIRST_AFTER_S
 from mooring.live.writer import LiveWriter
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.pod import Pod, PodCondition, PodSpec, PodStatus
@@ -237,6 +238,14 @@ async def test_a_bind_that_failed_inside_the_server_is_looked_after_before_it_co
         assert d.asked() == [POST, GET, POST, GET]
 
 
+async def test_a_bind_that_failed_inside_the_server_keeps_its_place_until_it_can_be_looked_after():
+    """The bind took effect, then neither it nor the look at it was answered: it counted as failed."""
+    async with desk(refusal(500, message="etcd"), refusal(500), stored(node="n1")) as d:
+        await d.writer.bind(POD, "n1")
+
+        assert d.asked() == [POST, GET, GET]
+
+
 async def test_a_gateway_that_did_not_wait_leaves_the_bind_unknown():
     async with desk(refusal(504), stored(), ok(CREATED, status=201)) as d:
         await d.writer.bind(POD, "n1")
@@ -327,7 +336,9 @@ async def test_a_status_patch_is_tried_four_times_with_growing_pauses():
     async with desk(refusal(409), hang_up, refusal(503), ok()) as d:
         await d.writer.patch_pod_status(POD, PodStatusPatch(CONDITION))
 
-        for delay, base in zip(d.clock.delays, (0.01, 0.05, 0.25), strict=True):
+        first, *pauses = d.clock.delays
+        assert first == FIRST_AFTER_S
+        for delay, base in zip(pauses, (0.01, 0.05, 0.25), strict=True):
             assert base <= delay <= base * 1.1
     async with desk(*(refusal(500) for _ in range(4))) as d:
         with pytest.raises(errors.ServerUnavailable):

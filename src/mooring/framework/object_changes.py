@@ -45,10 +45,13 @@ def _pod_changes(old: Pod, new: Pod) -> list[Action]:
 
 def _asks_for_less(old: Pod, new: Pod) -> bool:
     """Whether the pod holds less of any resource, including resizes in progress, in thousandths."""
-    after = new.held_resources
+    before, after = old.held_resources, new.held_resources
+    if before is after:
+        # Two versions of a pod share what they hold (`objects.shared_parts`).
+        return False
     return any(
         name not in after or quantity.milli_value > after[name].milli_value
-        for name, quantity in old.held_resources.items()
+        for name, quantity in before.items()
     )
 
 

@@ -24,7 +24,7 @@ from mooring.live.connection import Connection
 from mooring.live.lane import Answer, Lane
 from mooring.live.line import Priority
 from mooring.live.rate_limit import RateLimiter
-from mooring.live.stream import CONNECT_TIMEOUT_S, Endpoint, keep_alive
+from mooring.live.stream import CONNECT_TIMEOUT_S, Endpoint, Pace, keep_alive
 from mooring.live.watching import Lines, OnLine, watch
 
 USER_AGENT = f"mooring/{__version__}"
@@ -215,7 +215,8 @@ class ApiClient:
         """Hand on each line of a watch, without its end, until the API server closes it.
 
         `on_open` is told that the API server has agreed to it: the first line may be long in coming.
-        Lines that follow each other closely are read together, `pace_s` apart.
+        Lines that follow each other closely are read together, `pace_s` apart. While requests wait for the
+        limit, they are read when requests may be sent: before that, nothing can come of them.
 
         Raises ApiError, also when it breaks off, and whatever `on_line` raises; a line that is cut short
         is never handed on. Cancel it to end the watch.
@@ -233,7 +234,7 @@ class ApiClient:
                     on_line,
                     on_open=on_open,
                     timeout_s=request.timeout_s,
-                    pace_s=pace_s,
+                    pace=self._pace(pace_s) if pace_s else None,
                 )
             except errors.Unanswered as error:
                 raise _told(f"watching {path}", error) from error
@@ -241,6 +242,12 @@ class ApiClient:
             if refusal.status == 401:
                 await self._connection.renew()
             raise error_of(refusal.status, refusal.body)
+
+    def _pace(self, pace_s: float) -> Pace:
+        limiter = self._limiter
+        if limiter is None:
+            return lambda: pace_s
+        return lambda: max(pace_s, limiter.batch_s) if limiter.is_exhausted else pace_s
 
     async def _send(self, request: Request) -> Answer:
         headers = await self._headers()

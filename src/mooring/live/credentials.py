@@ -1,9 +1,10 @@
 """Who we are to the API server: a kubeconfig, or the service account of the pod that mooring runs in.
 
-Reading them is left to kubernetes-asyncio's loader, which knows tokens, client certificates, exec plugins,
-OIDC and service accounts; it is imported only here, and only when needed, as that takes a second. One thing
-is done before it: an OIDC token that runs out is renewed here, since the loader would send the refresh token
-over a connection whose certificate it does not check.
+Plain kubeconfigs (`plain_kubeconfig`) and service accounts are read here. All others are left to
+kubernetes-asyncio's loader, which knows exec plugins, OIDC and much else; it is imported only here, and only
+when needed, as that takes most of a second. One thing is done before it: an OIDC token that runs out is
+renewed here, since the loader would send the refresh token over a connection whose certificate it does not
+check.
 
 A connection belongs to the event loop that made it.
 """
@@ -29,6 +30,7 @@ from mooring.errors import CredentialsError
 from mooring.framework.clock import Clock
 from mooring.live.clock import WallClock
 from mooring.live.connection import Connection
+from mooring.live.plain_kubeconfig import PlainKubeconfig, Settings, plain_kubeconfig
 
 _LOG = logging.getLogger(__name__)
 
@@ -77,7 +79,12 @@ async def from_kubeconfig(
     environ: Mapping[str, str] = os.environ,
 ) -> Connection:
     """One file, or several as in the variable KUBECONFIG. Raises CredentialsError."""
-    credentials = _Kubeconfig(str(kubeconfig), context, clock)
+    plain = plain_kubeconfig(_files(str(kubeconfig)), context)
+    credentials = (
+        _Kubeconfig(str(kubeconfig), context, clock)
+        if plain is None
+        else _Plain(str(kubeconfig), plain, clock)
+    )
     await credentials.load()
     return credentials.connection(environ)
 
@@ -97,9 +104,10 @@ async def from_service_account(
 class _Credentials:
     """What both kinds have in common: they are loaded again when it is time, and when refused."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, config: Any = None) -> None:
+        """`config` is a Settings, or the Configuration of the library."""
         self._clock = clock
-        self._config = _configuration()
+        self._config = Settings() if config is None else config
         self._loading = asyncio.Lock()
         self._loaded_at = 0.0
         #: When that was last tried after the first time.
@@ -150,7 +158,7 @@ class _Credentials:
         asked_at = self._clock.now()
         async with self._loading:
             if self._tried_at >= asked_at:
-                # Somebody else was first.
+                # Another request was first.
                 return
             self._tried_at = self._clock.now()
             try:
@@ -193,9 +201,25 @@ class _Credentials:
         raise NotImplementedError
 
 
+class _Plain(_Credentials):
+    def __init__(self, path: str, plain: PlainKubeconfig, clock: Clock) -> None:
+        super().__init__(clock)
+        self._path = path
+        self._plain = plain
+
+    @property
+    def source(self) -> str:
+        return f"kubeconfig {self._path}"
+
+    async def _load(self) -> None:
+        self._plain.load(self._config)
+        self._loaded_at = self._clock.now()
+        self._due_at = self._loaded_at + LOOK_EVERY_S
+
+
 class _Kubeconfig(_Credentials):
     def __init__(self, paths: str, context: str | None, clock: Clock) -> None:
-        super().__init__(clock)
+        super().__init__(clock, _configuration())
         from kubernetes_asyncio.config import kube_config
 
         self._paths = paths
@@ -276,21 +300,28 @@ class _Kubeconfig(_Credentials):
 class _ServiceAccount(_Credentials):
     def __init__(self, folder: Path, clock: Clock, environ: Mapping[str, str]) -> None:
         super().__init__(clock)
-        from kubernetes_asyncio.config.incluster_config import InClusterConfigLoader
-
         self._folder = folder
-        self._loader: Any = InClusterConfigLoader(
-            token_filename=str(folder / "token"),
-            cert_filename=str(folder / "ca.crt"),
-            environ=dict(environ),
-        )
+        self._environ = environ
 
     @property
     def source(self) -> str:
         return f"service account {self._folder}"
 
     async def _load(self) -> None:
-        self._loader.load_and_set(self._config)
+        host = self._environ.get("KUBERNETES_SERVICE_HOST")
+        port = self._environ.get("KUBERNETES_SERVICE_PORT")
+        if not host or not port:
+            raise CredentialsError(
+                "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set"
+            )
+        token, authority = (self._folder / "token").read_text(), self._folder / "ca.crt"
+        if not token.strip():
+            raise CredentialsError("the token is empty")
+        if not authority.read_bytes():
+            raise CredentialsError("the certificate of the authority is empty")
+        self._config.host = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+        self._config.ssl_ca_cert = str(authority)
+        self._config.api_key["BearerToken"] = f"Bearer {token}"
         self._loaded_at = self._clock.now()
         self._due_at = self._loaded_at + LOOK_EVERY_S
 
@@ -309,7 +340,7 @@ def _files(paths: str) -> list[Path]:
 
 def _said(error: Exception) -> str:
     if isinstance(error, TypeError | AttributeError | KeyError):
-        # What the loader stumbled over, in terms of its own code, helps nobody.
+        # The error of the loader is about its own code and does not help users.
         return "not a kubeconfig with a cluster, a user and a context"
     return str(error) or type(error).__name__
 

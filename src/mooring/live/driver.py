@@ -1,8 +1,7 @@
 """Drives the scheduler on a real event loop: events in, pods popped, binding cycles as tasks, timers.
 
 The counterpart of `sim.simulation`, in real time. Everything here runs in the one thread that decides.
-Whatever fails in a task is logged and counted, and the pod it was about is tried again; nothing ends
-the loop without a word.
+A failure in a task is logged and counted, and its pod is tried again. Nothing ends the loop silently.
 """
 
 from __future__ import annotations
@@ -54,7 +53,9 @@ class DriverParts:
     metrics: LiveMetrics
     #: Whether pods may be placed now; asked before each of them.
     may_write: Callable[[], bool] = lambda: True
-    #: Told of what leaves no way on but to end the process.
+    #: Whether another bind could be made soon; asked before each pod. If not, `wake` when there is room.
+    has_room: Callable[[], bool] = lambda: True
+    #: Called with an error after which the process must end.
     on_fatal: Callable[[str], None] = _LOG.critical
     make_registry: Callable[[], Registry] = default_registry
     tie_break: TieBreak = field(default_factory=lambda: SeededSpread(0))
@@ -81,7 +82,7 @@ class Driver:
         self._drive = DriveLoop(self.loop, attempt=self._attempt, turn_s=_TURN_S)
         #: Binding cycles and evictions under way.
         self.tasks: set[asyncio.Task[None]] = set()
-        #: Status patches that wait or are under way; at the end nobody waits for them.
+        #: Status patches that wait or are under way; shutting down does not wait for them.
         self.patches: set[asyncio.Task[None]] = set()
         self._retiring: set[asyncio.Task[None]] = set()
         #: Schedulers of earlier configurations that have bindings under way.
@@ -130,6 +131,10 @@ class Driver:
         self._flush_leftover()
         self._drive.wake()
 
+    def wake(self) -> None:
+        """There may be something to do again."""
+        self._drive.wake()
+
     def stop(self) -> None:
         """Place no more pods; binding cycles go on."""
         self.is_running = False
@@ -137,7 +142,7 @@ class Driver:
 
     async def drain(self, timeout_s: float) -> GivenUp:
         """Wait for bindings and evictions to end; how many did not, and were given up."""
-        # Who waits for Permit may wait for minutes: the next scheduler decides again.
+        # Pods may wait for Permit for minutes: the next scheduler decides again.
         for waiting in list(self.scheduler.waiting_pods):
             waiting.reject("", "the scheduler is shutting down")
         until = self.loop.time() + timeout_s
@@ -162,7 +167,12 @@ class Driver:
 
     def _attempt(self) -> bool:
         try:
-            return self.is_running and self.parts.may_write() and self.scheduler.schedule_one()
+            return (
+                self.is_running
+                and self.parts.may_write()
+                and self.parts.has_room()
+                and self.scheduler.schedule_one()
+            )
         except InvariantError as error:
             self._end(error)
         except Exception:

@@ -1,10 +1,11 @@
 """Events: what users read in `kubectl describe`, written when there is nothing better to do.
 
-Nobody waits for an Event. They stand in a line of their own and are written by a few senders, after the
-binds if there are any. When the line is full, the oldest repetition in it is dropped, or the oldest Event if
-there is none; what is dropped is counted.
+Nothing waits for an Event. Events have a queue of their own. While binds are under way, Events wait for
+them, for a second at most: then they are written beside the binds, so that they do not fall behind. Senders
+are started when there is something to send. When the queue is full, the oldest repetition in it is dropped,
+or the oldest Event if there is none; dropped Events are counted.
 
-Equal ones become a series, which the API server hears of when it begins, now and then, and when it ends:
+Equal Events become a series. It is written when it begins, every 30 minutes, and when it ends:
 
     first ── posted ──▶ second ── count patched to 2 ──▶ third, fourth … ── only counted
                                                               │ every 30 minutes: count patched
@@ -31,6 +32,7 @@ from mooring.framework.api import Event
 from mooring.framework.clock import Clock, sleep
 from mooring.live.bind_traffic import BindTraffic
 from mooring.live.client import JSON, STRATEGIC_MERGE_PATCH, ApiClient
+from mooring.live.lane import MOST_CONNECTIONS
 from mooring.live.leader_election import LEASE_API, Lease
 from mooring.live.line import Priority
 from mooring.live.write_metrics import KINDS, WriteMetrics
@@ -45,10 +47,11 @@ MOST_WAITING = 10_000
 #: How many are remembered, to tell whether one is a repetition.
 MOST_KNOWN = 8_192
 
-SENDERS = 4
+#: How many are sent at once at most: as many as binds, so that neither is written faster for long.
+SENDERS = MOST_CONNECTIONS
 
 #: How long an Event lets binds go first.
-PATIENCE_S = 5.0
+PATIENCE_S = 1.0
 
 REFRESH_EVERY_S = 30 * 60.0
 FINISH_AFTER_S = 6 * 60.0
@@ -123,8 +126,12 @@ class EventRecorder:
         self._first: deque[_Record] = deque()
         self._repeated: deque[_Record] = deque()
         self._under_way = 0
-        #: Set while there is something for the senders to do, and while there is nothing at all to do.
-        self._has_work = asyncio.Event()
+        #: Where senders are started; None if it is not running. How many there are, and how many of them
+        #: are about to take one from the line.
+        self._tasks: asyncio.TaskGroup | None = None
+        self._senders = 0
+        self._looking = 0
+        #: Set while there is nothing at all to do.
         self.idle = asyncio.Event()
         self.idle.set()
         #: In the order in which they came.
@@ -164,14 +171,15 @@ class EventRecorder:
     async def run(self) -> None:
         """Until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            for _ in range(SENDERS):
-                tasks.create_task(self._send_all())
+            self._tasks = tasks
+            self._send_more()
             tasks.create_task(self._every(REFRESH_EVERY_S, self._refresh))
             tasks.create_task(self._every(FINISH_AFTER_S, self._finish))
 
     async def flush(self, timeout_s: float) -> int:
         """Write what waits, binds or not; how many could not be written in that time, and are dropped."""
         self._in_a_hurry = True
+        self._traffic.wake()
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self.idle.wait()
@@ -197,8 +205,8 @@ class EventRecorder:
         record.waits_since = self._clock.now()
         (self._repeated if record.count_written else self._first).append(record)
         self._metrics.write_waits(_KIND, 1)
-        self._has_work.set()
         self.idle.clear()
+        self._send_more()
 
     def _drop_oldest(self) -> None:
         record = (self._repeated or self._first).popleft()
@@ -238,14 +246,18 @@ class EventRecorder:
 
     # Sending
 
+    def _send_more(self) -> None:
+        """Start senders, so that no Event waits for an answer to another one."""
+        waiting = len(self._first) + len(self._repeated)
+        while self._tasks is not None and self._looking < waiting and self._senders < SENDERS:
+            self._senders += 1
+            self._looking += 1
+            self._tasks.create_task(self._send_all())
+
     async def _send_all(self) -> None:
-        while True:
-            await self._has_work.wait()
-            if not self._in_a_hurry:
-                await self._traffic.quiet(PATIENCE_S)
-            record = self._take()
-            if record is None:
-                continue
+        """Send one after another until none is left."""
+        while (record := await self._next()) is not None:
+            self._looking -= 1
             try:
                 await self._send(record)
             except asyncio.CancelledError:
@@ -258,15 +270,23 @@ class EventRecorder:
             finally:
                 self._under_way -= 1
                 self._update_idle()
+            self._looking += 1
+        self._looking -= 1
+        self._senders -= 1
 
-    def _take(self) -> _Record | None:
-        """The one to send now, which is then under way."""
-        line = self._first or self._repeated
-        if not line:
-            return None
+    async def _next(self) -> _Record | None:
+        """The one to send now, which is then under way; None if none waits."""
+        while line := self._first or self._repeated:
+            since = line[0].waits_since
+            left_s = PATIENCE_S if since is None else since + PATIENCE_S - self._clock.now()
+            if self._in_a_hurry or not self._traffic.under_way or left_s <= 0:
+                return self._take(line)
+            await self._traffic.quiet(left_s)
+        return None
+
+    def _take(self, line: deque[_Record]) -> _Record:
         record = line.popleft()
         self._under_way += 1
-        self._update_idle()
         self._metrics.write_waits(_KIND, -1)
         if record.waits_since is not None:
             self._metrics.write_waited(_KIND, max(0.0, self._clock.now() - record.waits_since))
@@ -274,10 +294,8 @@ class EventRecorder:
         return record
 
     def _update_idle(self) -> None:
-        if not self._first and not self._repeated:
-            self._has_work.clear()
-            if not self._under_way:
-                self.idle.set()
+        if not self._first and not self._repeated and not self._under_way:
+            self.idle.set()
 
     async def _send(self, record: _Record) -> None:
         """However it ends, it ends here."""

@@ -29,14 +29,19 @@ class RateLimiter:
         assert qps > 0, "a limit of nothing a second lets nothing through"
         self._qps = qps
         self._burst = max(1, burst)
-        # The bucket must not run over meanwhile.
-        self._batch_s = min(_BATCH_S, self._burst / 2 / qps)
+        #: How far alarms are apart. The bucket must not run over meanwhile.
+        self.batch_s = min(_BATCH_S, self._burst / 2 / qps)
         self._clock = clock
         self._tokens = float(self._burst)
         self._counted_at = clock.now()
         #: Each is resolved once a token has been taken for it.
         self._line: Line[None] = Line()
         self._timer: Timer | None = None
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether requests wait."""
+        return self._timer is not None
 
     async def take(self, priority: Priority = Priority.NORMAL) -> None:
         """Return when a request may be made."""
@@ -71,10 +76,10 @@ class RateLimiter:
     def _next_alarm_s(self) -> float:
         """How long until the next token, or the next few."""
         missing_s = max((1.0 - self._tokens) / self._qps, _GRAIN_S)
-        if self._batch_s * self._qps <= 1.0:
+        if self.batch_s * self._qps <= 1.0:
             return missing_s
         at = self._counted_at + missing_s
-        return missing_s + -at % self._batch_s
+        return missing_s + -at % self.batch_s
 
     def _alarm(self) -> None:
         self._timer = None

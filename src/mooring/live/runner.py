@@ -1,10 +1,10 @@
-"""`mooring run`: from a kubeconfig to a scheduler at work, and back down again in good order.
+"""`mooring run`: from a kubeconfig to a running scheduler, and an orderly shutdown.
 
 configuration → health endpoints → API server answers → watches synced → lease acquired → scheduling
     (with delayCacheUntilActive the lease comes first, so that only the leader watches)
 
-asked to stop:  no more pods are popped → bindings drain → Events are written → lease released → exit
-lease lost:     every write stops at once → exit 1, for the next process to begin with a clean slate
+asked to stop:  no more pods are popped → bindings drain → lease released → Events are written → exit
+lease lost:     every write stops at once → exit 1; the next process starts with nothing assumed
 """
 
 from __future__ import annotations
@@ -60,8 +60,12 @@ _LOG = logging.getLogger(__name__)
 
 #: How long bindings may take to end once the process is asked to stop.
 DRAIN_S = 20.0
-#: How long the last Events may take to be written after that.
+#: How long the last Events may take to be written, if bindings have left no more of that time.
 _FLUSH_S = 3.0
+
+#: How many objects may be made before the garbage collector looks for cycles among them, and how often it
+#: looks at older ones. Python's default of 700 lets it look hundreds of times while a cluster is listed.
+_GC_THRESHOLDS = (50_000, 20, 50)
 
 #: Between two attempts to reach an API server that does not answer: the first pause, and the longest.
 _FIRST_PAUSE_S = 1.0
@@ -119,6 +123,7 @@ class Host:
 
 async def run(options: RunOptions, config: KubeSchedulerConfiguration, connect: Connect) -> int:
     """Schedule until told to stop; the exit code. Raises ConfigError, CredentialsError, ListenError."""
+    gc.set_threshold(*_GC_THRESHOLDS)
     return await Runner(options, config, connect).run()
 
 
@@ -195,6 +200,7 @@ class Runner:
             writer=session.writer,
             metrics=self._metrics,
             may_write=self.may_write,
+            has_room=session.traffic.has_room,
             on_fatal=self._fatal,
             make_registry=self._host.make_registry,
             tie_break=SeededSpread(seed),
@@ -202,6 +208,7 @@ class Runner:
         )
         self.driver = driver = Driver(self._config, parts)
         stack.callback(driver.close)
+        session.traffic.on_room = driver.wake
         self._reloader = Reloader(self._options.source, self._config, self._apply)
         if self._election is not None and self._config.delay_cache_until_active:
             await self._win(session)
@@ -274,9 +281,10 @@ class Runner:
     async def _shut_down(self, outcome: Outcome) -> None:
         _LOG.info("shutting down: %s", outcome.value)
         driver, session = self.driver, self.session
+        drain_s = self._options.drain_s if outcome is Outcome.STOPPED else 0.0
+        until = self._loop.time() + drain_s
         if driver is not None:
             driver.stop()
-            drain_s = self._options.drain_s if outcome is Outcome.STOPPED else 0.0
             left = await driver.drain(drain_s)
             if left.bindings:
                 _LOG.warning("gave up %d bindings that were not finished", left.bindings)
@@ -285,21 +293,27 @@ class Runner:
         if session is not None:
             if outcome is Outcome.STOPPED:
                 self._tell_of_election(session, "stopped leading")
-            dropped = await session.stop(flush_s=_FLUSH_S if outcome is Outcome.STOPPED else 0.0)
-            if any(dropped):
-                _LOG.warning(
-                    "%d status patches and %d Events were not written and are dropped", *dropped
-                )
+            status_patches = await session.writer.close()
         if self._election is not None:
             deadline_s = self._config.leader_election.renew_deadline.seconds
             await self._election.end(deadline_s + 1.0)
+        if session is not None:
+            # Whoever leads next need not wait for Events.
+            flush_s = max(_FLUSH_S, until - self._loop.time())
+            events = await session.stop(flush_s=flush_s if outcome is Outcome.STOPPED else 0.0)
+            if status_patches or events:
+                _LOG.warning(
+                    "%d status patches and %d Events were not written and are dropped",
+                    status_patches,
+                    events,
+                )
 
     def _exit_code(self, outcome: Outcome) -> int:
         if outcome is not Outcome.STOPPED:
             _LOG.error("%s", outcome.value)
             return FAILED
         if self._election is None:
-            # The reference's way: whoever starts it without election learns that it has ended.
+            # As the reference: without leader election, the caller learns that it has ended.
             _LOG.error("finished without leader elect")
             return FAILED
         return 0
@@ -338,7 +352,7 @@ class Runner:
         self.driver.reload(config)
         self._config = config
         if self.session is not None and self._synced:
-            # Other plugins may look at kinds that nobody has looked at yet.
+            # Other plugins may need kinds that are not watched yet.
             kinds = kinds_to_watch(self.driver.scheduler)
             self.session.watch(kinds, self.driver, self._fatal)
 

@@ -8,7 +8,6 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from mooring.config.types import ClientConnectionConfiguration
 from mooring.framework.clock import Clock
@@ -43,13 +42,6 @@ def connector(kubeconfig: Path | None, context: str | None) -> Callable[[], Awai
     return make
 
 
-class Unwritten(NamedTuple):
-    """How many writes were dropped at the end."""
-
-    status_patches: int
-    events: int
-
-
 class Session:
     """What a runner works with; made by `open_session`."""
 
@@ -58,11 +50,14 @@ class Session:
         client: ApiClient,
         writer: LiveWriter,
         recorder: EventRecorder,
+        traffic: BindTraffic,
         clock: Clock,
         rng: random.Random,
         outage: Outage,
     ) -> None:
         self.writer = writer
+        #: The binds under way.
+        self.traffic = traffic
         self._outage = outage
         self._recorder = recorder
         self._client = client
@@ -120,20 +115,20 @@ class Session:
         for reflector in list(self._reflectors.values()):
             await reflector.synced.wait()
 
-    async def stop(self, *, flush_s: float = 0.0) -> Unwritten:
-        """End all watches, after writing the Events that wait for so long at most."""
+    async def stop(self, *, flush_s: float = 0.0) -> int:
+        """End everything, after writing the Events that wait for so long at most; how many were dropped."""
+        await self.writer.close()
         events = await self._recorder.flush(flush_s) if self._tasks else 0
-        status_patches = await self.writer.close()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        return Unwritten(status_patches, events)
+        return events
 
     def _run(
         self, work: Awaitable[None], name: str, on_failure: Callable[[str], None]
     ) -> asyncio.Task[None]:
-        """A watch goes on whatever happens; if one ends all the same, what is known goes stale."""
+        """A watch should never end. If one does, the data of its kind becomes stale."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
 
@@ -175,17 +170,18 @@ async def open_session(
 ) -> AsyncIterator[Session]:
     """Two clients, each with the limits of the configuration: one for Events, one for all else."""
     rng = rng or random.Random()
+    limiter = limiter_of(settings, clock)
     async with (
-        ApiClient(connection, limiter_of(settings, clock), clock=clock) as client,
+        ApiClient(connection, limiter, clock=clock) as client,
         ApiClient(connection, limiter_of(settings, clock), clock=clock) as event_client,
     ):
-        traffic = BindTraffic(clock)
+        traffic = BindTraffic(clock, limiter)
         recorder = EventRecorder(event_client, traffic, clock=clock, rng=rng, metrics=metrics)
         writer = LiveWriter(
             client, recorder, traffic, clock=clock, rng=rng, may_write=may_write, metrics=metrics
         )
         outage = Outage(connection.server, clock)
-        session = Session(client, writer, recorder, clock, rng, outage)
+        session = Session(client, writer, recorder, traffic, clock, rng, outage)
         try:
             yield session
         finally:

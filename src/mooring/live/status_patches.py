@@ -41,9 +41,14 @@ _PAUSES_S = (0.01, 0.05, 0.25)
 _JITTER = 0.1
 #: What is worth another try, beside conflicts and a server that cannot be reached or asks for patience.
 _TRANSIENT = frozenset((401, 500, 503))
+#: The answer to a patch with the UID of another object.
+_INVALID = 422
 #: How often a server may ask for patience.
 _MOST_RETRIES = 10
 
+#: How long the first condition of a pod waits. Many pods find no place and get one a moment later, as in a
+#: rolling update: then it is never sent.
+FIRST_AFTER_S = 0.5
 #: How long a condition waits that differs from the last one in its message alone.
 REPEAT_AFTER_S = 20.0
 
@@ -94,10 +99,12 @@ class StatusPatches:
         rng: random.Random,
         may_write: Callable[[], bool] = always,
         metrics: WriteMetrics | None = None,
+        first_after_s: float = FIRST_AFTER_S,
     ) -> None:
         self._client = client
         self._clock = clock
         self._rng = rng
+        self._first_after_s = first_after_s
         self._may_write = may_write
         self._metrics = metrics or WriteMetrics()
         #: UID → what waits, whether or not it may be sent now.
@@ -188,7 +195,7 @@ class StatusPatches:
     def _merge(self, waiting: _Waiting, pod: Pod, patch: PodStatusPatch) -> None:
         """Bring a patch that waits up to date; those who asked for the older one need not wait.
 
-        But whoever evicts a pod goes on only when the pod has been told.
+        An eviction goes on only when the condition of its victim is written.
         """
         self._metrics.write_superseded(KINDS[waiting.kind])
         if waiting.kind != Priority.EVICTION:
@@ -208,10 +215,12 @@ class StatusPatches:
             self._put(waiting)
 
     def _earliest(self, waiting: _Waiting, kind: Priority) -> float:
-        """When it may be sent: at once, unless it says little that was not said a moment ago."""
-        written = self._written.get(waiting.pod.uid)
-        if written is None or kind != Priority.CONDITION:
+        """When it may be sent: at once, unless it is likely to be out of date soon or says little."""
+        if kind != Priority.CONDITION:
             return 0.0
+        written = self._written.get(waiting.pod.uid)
+        if written is None:
+            return waiting.since + self._first_after_s
         at, said = written
         news = any(_said(condition) != said for condition in waiting.conditions.values())
         return 0.0 if news else at + REPEAT_AFTER_S
@@ -403,7 +412,8 @@ def _said(condition: PodCondition) -> tuple[str, str, str]:
 
 def _as_gone(error: ApiError) -> ApiError:
     """A pod that another one has followed under its name is as gone as one that is not found."""
-    if isinstance(error, Conflict) and "uid" in str(error).lower():
+    is_refused = isinstance(error, Conflict) or error.status == _INVALID
+    if is_refused and "uid" in str(error).lower():
         return NotFound(str(error), status=error.status, reason=error.reason)
     return error
 

@@ -30,6 +30,8 @@ _NOT_NOW = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWant
 
 OnData = Callable[[memoryview], bool]
 OnLost = Callable[[Exception | None], None]
+#: How far reads are apart at this moment, in seconds.
+Pace = Callable[[], float]
 
 
 class Endpoint:
@@ -56,7 +58,7 @@ class Endpoint:
         #: Whatever is read comes through here, and has been handed on before the next read.
         self._buffer = memoryview(bytearray(_READ_BYTES))
 
-    async def open(self, on_data: OnData, on_lost: OnLost, *, pace_s: float = 0.0) -> Stream:
+    async def open(self, on_data: OnData, on_lost: OnLost, *, pace: Pace | None = None) -> Stream:
         """After the TLS handshake. Raises Unanswered.
 
         `on_data` may look at what it is given until it returns, and returns whether there must be more to
@@ -71,7 +73,7 @@ class Endpoint:
             raise Unanswered(f"{self.authority}: {problem}", maybe_done=False) from error
         except OSError as error:
             raise Unanswered(f"{self.authority}: {error}", maybe_done=False) from error
-        return Stream(sock, self._buffer, on_data, on_lost, pace_s)
+        return Stream(sock, self._buffer, on_data, on_lost, pace)
 
     async def _connect(self) -> socket.socket:
         """To the first of the server's addresses that can be reached; the socket does not block."""
@@ -121,7 +123,7 @@ class Stream:
         buffer: memoryview,
         on_data: OnData,
         on_lost: OnLost,
-        pace_s: float,
+        pace: Pace | None,
     ) -> None:
         self._sock = sock
         self._buffer = buffer
@@ -130,7 +132,7 @@ class Stream:
         self._loop = asyncio.get_running_loop()
         self._unsent = b""
         self._is_open = True
-        self._pace_s = pace_s
+        self._pace = pace
         #: When it was last read, by the loop's time.
         self._read_at_s = 0.0
         #: When it is read next; None if that is when something comes.
@@ -167,22 +169,23 @@ class Stream:
         self._read()
 
     def _read_when_something_comes(self) -> None:
-        self._loop.add_reader(self._sock, self._read_at_pace if self._pace_s else self._read)
+        self._loop.add_reader(self._sock, self._read_at_pace if self._pace else self._read)
 
     def _read_at_pace(self) -> None:
         was_due, self._timer = self._timer is not None, None
         since_s, self._read_at_s = self._read_at_s, self._loop.time()
         reads = self._read()
-        if not self._is_open:
+        if not self._is_open or self._pace is None:
             return
+        pace_s = self._pace()
         if was_due and not reads:
             self._read_when_something_comes()
-        elif was_due or self._read_at_s - since_s < self._pace_s:
+        elif was_due or self._read_at_s - since_s < pace_s:
             if not was_due:
                 self._loop.remove_reader(self._sock)
             at_s = self._read_at_s
             if reads < _MOST_READS:
-                at_s += self._pace_s - at_s % self._pace_s
+                at_s += pace_s - at_s % pace_s
             self._timer = self._loop.call_at(at_s, self._read_at_pace)
 
     def _read(self) -> int:
@@ -206,7 +209,7 @@ class Stream:
                 self._lose(None)
                 break
             reads += 1
-            if not self._on_data(self._buffer[:size]) and not self._pace_s:
+            if not self._on_data(self._buffer[:size]) and self._pace is None:
                 break
         return reads
 

@@ -13,7 +13,7 @@ import httptools
 
 from mooring.errors import Unanswered
 from mooring.live.lane import Answer
-from mooring.live.stream import Endpoint
+from mooring.live.stream import Endpoint, Pace
 
 OnLine = Callable[[bytes], None]
 
@@ -25,14 +25,14 @@ async def watch(
     *,
     on_open: Callable[[], object],
     timeout_s: float,
-    pace_s: float = 0.0,
+    pace: Pace | None = None,
 ) -> Answer | None:
     """Return when the server ends the watch; a refusal, if it did not agree to it.
 
     Raises Unanswered when it breaks off, and whatever `on_line` raises.
     """
     watching = _Watching(on_line, on_open)
-    stream = await endpoint.open(watching.received, watching.lost, pace_s=pace_s)
+    stream = await endpoint.open(watching.received, watching.lost, pace=pace)
     try:
         async with asyncio.timeout(timeout_s):
             stream.write(request)

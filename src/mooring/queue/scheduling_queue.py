@@ -351,6 +351,10 @@ class SchedulingQueue:
         """
         if not self._hints.is_of_interest(event):
             return
+        if not len(self._queues.unschedulable) and not self._groups_back_off:
+            # Most changes of a cluster with room for all.
+            self._in_flight.record((event,), old, new)
+            return
 
         def matters(rejection: Rejection) -> bool:
             if closed_gate and rejection.gated and rejection.rejectors == {closed_gate}:

@@ -24,14 +24,16 @@ from mooring.cluster.columns import Mask, Rows
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
-from mooring.errors import InvariantError
+from mooring.errors import InvariantError, check_kept
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.interface import PreFilterResult
+from mooring.framework.interface import Depends, PreFilterResult
 from mooring.framework.status import SUCCESS, Code, Status
 from mooring.framework.verdicts import UNKNOWN, RowVerdicts
 from mooring.objects.pod import Pod
 from mooring.runtime import filtering, scoring
 from mooring.runtime.answers import Answers
+from mooring.runtime.beside_nominated import BesideNominated
+from mooring.runtime.copies import Copies, CopiesOfPod, FixedScores, skips_copies
 from mooring.runtime.filtering import NOT_ASKED, PASSED, FilterMatrix
 from mooring.runtime.framework import Framework
 from mooring.runtime.kept_scores import KeptScores, TieKeys
@@ -40,6 +42,7 @@ from mooring.runtime.plugin_calls import Calls, PluginFailure
 from mooring.runtime.question import Question
 from mooring.runtime.scoring import PluginScores, ScoreMatrix
 from mooring.runtime.shared_evaluation import PreFiltered, SharedEvaluation
+from mooring.runtime.usage_columns import sees_usage_columns_only
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +187,8 @@ class Evaluation:
         self._verdicts = KeptVerdicts((), self._cluster)
         #: What PreScore left, and the kept scores; None until they are asked for, or if all are out of date.
         self._kept_scores: KeptScores | None = None
+        #: The verdicts on rows to which pods are nominated; None until there are some.
+        self._beside_nominated: BesideNominated | None = None
         self._skips_score: frozenset[str] = frozenset()
         self._score_values: dict[str, object] = {}
         #: Whether a pod was scored before.
@@ -362,17 +367,34 @@ class Evaluation:
             open_rows &= ~refused
             matrix.plugins.append(call.name)
             matrix.verdicts.append(verdicts)
-        for row, status in self._refused_for_nominated(question, looked_at).items():
-            matrix.refuse(row, status)
-            open_rows[row] = False
+        nominated = self._refused_for_nominated(question, looked_at)
+        matrix.refuse(nominated)
+        open_rows[list(nominated)] = False
         count = int(np.count_nonzero(open_rows))
         return Filtered(self, question, open_rows, count).set_all(matrix)
 
     def _refused_for_nominated(self, question: Question, looked_at: Mask) -> dict[int, Status]:
-        if not self.framework.nominator.has_any:
+        framework, pod = self.framework, question.pod
+        if not framework.nominator.has_any:
             return {}
-        return self.framework.rows_refused_for_nominated(
-            question.state, question.pod, question.snapshot, looked_at
+        nominated = framework.nominated_rows(pod, question.snapshot)
+        if not looked_at[list(nominated)].all():
+            nominated = {row: pods for row, pods in nominated.items() if looked_at[row]}
+        if not nominated:
+            return {}
+        calls = framework.filters_by_columns(question.state, pod)
+        if calls is None or self._cluster is None or not self._keeps_rows_of(calls):
+            return framework.rows_refused_for_nominated(question, nominated)
+        if self._beside_nominated is None:
+            self._beside_nominated = BesideNominated(framework, self._cluster)
+        return self._beside_nominated.refused_rows(question, nominated)
+
+    def _keeps_rows_of(self, calls: Sequence[Calls]) -> bool:
+        """Whether what these plugins say of a row follows from its node and pods, and is kept."""
+        kept = [self._kept.get(call.name) for call in calls]
+        return all(
+            answers is not None and answers.depends in (Depends.NODE, Depends.USAGE)
+            for answers in kept
         )
 
     def _filter_with_kept(self, question: Question, within: Mask | None = None) -> Filtered:
@@ -458,8 +480,7 @@ class Evaluation:
         matrix.refused_by = np.where(first >= 0, places[np.maximum(first, 0)], NOT_ASKED).astype(
             np.int16
         )
-        for row, status in filtered.nominated.items():
-            matrix.refuse(row, status)
+        matrix.refuse(filtered.nominated)
         return matrix
 
     def _ask_the_rest(self, question: Question, filtered: Filtered) -> None:
@@ -663,6 +684,69 @@ class Evaluation:
             matrix.add(call.name, self.framework.weights[call.name], scores)
         return matrix
 
+    # Copies
+
+    def place_copies(self, question: Question, filtered: Filtered, most: int) -> Copies | None:
+        """Where copies of the pod go; None if that does not follow from the rows alone.
+
+        To be asked after `run_filters` for all rows. Raises PluginFailure.
+        """
+        rows, pod, state = filtered.rows, question.pod, question.state
+        if not len(rows):
+            return Copies([], {})
+        compact = scoring.compact_rows(rows, question.snapshot)
+        state.skip_score = frozenset(
+            [
+                call.name
+                for call in self.framework.points[Point.PRE_SCORE]
+                if self._pre_score(call, question, compact)
+            ]
+        )
+        pre_filters = self._takes_part(Point.PRE_FILTER, state.skip_filter, pod)
+        filters = self._takes_part(Point.FILTER, state.skip_filter, pod)
+        pre_scores = self._takes_part(Point.PRE_SCORE, state.skip_score, pod)
+        scores = self._takes_part(Point.SCORE, state.skip_score, pod)
+        if pre_filters is None or filters is None or pre_scores is None or scores is None:
+            return None
+        fixed, by_usage = [], []
+        for call, answers in scores:
+            weight = self.framework.weights[call.name]
+            if answers.depends == Depends.USAGE:
+                if call.score_rows is None or call.normalize_scores is not None:
+                    return None
+                by_usage.append((call, weight))
+            elif call.normalize_scores is not None and not call.normalizes_by_extremes:
+                return None
+            else:
+                raw = answers.score(question, rows)
+                fixed.append(FixedScores(call, weight, question, raw))
+        if any(call.filter_rows is None for call, _ in filters):
+            return None
+        copies = CopiesOfPod(
+            question,
+            rows,
+            [call for call, _ in filters],
+            fixed,
+            by_usage,
+            self._shared.tie_keys(question.snapshot),
+        )
+        return copies.place(most)
+
+    def _takes_part(
+        self, point: Point, skipped: frozenset[str], pod: Pod
+    ) -> list[tuple[Calls, Answers]] | None:
+        """The plugins that are not skipped; None if copies of the pod may change what another row gets."""
+        found = []
+        for call in self.framework.points[point]:
+            answers = self._kept.get(call.name)
+            if answers is None and not (call.name in skipped and skips_copies(call, pod)):
+                return None
+            if answers is not None and call.name not in skipped:
+                if answers.depends == Depends.USAGE and not sees_usage_columns_only(call):
+                    return None
+                found.append((call, answers))
+        return found
+
     # Checking
 
     def validate(self, pod: Pod, snapshot: Snapshot) -> None:
@@ -680,8 +764,8 @@ class Evaluation:
             ):
                 return
             self._shared.validate(new._shared, question, again)
-            self._filter_with_kept(question)
-            new._filter_with_kept(again)
+            filtered, expected = self._filter_with_kept(question), new._filter_with_kept(again)
+            check_kept("rows beside nominated pods", filtered.nominated, expected.nominated)
             self._verdicts.validate(new._verdicts)
             if self._kept_scores is not None and self._verdicts.ok_count:
                 question.state.take(self._score_values)
