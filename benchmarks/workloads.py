@@ -106,6 +106,8 @@ def signatures(count: int) -> Workload:
         name=f"{count}-signatures",
         says=f"plain pods of {count} makes, taking turns",
         template=lambda i: _app(i % count),
+        # All makes have been met when the clock starts.
+        warm_up=max(60, count),
         goal=5000 if count == 20 else None,
     )
 
@@ -365,6 +367,7 @@ WORKLOADS: dict[str, Workload] = {
             goal=12_000,
         ),
         signatures(20),
+        signatures(2000),
         Workload(
             name="new-signatures",
             says="plain pods, each of a make of its own: everything is evaluated in full",

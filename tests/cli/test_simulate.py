@@ -615,12 +615,12 @@ def test_pods_that_wait_for_the_same_reasons_are_one_line_whatever_their_counts(
 def test_devices_are_given_to_nodes_and_a_gate_that_mooring_does_not_read_is_named():
     result = mooring(
         *("simulate", "--nodes", "2x8cpu,32Gi", "--devices", "8xgpu,memory=80Gi,model=H100"),
-        *("--feature-gates", "DRADeviceTaints=false"),
+        *("--feature-gates", "DRANodeAllocatableResources=true"),
     )
 
     assert result.exit_code == 0
     assert re.search(r"gpu\.example\.com +- +- +16 +- +16", result.stdout)
-    assert "the feature gate DRADeviceTaints has no effect" in result.stderr
+    assert "the feature gate DRANodeAllocatableResources has no effect" in result.stderr
 
 
 def test_a_mistake_in_devices_is_named():

@@ -7,7 +7,9 @@ from itertools import count
 
 from mooring.devices.allocated import AllocatedDevices
 from mooring.devices.allocator import Allocator
+from mooring.devices.features import ALL_FEATURES, DeviceFeatures
 from mooring.devices.refusals import Refusal
+from mooring.devices.slice_index import SliceIndex
 from mooring.objects.devices import (
     Allocation,
     CapacityRange,
@@ -266,13 +268,14 @@ def make_allocator(
     slices: Sequence[ResourceSlice],
     allocated: Iterable[ResourceClaim] = (),
     classes: Iterable[DeviceClass] | None = None,
+    features: DeviceFeatures = ALL_FEATURES,
 ) -> Allocator:
     """Shares are numbered `share-1`, `share-2`, …"""
     numbers = count(1)
     return Allocator(
-        AllocatedDevices(allocated),
+        AllocatedDevices(allocated, shares=features.consumable_capacity),
         {each.name: each for each in (classes if classes is not None else [make_class()])},
-        slices,
+        SliceIndex(slices, features),
         new_share_id=lambda: f"share-{next(numbers)}",
     )
 
@@ -295,6 +298,7 @@ def find(
     allocated: Iterable[ResourceClaim] = (),
     classes: Iterable[DeviceClass] | None = None,
     refusals: list[Refusal] | None = None,
+    features: DeviceFeatures = ALL_FEATURES,
 ) -> list[str] | None:
-    allocator = make_allocator(slices, allocated, classes)
+    allocator = make_allocator(slices, allocated, classes, features)
     return results(allocator.allocate(node, claims, refusals=refusals))

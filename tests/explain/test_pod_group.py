@@ -17,7 +17,7 @@ from mooring.explain.group_counterfactuals import (
     LowerMinCount,
     find_group_counterfactuals,
 )
-from mooring.explain.pod_group import GroupExplanation, GroupName, GroupTrial, explain_group
+from mooring.explain.pod_group import GroupExplanation, GroupName, GroupTrial
 from mooring.framework.changes import AddNodes, LowerRequest, Tolerate, Uncordon
 from mooring.objects.gangs import GANG
 from mooring.objects.meta import KubeObject
@@ -36,7 +36,7 @@ def explainer(*objects: KubeObject, on=GANGS, as_read: bool = False) -> Explaine
 
 def explain(*objects: KubeObject, on=GANGS, as_read: bool = False) -> GroupExplanation:
     with explainer(*objects, on=on, as_read=as_read) as asked:
-        return explain_group(asked, GROUP)
+        return GroupTrial(asked.what_if, GROUP).explain()
 
 
 def changes(*objects: KubeObject, on=GANGS) -> GroupCounterfactuals:
@@ -156,7 +156,7 @@ def test_preemption_names_the_victims_of_the_whole_group_and_evicts_nobody():
     pods = members(2, cpu=1, priority=10)
 
     with explainer(*racks(2), *low, group, *pods, on=GANGS, as_read=True) as asked:
-        told = explain_group(asked, GROUP)
+        told = GroupTrial(asked.what_if, GROUP).explain()
         assert len(asked.what_if.cluster.pods) == 2
 
     assert told.preemption is not None
@@ -309,7 +309,7 @@ def test_what_cannot_be_answered(wanted, on, problem):
         explainer(*racks(1), make_group("gang", min_count=1), *members(1, cpu=1), on=on) as asked,
         pytest.raises(CannotAnswer, match=problem),
     ):
-        explain_group(asked, wanted)
+        GroupTrial(asked.what_if, wanted).explain()
 
 
 def test_a_group_without_pods_cannot_be_explained():
@@ -317,7 +317,7 @@ def test_a_group_without_pods_cannot_be_explained():
         explainer(*racks(1), make_group("gang", min_count=1), make_pod("p")) as asked,
         pytest.raises(CannotAnswer, match="has no pods"),
     ):
-        explain_group(asked, GROUP)
+        GroupTrial(asked.what_if, GROUP).explain()
 
 
 def test_pods_of_another_scheduler_are_not_tried():
@@ -326,7 +326,7 @@ def test_pods_of_another_scheduler_are_not_tried():
         explainer(*racks(2), make_group("gang", min_count=2), *told_pods) as asked,
         pytest.raises(CannotAnswer, match="has no pods"),
     ):
-        explain_group(asked, GROUP)
+        GroupTrial(asked.what_if, GROUP).explain()
 
 
 def test_a_member_that_would_fit_alone_is_said_to_wait_for_its_group():

@@ -33,3 +33,28 @@ def test_a_question_does_not_move_the_place_where_the_next_search_starts():
         assert search.start.position == before
     finally:
         what_if.close()
+
+
+def test_explaining_a_placed_pod_does_not_change_whom_preemption_evicts():
+    """Of equally important pods, the order on the node decides who is spared.
+
+    To ask about a pod as if it had no node, it was removed and added again, and so came last.
+    """
+    placed = [make_pod(name, cpu="1", node="n") for name in "abcd"]
+    preemptor = make_pod("p", cpu="1", priority=10)
+    what_if = WhatIf.as_read([make_node("n", cpu="4"), *placed, preemptor])
+    try:
+
+        def victims() -> object:
+            said = what_if.look_and_preempt(preemptor).post_filtering
+            assert said is not None
+            return said
+
+        before = victims()
+        what_if.look_without(placed[0])
+
+        assert victims() == before
+        on_node = what_if.cluster.infos["n"].pods.values()
+        assert [pod.name for pod in on_node] == ["a", "b", "c", "d"]
+    finally:
+        what_if.close()

@@ -272,15 +272,15 @@ def test_a_scheduler_killed_after_any_write_leaves_a_gang_that_the_next_one_comp
     cluster.check_books()
 
 
-def test_a_half_bound_gang_whose_room_was_taken_is_reported_and_holds_a_nomination_at_most(
+def test_a_half_bound_gang_whose_room_was_taken_is_reported_and_holds_no_node(
     cluster: Cluster, start: StartGangs, proxy: Proxy
 ) -> None:
     """The scheduler dies after two of four binds, and others take the room of the rest meanwhile.
 
-    It may have written a nomination for a member that waited to be bound. As in the reference, the next
-    scheduler leaves that alone, so the place is held from pods of the same priority, but from no higher one.
+    It has written a nomination for each member that waited to be bound. The next scheduler takes them back
+    when the gang is refused, so that a pod of the same priority gets the place.
     """
-    cluster.add(objects.priority_class("urgent", 10), *nodes(), pod_group())
+    cluster.add(*nodes(), pod_group())
     killed = start(name="killed", through=proxy)
     written = WritesAfter(2)
     held = proxy.hold(lambda request: request.is_bind and written(request))
@@ -297,9 +297,11 @@ def test_a_half_bound_gang_whose_room_was_taken_is_reported_and_holds_a_nominati
     left = [f"gang-{n}" for n in range(SIZE) if f"gang-{n}" not in bound(cluster)]
     for name in left:
         cluster.wait_until_refused(name)
-    cluster.add(objects.pod("single", cpu="1", priorityClassName="urgent"))
+    cluster.add(objects.pod("single", cpu="1"))
     cluster.wait_until_bound("single")
     assert len(bound(cluster)) == 2
+    for name in left:
+        assert "nominatedNodeName" not in cluster.pod(name)["status"]
 
     cluster.client.delete("Pod", "thief")
     cluster.client.delete("Pod", "single")

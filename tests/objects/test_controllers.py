@@ -5,7 +5,7 @@ import re
 import msgspec
 import pytest
 
-from mooring.objects.controllers import expand_controllers
+from mooring.objects.controllers import made_by_controllers
 from mooring.objects.daemons import NETWORK_TOLERATION, TOLERATIONS
 from mooring.objects.kinds import Deployment, Job, ReplicaSet
 from mooring.objects.manifests import decode_object, read_manifests
@@ -46,6 +46,12 @@ def templated(**spec):
 
 def owned_pod(name, owner, *, namespace="shop", **fields):
     return make_pod(name, namespace=namespace, owner=owner, **fields)
+
+
+def expand_controllers(objects, **options):
+    """The objects, each followed by what controllers create for it."""
+    made = made_by_controllers(objects, **options)
+    return [each for obj, more in zip(objects, made, strict=True) for each in (obj, *more)]
 
 
 def expanded(*objects, kind=Pod):

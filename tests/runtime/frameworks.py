@@ -67,14 +67,14 @@ def framework_of(
 def run_pre_filters(
     framework: Framework, state: CycleState, pod: Pod, snapshot: Snapshot
 ) -> PreFilterOutcome:
-    evaluation = Evaluation(framework, first_by_name.keys)
+    evaluation = Evaluation.in_full(framework, first_by_name.keys)
     return evaluation.run_pre_filters(Question(state, pod, snapshot))
 
 
 def run_filters(
     framework: Framework, state: CycleState, pod: Pod, snapshot: Snapshot, looked_at: Mask
 ) -> FilterMatrix:
-    evaluation = Evaluation(framework, first_by_name.keys)
+    evaluation = Evaluation.in_full(framework, first_by_name.keys)
     return evaluation.run_filters(Question(state, pod, snapshot), looked_at).matrix()
 
 
@@ -87,7 +87,7 @@ def run_scores(
     seen_as: Sequence[NodeInfo] | None = None,
 ) -> ScoreMatrix:
     """PreScore and Score."""
-    evaluation = Evaluation(framework, first_by_name.keys)
+    evaluation = Evaluation.in_full(framework, first_by_name.keys)
     return evaluation.run_scores(Question(state, pod, snapshot), feasible, seen_as).matrix
 
 

@@ -28,6 +28,7 @@ from mooring.objects.pod import (
 )
 from mooring.objects.selectors import LabelSelector, NodeSelectorTerm, SelectorRequirement
 from mooring.objects.taints import Taint, Toleration
+from mooring.runtime.evaluations import MOST_EVALUATIONS
 from mooring.scheduler.choosing import SeededSpread, first_by_name
 from mooring.scheduler.node_search import NodeSearch
 from tests.decisions import assert_same_decision
@@ -277,6 +278,13 @@ def test_reasons_that_were_asked_for_stay_as_they_were():
     """The first kept scores of a kind of pods were also those of the matrix, and changed in it later."""
     engine = Engine(*(make_node(f"n{i}", cpu="4") for i in range(3)))
 
+    class WithReasons(list):
+        def append(self, decision):
+            decision.keep_reasons()
+            super().append(decision)
+
+    engine.decisions = WithReasons()
+
     def scores() -> list[list[int]]:
         return [raw.tolist() for raw in engine.decisions[1].scores.raw]
 
@@ -295,6 +303,9 @@ def test_validate_notices_a_verdict_or_a_score_that_is_out_of_date():
         lambda kept: kept._verdicts.refused_by.__setitem__(0, 0),
         lambda kept: kept._kept_scores._total.__setitem__(1, 7),
         lambda kept: kept._kept_scores._key.__setitem__(1, 7),
+        lambda kept: kept._shared.verdicts.ok.__setitem__(0, False),
+        lambda kept: kept._shared.verdicts.refused_by.__setitem__(0, 0),
+        lambda kept: kept._shared._scores._total.__setitem__(1, 7),
         lambda kept: kept._kept["NodeResourcesFit"].raw.__setitem__(1, 7),
         lambda kept: kept._kept["TaintToleration"].verdicts.codes.__setitem__(2, 1),
     ):
@@ -315,6 +326,39 @@ def test_validate_notices_a_verdict_or_a_score_that_is_out_of_date():
 
         with pytest.raises(InvariantError):
             engine.scheduler.validate()
+
+
+def test_validate_looks_at_what_kinds_share_though_no_kind_is_kept():
+    engine = Engine(*(make_node(f"n{i}") for i in range(3)))
+    for i in range(3):
+        engine.handlers.added(make_pod(f"p{i}", cpu=f"{i + 1}00m"))
+        engine.scheduler.schedule_one()
+    evaluations = engine.scheduler.searches["default-scheduler"].evaluations
+    ((shared, _),) = evaluations._shared.values()
+    engine.scheduler.validate()
+
+    shared.verdicts.ok[0] = False
+
+    with pytest.raises(InvariantError):
+        engine.scheduler.validate()
+
+
+@pytest.mark.parametrize(
+    ("others", "kept"),
+    [
+        pytest.param(1, True, id="after another kind"),
+        pytest.param(MOST_EVALUATIONS, False, id="after more kinds than are kept"),
+    ],
+)
+def test_what_is_found_out_for_a_kind_is_kept_if_it_soon_returns(others, kept):
+    engine = Engine(*(make_node(f"n{i}") for i in range(3)))
+    for i, cpu in enumerate([1, *range(2, others + 2), 1]):
+        engine.handlers.added(make_pod(f"p{i}", cpu=f"{cpu}m"))
+        engine.scheduler.schedule_one()
+
+    evaluations = engine.scheduler.searches["default-scheduler"].evaluations
+
+    assert len(evaluations._evaluations) == int(kept)
 
 
 def test_a_profile_without_filters_shows_its_matrix_after_a_node_has_gone():

@@ -72,7 +72,7 @@ def test_refusals_are_counted_by_status():
         refuses("A", unschedulable("x"), "a", "b"),
         refuses("B", pending("y"), "c"),
     )
-    matrix.refuse(3, unschedulable("for a nominated pod").by("C"))
+    matrix.refuse({3: unschedulable("for a nominated pod").by("C")})
 
     assert list(matrix.refusals()) == [
         (unschedulable("x").by("A"), 2),
@@ -84,7 +84,7 @@ def test_refusals_are_counted_by_status():
 
 def test_rows_that_are_forgotten_were_never_looked_at():
     matrix = run(refuses("A", unschedulable("x"), "a"))
-    matrix.refuse(1, unschedulable("for a nominated pod"))
+    matrix.refuse({1: unschedulable("for a nominated pod")})
 
     matrix.forget(np.array([0, 1, 2]))
 
@@ -95,7 +95,7 @@ def test_rows_that_are_forgotten_were_never_looked_at():
 @pytest.mark.parametrize("codes", [(Code.UNSCHEDULABLE,), (Code.PENDING, Code.UNRESOLVABLE), ()])
 def test_rows_are_found_by_the_code_of_their_status(codes):
     matrix = run(refuses("A", unschedulable("x"), "a"), refuses("B", unresolvable("y"), "b"))
-    matrix.refuse(2, pending("for a nominated pod"))
+    matrix.refuse({2: pending("for a nominated pod")})
 
     found = matrix.rows_with(codes)
 

@@ -207,3 +207,39 @@ def test_whatever_happens_both_views_of_the_nominations_agree(steps):
                 nominator.delete(pod)
         nominator.validate()
         assert nominator.has_any is bool(nominator.nodes())
+
+
+#: What the queue has under a name: nothing, as for a pod in flight, or a pod, perhaps another one.
+QUEUED = st.sampled_from(
+    (None, *(make_pod(name, uid=uid, priority=n) for name in "pq" for uid in "12" for n in (0, 5)))
+)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(("add", "delete", "queue", "ask")), st.sampled_from("pq"), NODES, QUEUED
+        )
+    )
+)
+def test_what_is_kept_of_held_nodes_is_what_asking_for_each_gives(steps):
+    queued = {}
+    nominator = Nominator(queued_pod=queued.get)
+    asking = make_pod("p", uid="1", priority=3)
+    for step, name, node, known in steps:
+        match step:
+            case "add":
+                nominator.add(make_pod(name, uid=name, nominated=node))
+            case "delete":
+                nominator.delete(make_pod(name, uid=name))
+            case "queue":
+                queued[f"default/{name}"] = known
+            case "ask":
+                held = dict(nominator.held())
+                assert list(held) == list(nominator.nodes())
+                for place, pods in held.items():
+                    expected = nominator.nominated_pods_for_node(place)
+                    assert list(pods.pods) == expected
+                    assert list(pods.counting_for(asking)) == [
+                        pod for pod in expected if pod.priority >= 3 and pod.uid != "1"
+                    ]

@@ -29,7 +29,7 @@ def filtered_by(verdicts: dict[str, Status], looked_at: list[str] | None = None)
     """The verdicts of one plugin X that says this of these nodes, and nothing of any other."""
     plugin = make_plugin(filter=lambda state, pod, node: verdicts.get(node.name))
     mask = np.array([name in (NAMES if looked_at is None else looked_at) for name in NAMES])
-    evaluation = Evaluation(framework_of(plugin), first_by_name.keys)
+    evaluation = Evaluation.in_full(framework_of(plugin), first_by_name.keys)
     return evaluation.run_filters(Question(CycleState(), make_pod(), NODES), mask)
 
 

@@ -12,6 +12,8 @@ from mooring.objects.selectors import LabelSelector, SelectorRequirement
 from mooring.plugins.pod_group_pods_count import PodGroupPodsCount
 from tests.groups import (
     BY_RACK,
+    GANGS,
+    PREEMPTING,
     SCHEDULED,
     UNSCHEDULABLE,
     WAITS,
@@ -295,3 +297,38 @@ def test_the_same_group_is_placed_the_same_way_with_and_without_kept_answers(kee
     run.create(*racks(a=2, b=3), make_group(min_count=2, rack_key=RACK), *members(3, cpu=1))
 
     assert sorted(nodes(run.settle()).values()) == ["b1", "b2", "b3"]
+
+
+@pytest.mark.parametrize("first", ["free", "full", ""])
+@pytest.mark.parametrize("second", ["free", "full", ""])
+@pytest.mark.parametrize("on", [GANGS, PREEMPTING, BY_RACK], ids="+".join)
+def test_a_refused_gang_gives_back_the_nodes_that_a_dead_scheduler_held_for_it(on, first, second):
+    """One of three is bound. The scheduler died before the other binds, and another pod took a place."""
+    run = start(
+        *(make_node(name, cpu=1) for name in ("bound", "full", "free")),
+        make_group(min_count=3),
+        make_pod("gang-1", group="gang", cpu=1, node="bound"),
+        make_pod("thief", cpu=1, node="full"),
+        make_pod("gang-2", group="gang", cpu=1, nominated=first),
+        make_pod("gang-3", group="gang", cpu=1, nominated=second),
+        on=on,
+    )
+
+    state = run.round()
+    assert nominated(state) == {}
+    run.create(make_pod("single", cpu=1))
+
+    assert nodes(run.round())["single"] == "free"
+
+
+def test_a_refused_member_keeps_its_nomination_while_a_victim_leaves_the_node():
+    run = start(
+        make_node("n1", cpu=1),
+        make_pod("victim", cpu=1, node="n1", deleting=datetime(2026, 1, 1, tzinfo=UTC)),
+        make_group(min_count=2),
+        make_pod("gang-1", group="gang", cpu=1, priority=1, nominated="n1"),
+        make_pod("gang-2", group="gang", cpu=1, priority=1),
+        on=PREEMPTING,
+    )
+
+    assert nominated(run.round()) == {"gang-1": "n1"}

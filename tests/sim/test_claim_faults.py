@@ -68,6 +68,8 @@ class FaultyClaims:
             )
         else:
             await real(*args)
+        if self._fault == "carried out twice":
+            raise Conflict("the second time, the version is another one")
         raise Unanswered("no answer", maybe_done=True)
 
 
@@ -167,6 +169,22 @@ def test_whatever_happens_to_a_write_no_device_is_given_twice_and_none_is_lost(p
         sim.run(stops_when=partial(validate, sim))
         assert list(sim.api.all(ResourceClaim)) == []
         assert held_devices(sim.api) == Counter()
+
+
+@pytest.mark.parametrize("write", ["set_finalizers", "set_status"])
+@pytest.mark.parametrize("pods", [by_template, by_resource])
+def test_a_write_that_is_carried_out_twice_conflicts_with_itself_and_counts_as_done(pods, write):
+    """Once, the pod was reserved for again, which is refused, and the devices were given to another pod."""
+    writer = partial(FaultyWriter, write=write, fault="carried out twice")
+    sim = Simulation(SimOptions(writer=writer))
+
+    with sim:
+        sim.load([*cluster(), *pods(6)])
+        sim.run(stops_when=partial(validate, sim), until_s=2000)
+
+        assert_all_is_well(sim, pending=2)
+        notes = [event.note for _, event in sim.api.events if event.reason == "FailedScheduling"]
+        assert not any("PreBind" in note for note in notes)
 
 
 class KillingClaims:

@@ -343,7 +343,6 @@ def test_the_reason_for_a_node_is_the_first_thing_that_sets_it_apart(candidates,
     detail = PreemptionDetail(
         candidates={each.node_name: each for each in candidates},
         rejected={},
-        tied=tuple(each.node_name for each in tied),
         victims=tied[0].victims,
         nominated_node=tied[0].node_name,
     )

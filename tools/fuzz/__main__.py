@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import ast
 import multiprocessing
 import os
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 import msgspec
 
-import mooring
+from tools.fuzz import awaits
 from tools.fuzz.shrink import shrink
 from tools.fuzz.swarm import FAULTS, FEATURES
-from tools.fuzz.world import Mode, Result, run_seed, run_task
+from tools.fuzz.world import Mode, Result, prepare_worker, run_seed, run_task
 
 MODES: tuple[Mode, ...] = ("safety", "liveness")
 
@@ -117,13 +114,12 @@ def _many(seeds: range, mode: Mode, workers: int, without: tuple[str, ...], outp
         total.killed_at.update(result.killed_at)
         if result.violation:
             failures.append(result)
-            if output == "text":
-                click.echo(f"FAILED {_told(result)}")
+            click.echo(f"FAILED {_told(result)}", err=output == "json")
         if time.monotonic() - told > _TELL_EVERY_S:
             told = time.monotonic()
             click.echo(f"{mode}: {ran} of {len(seeds)} seeds, {len(failures)} failed", err=True)
     took_s = time.monotonic() - started
-    reached, points = _kill_points(total.killed_at)
+    reached, points = sorted(awaits.reached_by(total.killed_at)), sorted(awaits.POINTS)
     if output == "json":
         summary = {
             "mode": mode,
@@ -158,74 +154,15 @@ def _many(seeds: range, mode: Mode, workers: int, without: tuple[str, ...], outp
 def _results(seeds: range, mode: Mode, workers: int, without: tuple[str, ...]) -> Iterator[Result]:
     tasks = [(seed, mode, without) for seed in seeds]
     if workers <= 1 or len(seeds) <= 1:
+        prepare_worker()
         yield from map(run_task, tasks)
         return
-    with multiprocessing.get_context("spawn").Pool(workers) as pool:
+    with multiprocessing.get_context("spawn").Pool(workers, prepare_worker) as pool:
         yield from pool.imap_unordered(run_task, tasks, chunksize=4)
 
 
 def _counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in counts.items())
-
-
-def _kill_points(killed_at: Counter[str]) -> tuple[list[str], list[str]]:
-    """Which awaits of `live/` and of the binding cycle a kill has reached, and all that it can reach."""
-    root = Path(mooring.__file__).parent
-    points: dict[str, tuple[int, int]] = {}
-    # The page, credentials, shadow and snapshots are not part of what runs here.
-    files = [root / "live" / f"{name}.py" for name in _MODULES]
-    files.append(root / "scheduler" / "binding_cycle.py")
-    for file in files:
-        module = ".".join(file.relative_to(root).with_suffix("").parts)
-        for function in ast.walk(ast.parse(file.read_text())):
-            if isinstance(function, ast.AsyncFunctionDef) and function.name not in _NOT_RUN:
-                for node in ast.walk(function):
-                    if isinstance(node, ast.Await | ast.AsyncWith):
-                        name = f"{module}:{function.name}:{node.lineno}"
-                        points[name] = (node.lineno, node.end_lineno or node.lineno)
-    reached = set()
-    for where in killed_at:
-        module_function, _, line = where.rpartition(":")
-        for name, (begin, end) in points.items():
-            if name.startswith(f"{module_function}:") and begin <= int(line) <= end:
-                reached.add(name)
-    return sorted(reached), sorted(points)
-
-
-_MODULES = (
-    "bind_traffic",
-    "claim_writer",
-    "client",
-    "driver",
-    "event_recorder",
-    "lane",
-    "leader_election",
-    "lease_store",
-    "rate_limit",
-    "reflector",
-    "runner",
-    "session",
-    "status_patches",
-    "stream",
-    "watching",
-    "writer",
-)
-
-
-#: Proxies, TLS, TCP, the thread of the election and claims of extended resources are not part of the world.
-_NOT_RUN = {
-    "_through_proxy",
-    "_watch_through_proxy",
-    "_connect",
-    "_encrypted",
-    "_until",
-    "end",
-    "_run",
-    "create",
-    "set_extended_resource_claim",
-    "delete",
-    "make",
-}
 
 
 def _commit() -> str:

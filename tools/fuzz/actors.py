@@ -156,6 +156,10 @@ class Actors:
         # Not members of gangs: a plugin that holds one of them up can tear its gang apart.
         if has("permit") and group is None and rng.random() < 0.4:
             permit["permit"] = rng.choice(["refused", "waits", "let-go", "let-go"])
+        priority = rng.choice([0, 0, 10, 100]) if has("priorities") else 0
+        if permit.get("permit") in ("refused", "waits"):
+            # A pod that Permit refuses for ever would preempt for ever, here as in the reference.
+            priority = 0
         annotations = {}
         if has("finishing pods") and rng.random() < 0.5:
             annotations[RUN_SECONDS] = rng.choice(["0", "1", "10", "45"])
@@ -169,7 +173,7 @@ class Actors:
             cpu=rng.choice([None, "100m", "500m", 1, 2]),
             memory=rng.choice([None, "128Mi", "1Gi"]),
             ports=[80] if rng.random() < 0.1 else [],
-            priority=rng.choice([0, 0, 10, 100]) if has("priorities") else 0,
+            priority=priority,
             grace_period_s=rng.choice([0, 1, 30]),
             scheduler=OTHERS if others else "default-scheduler",
             affinity=affinity,

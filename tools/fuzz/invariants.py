@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
+from mooring.cluster.node_info import HostPort
 from mooring.errors import InvariantError
+from mooring.framework.status import Status
 from mooring.objects.devices import ResourceClaim
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
@@ -39,16 +41,22 @@ class Truth:
         self.is_late = False
         #: Whether the sender of the write under way has given up waiting for its answer.
         self.is_abandoned = False
-        #: UIDs of pods that such a write has nominated when they had a node already.
+        #: UIDs of pods that such a write, or one of a scheduler that was shown the past, has nominated when
+        #: they had a node already.
         self.nominated_late: set[str] = set()
-        #: UIDs of the pods that a scheduler of ours has bound in time, and of claims it has allocated.
-        self._placed: set[str] = set()
+        #: By UID: the scheduler of ours that has bound a pod in time. Then UIDs of claims it has allocated.
+        self._placed: dict[str, SchedulerProcess] = {}
         self._allocated: set[str] = set()
         #: The most that a node of each name ever offered.
         self._offered: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        #: Ports that others gave to two pods of a node. When one of them leaves, the port counts as free, as
+        #: in the reference (`NodeInfo.used_ports`).
+        self._shared_ports: set[tuple[str, HostPort]] = set()
         self._highest_pending = -1
         #: Keys of gangs that lost a member, or had one bound by somebody else.
         self.disturbed: set[str] = set()
+        #: UIDs of members of gangs whose binding cycle began.
+        self.sent_to_bind: set[str] = set()
         self.counts: Counter[str] = Counter()
         store.on_change.append(self._changed)
 
@@ -69,6 +77,9 @@ class Truth:
         old = change.old
         if pod.group_key and self._disturbs(pod, change):
             self.disturbed.add(pod.group_key)
+        is_new_there = pod.node_name and not (isinstance(old, Pod) and old.node_name)
+        if is_new_there and (self.writer is None or self.is_late):
+            self._shared_ports.update((pod.node_name, port) for port in pod.host_ports)
         if not isinstance(old, Pod) or self.writer is None:
             return
         if old.node_name and pod.node_name != old.node_name:
@@ -76,7 +87,7 @@ class Truth:
         if pod.node_name and not old.node_name:
             self.counts["late bind" if self.is_late else "bind"] += 1
             if not self.is_late:
-                self._placed.add(pod.uid)
+                self._placed[pod.uid] = self.writer
                 self._check_node(pod)
                 self._check_exclusive_claims(pod)
         if (pod.terminating and not old.terminating) or change.type == "DELETED":
@@ -92,23 +103,40 @@ class Truth:
         return bool(was_bound) and (self.writer is None or self.is_late)
 
     def _check_condition(self, pod: Pod, old: Pod) -> None:
-        """A pod that we gave a node is never told that it fits nowhere."""
-        if self.is_abandoned or self.is_late:
-            # Nothing can call it back.
+        """A pod is never told that it fits nowhere by the scheduler that gave it a node."""
+        if self.is_abandoned or self.is_late or self.was_lied_to:
+            # Nothing can call it back; and who was shown the past may nominate a pod that is bound.
             if pod.node_name and pod.nominated_node_name:
                 self.nominated_late.add(pod.uid)
             return
         told, before = pod.condition("PodScheduled"), old.condition("PodScheduled")
         if pod.node_name and told is not None and told != before and told.status == "False":
-            if pod.uid in self._placed and not self.was_lied_to:
+            if self._placed.get(pod.uid) is self.writer:
                 raise Violation(f"pod {pod.key} is on {pod.node_name}, and told {told.message!r}")
 
     def _ours(self) -> list[Pod]:
         return [
             pod
             for pod in self._store.all(Pod)
-            if pod.uid in self._placed and pod.node_name and not pod.finished
+            if pod.uid in self._placed
+            and pod.node_name
+            and not pod.finished
+            and self._can_be_known(pod)
         ]
+
+    def note_binding(self, engine: Engine) -> None:
+        """Remember which members of gangs were to be bound."""
+        for attempt in engine.binding.values():
+            if attempt.pod.group_key:
+                self.sent_to_bind.add(attempt.pod.uid)
+
+    def _can_be_known(self, pod: Pod) -> bool:
+        """Not what the leader before has bound, as long as the watch has not shown it."""
+        if self.writer is None or self._placed[pod.uid] is self.writer:
+            return True
+        engine = self.writer.engine
+        shown = None if engine is None else engine.observed_pods.get(pod.key)
+        return shown is not None and bool(shown.node_name)
 
     @property
     def was_lied_to(self) -> bool:
@@ -130,7 +158,12 @@ class Truth:
                     f"node {name} offers {self._offered[name][resource]} {resource}; with"
                     f" {pod.key} it has pods for {amount}: {[each.key for each in mine]}"
                 )
-        ports = Counter(port for other in mine for port in other.host_ports)
+        ports = Counter(
+            port
+            for other in mine
+            for port in other.host_ports
+            if (name, port) not in self._shared_ports
+        )
         if ports and max(ports.values()) > 1:
             raise Violation(f"node {name}: two pods have the same port: {ports}")
 
@@ -196,7 +229,7 @@ def check_rest(process: SchedulerProcess, store: Store, truth: Truth) -> None:
     _check_pods(engine, store, truth.nominated_late)
     _check_objects(engine, store)
     _check_writer(process, store)
-    _check_gangs(store, truth.disturbed)
+    _check_gangs(engine, store, truth)
     _check_claims(store)
 
 
@@ -261,7 +294,11 @@ def _check_writer(process: SchedulerProcess, store: Store) -> None:
     _none("written of pods that are gone", [uid for uid in patches._written if uid not in uids])
 
 
-def _check_gangs(store: Store, disturbed: set[str]) -> None:
+def _check_gangs(engine: Engine, store: Store, truth: Truth) -> None:
+    """A gang is bound whole or not at all, unless a bind failed or its scheduler died, and the room was lost.
+
+    Such a gang fits no longer, its other pods are told so, and no node is held for them.
+    """
     members: defaultdict[str, list[Pod]] = defaultdict(list)
     for pod in store.all(Pod):
         if pod.group_key:
@@ -269,13 +306,29 @@ def _check_gangs(store: Store, disturbed: set[str]) -> None:
     for group in store.all(PodGroup):
         gang = group.spec.scheduling_policy.gang
         mine = members.get(group.key, [])
-        if gang is None or group.key in disturbed:
+        if gang is None or group.key in truth.disturbed:
             continue
         bound = [pod for pod in mine if pod.node_name]
         if 0 < len(bound) < gang.min_count:
-            raise Violation(
-                f"gang {group.key} needs {gang.min_count}, and has {len(bound)} of {len(mine)}"
-            )
+            torn = f"gang {group.key} needs {gang.min_count}, and has {len(bound)} of {len(mine)}"
+            if sum(pod.uid in truth.sent_to_bind for pod in mine) < gang.min_count:
+                raise Violation(torn)
+            _check_torn_gang(engine, [pod for pod in mine if not pod.node_name], torn)
+
+
+def _check_torn_gang(engine: Engine, waiting: list[Pod], torn: str) -> None:
+    questions = engine.group_questions
+    assert questions is not None
+    for pod in waiting:
+        told = pod.condition("PodScheduled")
+        if told is None or told.status != "False":
+            raise Violation(f"{torn}, and {pod.key} is told nothing")
+        held = pod.nominated_node_name or engine.nominator.nominated_node(pod.uid)
+        if held in engine.cluster.infos:
+            raise Violation(f"{torn}, and {pod.key} holds node {held}")
+    tried = questions.try_placements(questions.waiting(waiting[0].group_key))
+    if not isinstance(tried, Status) and any(each.fits for each in tried):
+        raise Violation(f"{torn}, though all of it fits")
 
 
 def _check_claims(store: Store) -> None:

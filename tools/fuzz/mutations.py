@@ -165,6 +165,13 @@ MUTATIONS = (
         "pass",
         seed=3,
     ),
+    Mutation(
+        "an incomplete gang is bound",
+        "plugins.gang_scheduling:GangScheduling.permit",
+        "gang.scheduled_count < group.min_count",
+        "False",
+        seed=7,
+    ),
 )
 
 

@@ -21,6 +21,7 @@ from mooring.objects.pod import Pod
 from mooring.plugins.registry import BUILT_IN
 from mooring.runtime.registry import Registry
 from mooring.scheduler.engine import Engine
+from tools.fuzz.awaits import is_at, waits
 from tools.fuzz.loop import PROCESS, FuzzLoop
 
 #: When the clock of the world begins: 2026-01-01.
@@ -195,10 +196,15 @@ class SchedulerProcess:
         callback(*args)
         self._after_step(self)
 
+    def waits_at(self, point: str) -> bool:
+        """Whether a task of it waits at this point (`awaits.POINTS`)."""
+        self.tasks = [task for task in self.tasks if not task.done()]
+        return any(is_at(place, point) for task in self.tasks for place in waits(task))
+
     def kill(self) -> None:
         """As SIGKILL does: nothing of it runs any more."""
         self.dead = True
-        self.killed_at = [where for task in self.tasks for where in _waits(task)]
+        self.killed_at = [where for task in self.tasks for where in waits(task)]
         self._on_end(self)
 
     def signal(self, number: int) -> bool:
@@ -231,21 +237,3 @@ class SchedulerProcess:
             with suppress(RuntimeError, ValueError):
                 task.get_coro().close()
         self.tasks.clear()
-
-
-def _waits(task: asyncio.Task[Any]) -> list[str]:
-    """`live.writer:_settle:162`: the lines of mooring that the task waits in, the outermost first."""
-    found: list[str] = []
-    if task.done():
-        return found
-    coroutine: Any = task.get_coro()
-    while coroutine is not None:
-        frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "ag_frame", None)
-        if frame is None:
-            break
-        module = frame.f_globals.get("__name__", "")
-        if module.startswith("mooring."):
-            name = module.removeprefix("mooring.")
-            found.append(f"{name}:{frame.f_code.co_name}:{frame.f_lineno}")
-        coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "ag_await", None)
-    return found

@@ -1,11 +1,13 @@
 """NodeResourceTopologyMatch decides as the plugin of scheduler-plugins: its tables, with its numbers."""
 
 import pytest
+from msgspec.structs import replace
 
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.node import Node, NodeStatus
 from mooring.plugin import CycleState, unschedulable
 from mooring_policies.node_resource_topology import NodeResourceTopology, NodeResourceTopologyMatch
+from mooring_policies.node_resource_topology.fingerprint import fingerprint
 from mooring_policies.node_resource_topology.numa import NumaNode, qos_of
 from mooring_policies.node_resource_topology.objects import (
     Attribute,
@@ -321,17 +323,147 @@ def test_the_nearest_of_the_fewest_zones_are_chosen(asked, among, expected):
 # What the scheduler has given away
 
 
-def test_reserved_pods_count_against_every_zone_until_the_topology_changes():
-    first = TOPOLOGIES[0]
-    it = World(NodeResourceTopologyMatch, NODES[0], first, args={"cacheResyncPeriodSeconds": 5})
-    pod, info = guaranteed({"cpu": 5, "memory": "1Gi"}), it.snapshot.get("node1")
-    assert it.policy.filter(CycleState(), pod, info) is None
+def counted(written, *pods, method=None):
+    """The object, brought up to date by an agent that counts these pods."""
+    attributes = [Attribute(name="nodeTopologyPodsFingerprint", value=fingerprint(pods))]
+    if method:
+        attributes.append(Attribute(name="nodeTopologyPodsFingerprintMethod", value=method))
+    return replace(written, attributes=[*written.attributes, *attributes])
 
-    it.policy.reserve(CycleState(), pod, "node1")
-    assert it.policy.filter(CycleState(), pod, info) == NO_CONTAINER
 
-    it.scheduler.updated(first, first)
-    assert it.policy.filter(CycleState(), pod, info) is None
+def cached(*objects, **cache):
+    args = {"cacheResyncPeriodSeconds": 5, "cache": cache}
+    return World(NodeResourceTopologyMatch, NODES[0], TOPOLOGIES[0], *objects, args=args)
+
+
+def verdict(it, pod):
+    return it.policy.filter(CycleState(), pod, it.snapshot.get("node1"))
+
+
+LARGE = guaranteed({"cpu": 5, "memory": "1Gi"})
+
+
+def on_node(name, phase="Running", **more):
+    return make_pod(name, node="node1", phase=phase, **more)
+
+
+def test_reserved_pods_count_against_every_zone_until_the_agent_has_counted_them():
+    it = cached()
+    assert verdict(it, LARGE) is None
+
+    it.policy.reserve(CycleState(), LARGE, "node1")
+    assert verdict(it, LARGE) == NO_CONTAINER
+
+    # An object without a fingerprint, or with that of other pods, may be older than the reservation.
+    it.scheduler.updated(TOPOLOGIES[0], TOPOLOGIES[0])
+    assert verdict(it, LARGE) == NO_CONTAINER
+    it.scheduler.updated(TOPOLOGIES[0], counted(TOPOLOGIES[0], LARGE))
+    assert verdict(it, LARGE) == NO_CONTAINER
+
+    it.add(on_node("p"))
+    assert verdict(it, LARGE) is None
+
+
+def test_a_pod_that_does_not_run_yet_stays_reserved():
+    starting = on_node("p", phase="Pending", requests={"cpu": 5, "memory": "1Gi"})
+    it = cached(counted(TOPOLOGIES[0]))
+    it.policy.reserve(CycleState(), starting, "node1")
+    it.add(starting)
+
+    assert verdict(it, LARGE) == NO_CONTAINER
+
+
+def test_what_a_pod_took_is_free_when_the_pod_is_gone():
+    placed = on_node("p", requests={"cpu": 5, "memory": "1Gi"})
+    it = cached()
+    it.policy.reserve(CycleState(), placed, "node1")
+    it.add(placed)
+    assert verdict(it, LARGE) == NO_CONTAINER
+
+    it.scheduler.deleted(placed)
+    assert verdict(it, LARGE) is None
+
+
+@pytest.mark.parametrize(
+    ("detects", "limits", "is_reliable"),
+    [
+        ("All", {}, False),
+        ("None", {}, True),
+        ("OnlyExclusiveResources", {}, True),
+        ("OnlyExclusiveResources", {"cpu": 1, "memory": "1Gi"}, False),
+        ("OnlyExclusiveResources", {"cpu": "1500m"}, True),
+    ],
+)
+def test_pods_of_other_schedulers_make_a_node_unreliable_until_they_are_counted(
+    detects, limits, is_reliable
+):
+    foreign = on_node("f", requests=limits, limits=limits, scheduler="another")
+    it = cached(foreign, foreignPodsDetect=detects)
+    invalid = unschedulable("invalid node topology data")
+
+    assert verdict(it, LARGE) == (None if is_reliable else invalid)
+
+    it.scheduler.updated(TOPOLOGIES[0], counted(TOPOLOGIES[0], foreign))
+    assert verdict(it, LARGE) is None
+
+
+@pytest.mark.parametrize(
+    ("resync", "method", "is_taken"),
+    [
+        ("Autodetect", "with-exclusive-resources", True),
+        ("Autodetect", "all", False),
+        ("Autodetect", None, False),
+        ("OnlyExclusiveResources", None, True),
+        ("All", "with-exclusive-resources", False),
+    ],
+)
+def test_a_fingerprint_may_include_only_pods_with_resources_of_their_own(resync, method, is_taken):
+    """The agent counts one of two pods: that with whole CPUs."""
+    whole = {"cpu": 1, "memory": "1Gi"}
+    exclusive, shared = on_node("e", requests=whole, limits=whole), on_node("s")
+    it = cached(exclusive, shared, resyncMethod=resync)
+    it.policy.reserve(CycleState(), LARGE, "node1")
+
+    it.scheduler.updated(TOPOLOGIES[0], counted(TOPOLOGIES[0], exclusive, method=method))
+
+    assert (verdict(it, LARGE) is None) == is_taken
+
+
+@pytest.mark.parametrize(("scope", "is_taken"), [("All", True), ("OnlyResources", False)])
+def test_another_policy_of_the_kubelet_counts_at_once(scope, is_taken):
+    it = cached(resyncScope=scope)
+    it.policy.reserve(CycleState(), LARGE, "node1")
+    another = [Attribute(name="topologyManagerPolicy", value="best-effort")]
+
+    it.scheduler.updated(TOPOLOGIES[0], replace(TOPOLOGIES[0], attributes=another))
+
+    assert (verdict(it, LARGE) is None) == is_taken
+
+
+def test_a_fingerprint_is_that_of_the_agents():
+    """The sums were made by the library that the agents use."""
+    pods = [
+        make_pod("web-0", namespace="default"),
+        make_pod("a-daemon-with-a-rather-long-name-x7k2p", namespace="kube-system"),
+        make_pod("b", namespace="a-namespace-of-more-than-thirty-two-bytes-for-the-long-way"),
+        make_pod("e", namespace="d"),
+        make_pod("g", namespace="f"),
+        make_pod("ü", namespace="é"),
+    ]
+
+    assert [fingerprint(pods[:count]) for count in (0, 1, 2, 6)] == [
+        "pfp0v001ef46db3751d8e999",
+        "pfp0v001d5676506abe7e28f",
+        "pfp0v001088351770c50277d",
+        "pfp0v00195028d91572187e5",
+    ]
+    assert fingerprint(reversed(pods)) == fingerprint(pods)
+
+
+def test_preemption_by_numa_zones_is_accepted_with_a_warning(caplog):
+    World(NodeResourceTopologyMatch, args={"preemptionMode": "Enabled"})
+
+    assert "preemptionMode Enabled has no effect" in caplog.text
 
 
 def test_nodes_with_reserved_pods_may_be_left_out():
@@ -388,6 +520,7 @@ def test_the_qos_class_of_a_pod():
     [
         ({"scoringStrategy": {"type": "Best"}}, "invalid ScoringStrategyType"),
         ({"preemptionMode": "Sometimes"}, "invalid PreemptionMode"),
+        ({"cache": {"resyncMethod": "Never"}}, "Never"),
     ],
 )
 def test_arguments_that_mean_nothing_are_refused(args, problem):

@@ -9,11 +9,15 @@ The life of a pod in the cache, by UID:
 
 Assumed pods do not expire: they stay until they are added, forgotten or removed. If a node is
 removed before its pods, its entry stays, invisible to scheduling, until the last pod is gone.
+
+A what-if is asked in a `trial`: what it changes is copied first, and the originals come back at its end.
 """
 
 from __future__ import annotations
 
-from msgspec.structs import replace
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 
 from mooring.cluster.affinity_terms import HeldTerms
 from mooring.cluster.changes import ChangeLog
@@ -31,34 +35,60 @@ from mooring.cluster.pod_counts import PodCounts
 from mooring.cluster.pod_groups import PodGroupStates
 from mooring.cluster.snapshot import Snapshot
 from mooring.cluster.volume_cache import VolumeCache
+from mooring.devices.features import ALL_FEATURES, DeviceFeatures
 from mooring.errors import InvariantError, MooringError, PluginError, check_kept
 from mooring.objects.node import Node
-from mooring.objects.pod import Pod, PodStatus
-from mooring.objects.well_known import POD_SCHEDULED
+from mooring.objects.pod import Pod
 
 
 class CacheError(MooringError):
     """A change of a pod or node that the cache does not allow."""
 
 
+@dataclass(slots=True)
+class _Trial:
+    """What a trial has changed, as it was before."""
+
+    #: Node name → its entry; None if there was none.
+    infos: dict[str, NodeInfo | None] = field(default_factory=dict)
+    #: None until a pod is added or removed.
+    pods: dict[str, Pod] | None = None
+    assumed: set[str] = field(default_factory=set)
+    #: None until a node is added, removed or moved to another zone.
+    tree: NodeTree | None = None
+
+
 class Cluster:
     """Nodes, pods and the objects that plugins look up; columns follow by generation."""
 
-    def __init__(self, *, has_pod_groups: bool = False, has_taint_rules: bool = False) -> None:
-        """Both say whether feature gates are on: GenericWorkload, and DRADeviceTaintRules."""
+    def __init__(
+        self,
+        *,
+        has_pod_groups: bool = False,
+        has_taint_rules: bool = False,
+        devices_serve_resources: bool = True,
+        device_features: DeviceFeatures = ALL_FEATURES,
+    ) -> None:
+        """All say which feature gates are on.
+
+        The first three are GenericWorkload, DRADeviceTaintRules and DRAExtendedResource.
+        """
         self.listers = Listers()
         #: None unless the gate GenericWorkload is on.
         self.pod_groups = PodGroupStates() if has_pod_groups else None
         #: One for all profiles, so that no profile takes a volume that another has chosen.
         self.volumes = VolumeCache(self.listers)
         #: One for all profiles, so that no profile takes a device that another has chosen.
-        self.claims = ClaimCache(self.listers)
+        self.claims = ClaimCache(self.listers, device_features)
         self.device_pools = DevicePools(
-            self.listers, self.claims.devices, has_rules=has_taint_rules
+            self.listers,
+            self.claims.devices,
+            features=device_features,
+            has_rules=has_taint_rules,
         )
         #: Shared by all profiles.
         self.deduced_selectors = DeducedSelectors(self.listers)
-        self.device_classes = DeviceClassNames(self.listers)
+        self.device_classes = DeviceClassNames(self.listers, enabled=devices_serve_resources)
         self.device_counts = DeviceCounts(
             self.device_classes, self.device_pools, self.claims.devices
         )
@@ -82,6 +112,8 @@ class Cluster:
         self._snapshot: Snapshot | None = None
         #: (column, node name) → what was fed since the last snapshot.
         self._feeds: dict[tuple[str, str], Number] = {}
+        #: None outside of trials.
+        self._trial: _Trial | None = None
 
     # Nodes
 
@@ -89,7 +121,7 @@ class Cluster:
         self.update_node(node)
 
     def update_node(self, node: Node) -> None:
-        info = self._info(node.name)
+        info = self._changeable(node.name)
         if info.node is not None and _alike(info.node, node):
             # A heartbeat: no plugin reads what changed, unless a column of its own does.
             info.node = node
@@ -100,20 +132,23 @@ class Cluster:
                 self._note_node(info)
             return
         info.set_node(node)
-        if self._tree.add(node):
+        if not self._tree.has(node):
+            self._changeable_tree().add(node)
             self._snapshot = None
         self._touch(info)
         self._note_node(info)
 
     def remove_node(self, name: str) -> None:
-        info = self.infos.get(name)
-        if info is None or info.node is None:
+        known = self.infos.get(name)
+        if known is None or known.node is None:
             raise CacheError(f"node {name} is not found")
+        info = self._changeable(name)
         info.drop_node()
-        for column in self.columns.own_columns.of_nodes:
-            column.fed.pop(name, None)
-            self._feeds.pop((column.spec.name, name), None)
-        self._tree.remove(name)
+        if self._trial is None:
+            for column in self.columns.own_columns.of_nodes:
+                column.fed.pop(name, None)
+                self._feeds.pop((column.spec.name, name), None)
+        self._changeable_tree().remove(name)
         self._snapshot = None
         self._touch(info)
         self._note_node(info)
@@ -248,6 +283,74 @@ class Cluster:
     def assumed_pods(self) -> list[Pod]:
         return [self.pods[uid] for uid in self._assumed]
 
+    # Trials
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """At the end, everything that was changed is as it was, to the order of the pods on a node.
+
+        Trials may be nested. What plugins assume in `volumes` and `claims` is theirs to take back.
+        """
+        outer, trial = self._trial, _Trial()
+        self._trial = trial
+        try:
+            groups = self.pod_groups.trial() if self.pod_groups is not None else nullcontext()
+            with self.listers.trial(), groups:
+                yield
+        finally:
+            self._trial = outer
+            self._restore(trial)
+
+    def _changeable(self, name: str) -> NodeInfo:
+        """The entry of a node, to be changed: in a trial, a copy."""
+        trial = self._trial
+        if trial is not None and name not in trial.infos:
+            before = trial.infos[name] = self.infos.get(name)
+            if before is not None:
+                self.infos[name] = before.copy()
+        return self._info(name)
+
+    def _changeable_tree(self) -> NodeTree:
+        trial = self._trial
+        if trial is not None and trial.tree is None:
+            trial.tree, self._tree = self._tree, self._tree.copy()
+        return self._tree
+
+    def _changeable_with_pods(self, name: str) -> NodeInfo:
+        """As `_changeable`, for a change of the pods on the node."""
+        trial = self._trial
+        if trial is not None and trial.pods is None:
+            trial.pods, self.pods = self.pods, self.pods.copy()
+            trial.assumed, self._assumed = self._assumed, self._assumed.copy()
+        return self._changeable(name)
+
+    def _restore(self, trial: _Trial) -> None:
+        for name, before in trial.infos.items():
+            after = self.infos[name]
+            original = before if before is not None else NodeInfo(name, after.row)
+            self._recount(after, original)
+            self.infos[name] = original
+            self._touch(original)
+            if original.node is not after.node:
+                self._note_node(original)
+            if before is None and self._trial is not None:
+                self._trial.infos.setdefault(name, None)
+            self._drop_if_empty(original)
+        if trial.pods is not None:
+            self.pods, self._assumed = trial.pods, trial.assumed
+        if trial.tree is not None:
+            self._tree = trial.tree
+            self._snapshot = None
+
+    def _recount(self, after: NodeInfo, original: NodeInfo) -> None:
+        """Count the pods of an entry as they were."""
+        row = original.row
+        now, then = ({id(pod): pod for pod in i.pods.values()} for i in (after, original))
+        for pod in [now[key] for key in now if key not in then]:
+            self._discount(pod, row)
+        for pod in [then[key] for key in then if key not in now]:
+            self._count(pod, row)
+
     # Snapshots
 
     def snapshot(self) -> Snapshot:
@@ -380,26 +483,32 @@ class Cluster:
     def _put(self, pod: Pod) -> None:
         if not pod.uid:
             raise CacheError(f"pod {pod.key} has no UID, which identifies pods")
-        info = self._info(pod.node_name)
+        info = self._changeable_with_pods(pod.node_name)
         info.add_pod(pod)
         self.pods[pod.uid] = pod
-        self.pod_counts.add(pod, info.row)
-        self.held_terms.add(pod, info.row)
-        for column in self.columns.own_columns.of_pods:
-            column.add(info.row, pod)
+        self._count(pod, info.row)
         self._touch(info)
 
     def _take(self, pod: Pod) -> None:
-        info = self.infos[pod.node_name]
+        info = self._changeable_with_pods(pod.node_name)
         info.remove_pod(pod)
         del self.pods[pod.uid]
         self._assumed.discard(pod.uid)
-        self.pod_counts.remove(pod, info.row)
-        self.held_terms.remove(pod, info.row)
-        for column in self.columns.own_columns.of_pods:
-            column.remove(info.row, pod)
+        self._discount(pod, info.row)
         self._touch(info)
         self._drop_if_empty(info)
+
+    def _count(self, pod: Pod, row: int) -> None:
+        self.pod_counts.add(pod, row)
+        self.held_terms.add(pod, row)
+        for column in self.columns.own_columns.of_pods:
+            column.add(row, pod)
+
+    def _discount(self, pod: Pod, row: int) -> None:
+        self.pod_counts.remove(pod, row)
+        self.held_terms.remove(pod, row)
+        for column in self.columns.own_columns.of_pods:
+            column.remove(row, pod)
 
     def _replace(self, known: Pod, pod: Pod) -> None:
         """Put a newer version of a pod in the place of the known one.
@@ -416,15 +525,14 @@ class Cluster:
             self._take(known)
             self._put(pod)
             return
-        info = self.infos[pod.node_name]
+        info = self._changeable_with_pods(pod.node_name)
         # At the end, as if it had been removed and added: victims are chosen in this order.
         info.pods.remove(pod.uid)
         info.pods.add(pod)
         del self.pods[pod.uid]
         self.pods[pod.uid] = pod
         self._assumed.discard(pod.uid)
-        if not _alike_on_node(known, pod):
-            self._touch(info)
+        self._touch(info)
 
     def _touch(self, info: NodeInfo) -> None:
         self._generation += 1
@@ -437,7 +545,7 @@ class Cluster:
         self.node_changes.note(info.row)
 
     def _drop_if_empty(self, info: NodeInfo) -> None:
-        if info.node is None and not info.pods:
+        if info.node is None and not info.pods and self._trial is None:
             self.columns.write_node(info)
             self.columns.write_usage(info)
             self.columns.free_slot(info.row)
@@ -453,25 +561,6 @@ def _count_alike(known: Pod, pod: Pod) -> bool:
         and known.held == pod.held
         and known.held_non_zero == pod.held_non_zero
     )
-
-
-def _alike_on_node(known: Pod, pod: Pod) -> bool:
-    """Whether a plugin that looks at the pods on a node finds the same in both versions of a pod.
-
-    For pods that count alike. When a bind is confirmed, a new version differs in its number and in the
-    condition PodScheduled.
-    """
-    return (
-        _seen_on_node(known) == _seen_on_node(pod)
-        and known.metadata.annotations == pod.metadata.annotations
-        and known.metadata.owner_references == pod.metadata.owner_references
-    )
-
-
-def _seen_on_node(pod: Pod) -> PodStatus:
-    """The status without what says only that the pod has a node."""
-    conditions = [each for each in pod.status.conditions if each.type != POD_SCHEDULED]
-    return replace(pod.status, conditions=conditions)
 
 
 def _alike(a: Node, b: Node) -> bool:

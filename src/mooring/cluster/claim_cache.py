@@ -19,6 +19,7 @@ from mooring.cluster.changes import ChangeLog
 from mooring.cluster.listers import Listers
 from mooring.cluster.volume_cache import AssumeError
 from mooring.devices.allocated import AllocatedDevices, PoolID
+from mooring.devices.features import ALL_FEATURES, DeviceFeatures
 from mooring.errors import InvariantError, check_kept
 from mooring.objects.devices import Allocation, DeviceAllocationResult, ResourceClaim
 from mooring.objects.pod import Pod
@@ -51,7 +52,7 @@ class _InFlight:
 class ClaimCache:
     """The latest version of every claim, the allocations in flight, and the devices in use."""
 
-    def __init__(self, listers: Listers) -> None:
+    def __init__(self, listers: Listers, features: DeviceFeatures = ALL_FEATURES) -> None:
         self._listers = listers
         self._latest: dict[str, ResourceClaim] = {}
         #: Keys of the claims that are assumed: the watch has not shown them in this version.
@@ -59,7 +60,7 @@ class ClaimCache:
         #: UID → the allocation in flight. A claim that does not exist yet has a UID of its own.
         self._in_flight: dict[str, _InFlight] = {}
         #: The devices that these claims hold.
-        self.devices = AllocatedDevices()
+        self.devices = AllocatedDevices(shares=features.consumable_capacity)
         #: The pools whose devices are used by others than before.
         self.pool_changes: ChangeLog[PoolID] = ChangeLog()
         #: Key of a claim → what was counted for it.

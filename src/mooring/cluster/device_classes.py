@@ -27,15 +27,18 @@ class DeviceClassNames:
     the class in place.
     """
 
-    def __init__(self, listers: Listers) -> None:
+    def __init__(self, listers: Listers, *, enabled: bool = True) -> None:
+        """Without `enabled`, the gate DRAExtendedResource, classes serve nothing."""
         self._listers = listers
+        self.enabled = enabled
         #: Resource name → the class that serves it.
         self._class_of: dict[str, DeviceClass] = {}
         #: Every class as it was last seen.
         self._seen: dict[str, DeviceClass] = {}
-        for each in listers.all(DeviceClass):
-            self._changed(each.key)
-        listers.follow(DeviceClass, self._changed)
+        if enabled:
+            for each in listers.all(DeviceClass):
+                self._changed(each.key)
+            listers.follow(DeviceClass, self._changed)
 
     def __contains__(self, resource: str) -> bool:
         return resource in self._class_of
@@ -65,7 +68,7 @@ class DeviceClassNames:
 
         A rebuild may give others: who serves a name that two classes want depends on their past.
         """
-        classes = {each.key: each for each in self._listers.all(DeviceClass)}
+        classes = {each.key: each for each in self._listers.all(DeviceClass) if self.enabled}
         check_kept("the device classes that were seen", self._seen, classes)
         for each in classes.values():
             if each.spec.extended_resource_name is None:

@@ -106,7 +106,9 @@ class DeviceCounts:
             expression = each.cel.expression
             selector = self._selectors.get(expression)
             if selector is None:
-                selector = self._selectors[expression] = compile_selector(expression)
+                selector = self._selectors[expression] = compile_selector(
+                    expression, list_attributes=self._pools.slices.features.list_attributes
+                )
             if not selector.matches(driver, device):
                 return False
         return True

@@ -6,6 +6,7 @@ from mooring.cluster.device_taint_rules import may_select, taints_of, with_rules
 from mooring.cluster.listers import Listers
 from mooring.devices.allocated import AllocatedDevices
 from mooring.devices.allocator import Allocator
+from mooring.devices.features import ALL_FEATURES, DeviceFeatures
 from mooring.devices.slice_index import SliceIndex
 from mooring.errors import check_kept
 from mooring.objects.devices import DeviceClass, DeviceTaintRule, ResourceSlice
@@ -18,12 +19,17 @@ class DevicePools:
     """Follows slices, the rules that taint their devices, and classes."""
 
     def __init__(
-        self, listers: Listers, allocated: AllocatedDevices, *, has_rules: bool = False
+        self,
+        listers: Listers,
+        allocated: AllocatedDevices,
+        *,
+        features: DeviceFeatures = ALL_FEATURES,
+        has_rules: bool = False,
     ) -> None:
         self._listers = listers
         self._allocated = allocated
         self.classes: dict[str, DeviceClass] = {}
-        self.slices = SliceIndex()
+        self.slices = SliceIndex(features=features)
         #: How often slices and classes have changed.
         self.revision = 0
         #: Empty unless DRADeviceTaintRules is on.

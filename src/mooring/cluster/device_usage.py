@@ -93,17 +93,13 @@ class DeviceUsage:
         self._cluster = cluster
         self._classes: dict[int, tuple[str, ...]] = {}
         self._selections = {
-            name: Selection(
+            name: cluster.device_pools.slices.selections.of(
                 tuple(each.cel.expression for each in found.spec.selectors if each.cel), (), {}
             )
             for name, found in sorted(cluster.device_pools.classes.items())
         }
         self._holders = self._find_holders()
         self.devices: tuple[DeviceUse, ...] = tuple(self._look())
-
-    def of_node(self, node: str) -> list[DeviceUse]:
-        """The devices of this node alone."""
-        return [device for device in self.devices if device.node == node]
 
     def by_class(self) -> dict[str, ClassUse]:
         """The classes that have devices."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from mooring.errors import check_kept
@@ -21,17 +22,45 @@ class Listers:
         self._followers: dict[type[KubeObject], list[Callable[[str], None]]] = {}
         #: Increases with every change, so that caches know when they are outdated.
         self.generation = 0
+        #: In a trial: kind → its objects before, and the objects that changed.
+        self._trial: (
+            dict[type[KubeObject], tuple[dict[str, KubeObject], dict[str, KubeObject]]] | None
+        ) = None
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """At the end, all objects are as they were, and in the same order."""
+        outer, self._trial = self._trial, {}
+        try:
+            yield
+        finally:
+            trial, self._trial = self._trial, outer
+            for kind, (before, changed) in trial.items():
+                self._by_kind[kind] = before
+                for obj in changed.values():
+                    self._changed(obj)
+
+    def _changeable(self, obj: KubeObject) -> dict[str, KubeObject]:
+        """The objects of this one's kind, to be changed: in a trial, a copy."""
+        kind = type(obj)
+        known = self._by_kind.setdefault(kind, {})
+        if self._trial is not None:
+            if kind not in self._trial:
+                self._trial[kind] = (known, {})
+                known = self._by_kind[kind] = known.copy()
+            self._trial[kind][1][obj.key] = obj
+        return known
 
     def put(self, obj: KubeObject) -> KubeObject | None:
         """Add an object. Return the object that it replaces, if any."""
-        known = self._by_kind.setdefault(type(obj), {})
+        known = self._changeable(obj)
         replaced = known.get(obj.key)
         known[obj.key] = obj
         self._changed(obj)
         return replaced
 
     def drop(self, obj: KubeObject) -> KubeObject | None:
-        dropped = self._by_kind.get(type(obj), {}).pop(obj.key, None)
+        dropped = self._changeable(obj).pop(obj.key, None)
         self._changed(obj)
         return dropped
 

@@ -22,11 +22,15 @@ class NodeTree:
     def __len__(self) -> int:
         return len(self._zone_of)
 
+    def has(self, node: Node) -> bool:
+        """Whether the node is there, in this zone."""
+        return self._zone_of.get(node.name) == zone_key(node)
+
     def add(self, node: Node) -> bool:
         """Add a node, or move it if its zone changed. Return whether the order changed."""
-        zone = zone_key(node)
-        if self._zone_of.get(node.name) == zone:
+        if self.has(node):
             return False
+        zone = zone_key(node)
         self.remove(node.name)
         self._zones.setdefault(zone, {})[node.name] = None
         self._zone_of[node.name] = zone
@@ -38,6 +42,12 @@ class NodeTree:
             del self._zones[zone][name]
             if not self._zones[zone]:
                 del self._zones[zone]
+
+    def copy(self) -> NodeTree:
+        other = NodeTree()
+        other._zones = {zone: names.copy() for zone, names in self._zones.items()}
+        other._zone_of = self._zone_of.copy()
+        return other
 
     def names(self) -> list[str]:
         """The names in the order in which nodes arrived, or moved to their zone."""

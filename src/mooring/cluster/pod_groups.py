@@ -12,6 +12,7 @@ without a node (`end`). A group exists as long as it has a pod. The PodGroup obj
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from mooring.errors import MooringError, check_kept
 from mooring.objects.pod import Pod
@@ -48,6 +49,12 @@ class PodGroupState:
         for pods in (self.waiting, self.trying, self.assumed, self.assigned):
             pods.pop(uid, None)
 
+    def copy(self) -> PodGroupState:
+        other = PodGroupState()
+        other.waiting, other.trying = self.waiting.copy(), self.trying.copy()
+        other.assumed, other.assigned = self.assumed.copy(), self.assigned.copy()
+        return other
+
     def uids(self) -> tuple[tuple[str, ...], ...]:
         """For comparisons."""
         parts = (self.waiting, self.trying, self.assumed, self.assigned)
@@ -66,6 +73,26 @@ class PodGroupStates:
 
     def __init__(self) -> None:
         self._groups: dict[str, PodGroupState] = {}
+        #: In a trial: the groups that are copies by now. None outside of trials.
+        self._copied: set[str] | None = None
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """At the end, all groups are as they were."""
+        groups, copied = self._groups, self._copied
+        self._groups, self._copied = groups.copy(), set()
+        try:
+            yield
+        finally:
+            self._groups, self._copied = groups, copied
+
+    def _changeable(self, key: str) -> PodGroupState | None:
+        """A group, to be changed: in a trial, a copy. None if there is none."""
+        state = self._groups.get(key)
+        if state is not None and self._copied is not None and key not in self._copied:
+            self._copied.add(key)
+            state = self._groups[key] = state.copy()
+        return state
 
     def __contains__(self, key: str) -> bool:
         return key in self._groups
@@ -88,7 +115,9 @@ class PodGroupStates:
         key = pod.group_key
         if not key:
             return
-        state = self._groups.setdefault(key, PodGroupState())
+        state = self._changeable(key)
+        if state is None:
+            state = self._groups[key] = PodGroupState()
         if pod.node_name:
             state.drop(pod.uid)
             state.assigned[pod.uid] = pod
@@ -99,7 +128,7 @@ class PodGroupStates:
             state.waiting[pod.uid] = pod
 
     def remove(self, pod: Pod) -> None:
-        state = self._groups.get(pod.group_key)
+        state = self._changeable(pod.group_key)
         if state is not None:
             state.drop(pod.uid)
             if not state.all_count:
@@ -108,27 +137,27 @@ class PodGroupStates:
     def begin(self, pods: Iterable[Pod]) -> None:
         """The cycle of the group takes these pods."""
         for pod in pods:
-            state = self._groups.get(pod.group_key)
+            state = self._changeable(pod.group_key)
             if state is not None and state.waiting.pop(pod.uid, None) is not None:
                 state.trying[pod.uid] = pod
 
     def end(self, pod: Pod) -> None:
         """The cycle is done with this pod."""
-        state = self._groups.get(pod.group_key)
+        state = self._changeable(pod.group_key)
         known = state.trying.pop(pod.uid, None) if state is not None else None
         if state is not None and known is not None:
             state.waiting[pod.uid] = known
 
     def assume(self, pod: Pod) -> None:
         """A pod that was deleted meanwhile stays unknown."""
-        state = self._groups.get(pod.group_key)
+        state = self._changeable(pod.group_key)
         if state is not None and (pod.uid in state.waiting or pod.uid in state.trying):
             state.drop(pod.uid)
             state.assumed[pod.uid] = pod
 
     def forget(self, pod: Pod, *, trying: bool = False) -> None:
         """Undo `assume`; `trying` says that the cycle of the group goes on with the pod."""
-        state = self._groups.get(pod.group_key)
+        state = self._changeable(pod.group_key)
         assumed = state.assumed.pop(pod.uid, None) if state is not None else None
         if state is not None and assumed is not None:
             (state.trying if trying else state.waiting)[pod.uid] = assumed.placed_on("")

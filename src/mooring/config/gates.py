@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from mooring.devices.features import DeviceFeatures
 from mooring.errors import ConfigError
 
 Stage = Literal["Alpha", "Beta", "GA"]
@@ -139,8 +140,7 @@ class FeatureGates:
 
 #: Gates that mooring reads, but whose features it has always on or always off.
 _WITHOUT_EFFECT = (
-    *("DRAConsumableCapacity", "DRADeviceTaintRules", "DRADeviceTaints", "DRAExtendedResource"),
-    *("DRAListTypeAttributes", "DRANodeAllocatableResources", "DRAPartitionableDevices"),
+    "DRANodeAllocatableResources",
     "DRAWorkloadResourceClaims",
 )
 
@@ -151,7 +151,7 @@ def gates_without_effect(gates: FeatureGates) -> list[str]:
         f"the feature gate {name} has no effect: mooring decides as if it were"
         f" {'on' if GATES[name].default else 'off'}"
         for name in _WITHOUT_EFFECT
-        if gates.settings.get(name, GATES[name].default) != GATES[name].default
+        if gates.enabled(name) != GATES[name].default
     ]
 
 
@@ -159,6 +159,16 @@ def binding_conditions_enabled(gates: FeatureGates) -> bool:
     """Whether PreBind waits for the binding conditions of devices: needs two gates."""
     return gates.enabled("DRADeviceBindingConditions") and gates.enabled(
         "DRAResourceClaimDeviceStatus"
+    )
+
+
+def device_features(gates: FeatureGates) -> DeviceFeatures:
+    return DeviceFeatures(
+        partitionable_devices=gates.enabled("DRAPartitionableDevices"),
+        device_taints=gates.enabled("DRADeviceTaints"),
+        consumable_capacity=gates.enabled("DRAConsumableCapacity"),
+        binding_conditions=binding_conditions_enabled(gates),
+        list_attributes=gates.enabled("DRAListTypeAttributes"),
     )
 
 

@@ -274,7 +274,7 @@ class _Replay:
         """Of an attempt that failed: PreFilter and, node by node, what passed and what failed."""
         state, snapshot = CycleState(), self._scheduler.cluster.snapshot()
         try:
-            outcome = Evaluation(framework, first_by_name.keys).run_pre_filters(
+            outcome = Evaluation.in_full(framework, first_by_name.keys).run_pre_filters(
                 Question(state, pod, snapshot)
             )
         except PluginFailure as error:

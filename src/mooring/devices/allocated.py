@@ -52,9 +52,9 @@ class PoolUse:
         consumed = {name: dict(amounts) for name, amounts in self.consumed.items()}
         return PoolUse(dict(self.dedicated), dict(self.shares), consumed, dict(self.consumers))
 
-    def count(self, result: DeviceAllocationResult, sign: int) -> None:
+    def count(self, result: DeviceAllocationResult, sign: int, *, shares: bool) -> None:
         name = result.device
-        if result.share_id is None:
+        if result.share_id is None or not shares:
             _add(self.dedicated, name, sign)
             return
         _add(self.shares, name, sign)
@@ -75,7 +75,9 @@ _UNUSED = PoolUse()
 class AllocatedDevices:
     """The devices in use, by pool."""
 
-    def __init__(self, claims: Iterable[ResourceClaim] = ()) -> None:
+    def __init__(self, claims: Iterable[ResourceClaim] = (), *, shares: bool = True) -> None:
+        """`shares` says whether DRAConsumableCapacity is on. If not, a share counts as the device."""
+        self._shares = shares
         #: The pools in use.
         self._pools: dict[PoolID, PoolUse] = {}
         #: Pools → how often their use has changed. It only grows.
@@ -138,7 +140,7 @@ class AllocatedDevices:
         )
 
     def copy(self) -> AllocatedDevices:
-        twin = AllocatedDevices()
+        twin = AllocatedDevices(shares=self._shares)
         twin._pools = {pool: use.copy() for pool, use in self._pools.items()}
         twin._revisions = dict(self._revisions)
         twin._claims = dict(self._claims)
@@ -146,7 +148,7 @@ class AllocatedDevices:
 
     def validate(self, claims: Iterable[ResourceClaim]) -> None:
         """Raise InvariantError unless the books are what a rebuild from these claims gives."""
-        rebuilt = AllocatedDevices(claims)
+        rebuilt = AllocatedDevices(claims, shares=self._shares)
         check_kept("devices held by claims", self._claims, rebuilt._claims)
         check_kept("devices in use", self._pools, rebuilt._pools)
 
@@ -155,7 +157,7 @@ class AllocatedDevices:
             pool = PoolID(result.driver, result.pool)
             self._revisions[pool] = self._revisions.get(pool, 0) + 1
             use = self._pools.setdefault(pool, PoolUse())
-            use.count(result, sign)
+            use.count(result, sign, shares=self._shares)
             if use == _UNUSED:
                 del self._pools[pool]
 

@@ -14,6 +14,7 @@ from mooring.devices.allocated import AllocatedDevices
 from mooring.devices.claim_requests import MOST_RESULTS, ClaimRequests, PodRequests, prepare
 from mooring.devices.constraints import AttributeConstraint, make_constraint
 from mooring.devices.eligibility import Eligibility
+from mooring.devices.features import DeviceFeatures
 from mooring.devices.holdings import ConstraintViolated, Holdings
 from mooring.devices.node_matching import NodeSelectorError
 from mooring.devices.refusals import PoolRefusal, Refusal
@@ -59,14 +60,6 @@ class Allocator:
         self._claims: tuple[ResourceClaim, ...] = ()
         self._requests = PodRequests((), 0)
 
-    def state_of(self, node: Node) -> tuple[int, ...]:
-        """What an answer for this node depends on, beside the claims and the classes.
-
-        The answer for the same claims is the same as long as this is. Raises AllocationError.
-        """
-        pools = self._pools_on(node)
-        return pools.serial, *(self._allocated.revision(pool.id) for pool in pools.usable)
-
     def allocate(
         self,
         node: Node,
@@ -92,7 +85,7 @@ class Allocator:
         )
         try:
             for each, kept in zip(requests.claims, constraints, strict=True):
-                kept += _checked(each, eligibility)
+                kept += _checked(each, eligibility, self._index.features)
             if not search.run():
                 if pools.any_invalid:
                     raise NodeOnlyError(INVALID_POOLS)
@@ -104,7 +97,14 @@ class Allocator:
         for each, taken in zip(requests.claims, holdings.results, strict=True):
             try:
                 allocations.append(
-                    make_allocation(each, taken, chosen, node.name, self._new_share_id)
+                    make_allocation(
+                        each,
+                        taken,
+                        chosen,
+                        node.name,
+                        self._new_share_id,
+                        binds_to_node=not self._index.features.stable_allocator,
+                    )
                 )
             except TooManyTermsError as error:
                 name = each.claim.name
@@ -127,10 +127,14 @@ class Allocator:
         return self._requests
 
 
-def _checked(claim: ClaimRequests, eligibility: Eligibility) -> list[AttributeConstraint]:
+def _checked(
+    claim: ClaimRequests, eligibility: Eligibility, features: DeviceFeatures
+) -> list[AttributeConstraint]:
     """Check a claim before the search, as the reference does, and return its constraints."""
     fewest = 0
     for alternatives in claim.requests:
+        if alternatives.error is not None:
+            raise AllocationError(alternatives.error)
         numbers = []
         for option in alternatives.options:
             if option.error is not None:
@@ -147,7 +151,7 @@ def _checked(claim: ClaimRequests, eligibility: Eligibility) -> list[AttributeCo
         )
     constraints = []
     for number, spec in enumerate(claim.claim.spec.devices.constraints):
-        constraint = make_constraint(spec)
+        constraint = make_constraint(spec, distinct=not features.stable_allocator)
         if constraint is None:
             raise AllocationError(
                 f"claim {key}, constraint #{number}: "

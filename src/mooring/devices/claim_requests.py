@@ -21,6 +21,7 @@ from mooring.objects.devices import (
 
 #: A claim has at most this many results.
 MOST_RESULTS = 32
+NO_CAPACITY = "has capacity requests, but the DRAConsumableCapacity feature is disabled"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +56,8 @@ class Alternatives:
     options: tuple[Request, ...]
     #: Whether the options are those of `firstAvailable`, one of which is enough.
     subrequests: bool
+    #: Why it cannot be allocated at all, whichever option is taken.
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,7 +123,20 @@ def _alternatives(
                 error=error,
             )
         )
-    return Alternatives(tuple(options), bool(request.first_available))
+    error, features = None, selections.features
+    if not features.consumable_capacity and not features.stable_allocator:
+        error = _capacity_error(claim, request)
+    return Alternatives(tuple(options), bool(request.first_available), error)
+
+
+def _capacity_error(claim: ResourceClaim, request: DeviceRequest) -> str | None:
+    exactly = request.exactly
+    if exactly is not None and exactly.capacity is not None:
+        return f"claim {claim.key}, request {request.name}: {NO_CAPACITY}"
+    for each in request.first_available:
+        if each.capacity is not None:
+            return f"claim {claim.key}, subrequest {each.name}: {NO_CAPACITY}"
+    return None
 
 
 def _error(

@@ -117,11 +117,11 @@ class DistinctAttribute(AttributeConstraint):
         self._values.pop(request, None)
 
 
-def make_constraint(spec: DeviceConstraint) -> AttributeConstraint | None:
-    """None if it is of a kind that is not known."""
+def make_constraint(spec: DeviceConstraint, *, distinct: bool = True) -> AttributeConstraint | None:
+    """None if it is of a kind that is not known. `distinct` says whether `distinctAttribute` is."""
     if spec.match_attribute is not None:
         return MatchAttribute(spec.requests, spec.match_attribute)
-    if spec.distinct_attribute is not None:
+    if distinct and spec.distinct_attribute is not None:
         return DistinctAttribute(spec.requests, spec.distinct_attribute)
     return None
 

@@ -84,7 +84,8 @@ class Eligibility:
     def obstructed(self, request: Request, pool: Pool, candidate: PoolDevice) -> bool:
         """Whether a device of a request for all devices is in use, or has a taint."""
         return (
-            self._in_use(request, pool, candidate)
+            not self._takeable(request, candidate)
+            or self._in_use(request, pool, candidate)
             or self._holdings.blocked(request, candidate)
             or self._repels(request, candidate)
         )
@@ -149,10 +150,16 @@ class Eligibility:
 
     def _judge_all(self, request: Request, candidate: PoolDevice) -> Amounts | None:
         amounts = self._judge(request, candidate)
-        return None if amounts is None or self._repels(request, candidate) else amounts
+        if amounts is None or not self._takeable(request, candidate):
+            return None
+        return None if self._repels(request, candidate) else amounts
 
     def _judge(self, request: Request, candidate: PoolDevice) -> Amounts | None:
         """Selectors, nodes and capacity; None if one of them refuses the device."""
+        if not candidate.selectable:
+            text = "the device has binding conditions, and their feature gate is off"
+            self._holdings.refuse(request, candidate, "feature gate", text)
+            return None
         assert request.selection is not None
         assert request.device_class is not None
         fit = request.selection.fits.get(candidate.content)
@@ -180,11 +187,15 @@ class Eligibility:
             self._holdings.refuse(request, candidate, "in use", holders)
         return True
 
+    def _takeable(self, request: Request, candidate: PoolDevice) -> bool:
+        if not candidate.takeable:
+            text = "the device consumes counters, and DRAPartitionableDevices is off"
+            self._holdings.refuse(request, candidate, "feature gate", text)
+        return candidate.takeable
+
     def _repels(self, request: Request, candidate: PoolDevice) -> bool:
         """Whether the device has a taint that the request does not tolerate."""
-        for taint in candidate.device.taints:
-            if taint.effect not in ("NoSchedule", "NoExecute"):
-                continue
+        for taint in candidate.taints:
             if not any(_tolerates(each, taint) for each in request.tolerations):
                 text = f"{taint.key}={taint.value}:{taint.effect}"
                 self._holdings.refuse(request, candidate, "taint", text)

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from mooring.devices.allocated import AllocatedDevices, DeviceID, PoolID
+from mooring.devices.features import DeviceFeatures
 from mooring.devices.node_matching import Reach
-from mooring.objects.devices import Device, ResourceSlice
+from mooring.objects.devices import Device, DeviceTaint, ResourceSlice
 
 #: A counter: the name of its set, and its own.
 CounterKey = tuple[str, str]
@@ -23,9 +24,23 @@ Consumption = tuple[tuple[CounterKey, int], ...]
 class PoolDevice:
     """A device in its slice, with what the allocator asks for again and again."""
 
-    __slots__ = ("content", "counters", "device", "id", "multiple", "name", "reach", "slice")
+    __slots__ = (
+        "content",
+        "counters",
+        "device",
+        "id",
+        "multiple",
+        "name",
+        "reach",
+        "selectable",
+        "slice",
+        "taints",
+        "takeable",
+    )
 
-    def __init__(self, piece: ResourceSlice, device: Device, content: int) -> None:
+    def __init__(
+        self, piece: ResourceSlice, device: Device, content: int, features: DeviceFeatures
+    ) -> None:
         spec = piece.spec
         self.slice = piece
         self.device = device
@@ -34,8 +49,18 @@ class PoolDevice:
         #: Devices with the same number are alike to every selector.
         self.content = content
         #: Whether several claims can have a share.
-        self.multiple = bool(device.allow_multiple_allocations)
+        self.multiple = features.consumable_capacity and bool(device.allow_multiple_allocations)
         self.counters: Consumption = _consumption(device)
+        #: The taints that keep requests off the device.
+        self.taints: tuple[DeviceTaint, ...] = (
+            tuple(each for each in device.taints if each.effect in ("NoSchedule", "NoExecute"))
+            if features.device_taints
+            else ()
+        )
+        #: Whether requests can select the device, and whether they can take it. Both are false only because
+        #: of a feature that is off.
+        self.selectable = features.binding_conditions or not device.binding_conditions
+        self.takeable = features.partitionable_devices or not device.consumes_counters
         #: The nodes of this device, if the slice leaves that to its devices.
         self.reach = (
             Reach(device.node_name, device.all_nodes, device.node_selector)
@@ -47,10 +72,14 @@ class PoolDevice:
 class IndexedSlice:
     """A slice, and what follows from it alone."""
 
-    __slots__ = ("_content_of", "_devices", "place", "reach", "slice")
+    __slots__ = ("_content_of", "_devices", "_features", "place", "reach", "slice")
 
     def __init__(
-        self, piece: ResourceSlice, place: int, content_of: Callable[[str, Device], int]
+        self,
+        piece: ResourceSlice,
+        place: int,
+        content_of: Callable[[str, Device], int],
+        features: DeviceFeatures,
     ) -> None:
         spec = piece.spec
         self.slice = piece
@@ -58,6 +87,7 @@ class IndexedSlice:
         self.place = place
         self.reach = Reach(spec.node_name, spec.all_nodes, spec.node_selector)
         self._content_of = content_of
+        self._features = features
         self._devices: tuple[PoolDevice, ...] | None = None
 
     @property
@@ -73,8 +103,17 @@ class IndexedSlice:
         """Whether it defines counters. Such a slice matters on every node and offers no devices."""
         return bool(self.slice.spec.shared_counters)
 
+    @property
+    def ignored(self) -> bool:
+        """Whether it needs a feature that is off. It still counts as one of the slices of its pool."""
+        if self._features.partitionable_devices:
+            return False
+        return self.has_counters or self.slice.spec.per_device_node_selection is not None
+
     def nodes_by_name(self) -> set[str] | None:
         """The names of the nodes that it is for; None if nodes must be compared with it."""
+        if self.ignored:
+            return set()
         if self.reach.stated:
             return {self.reach.node_name} if self.reach.node_name else None
         spec = self.slice.spec
@@ -92,7 +131,9 @@ class IndexedSlice:
         if self._devices is None:
             spec = self.slice.spec
             self._devices = tuple(
-                PoolDevice(self.slice, device, self._content_of(spec.driver, device))
+                PoolDevice(
+                    self.slice, device, self._content_of(spec.driver, device), self._features
+                )
                 for device in spec.devices
             )
         return self._devices
@@ -139,8 +180,9 @@ class Pool:
 class PoolSlices:
     """All slices of one pool, for any node, and the pools made of them."""
 
-    def __init__(self, pool_id: PoolID) -> None:
+    def __init__(self, pool_id: PoolID, features: DeviceFeatures) -> None:
         self.id = pool_id
+        self._features = features
         self.slices: dict[str, IndexedSlice] = {}
         #: How often the slices have changed.
         self.revision = 0
@@ -195,12 +237,22 @@ class PoolSlices:
         if len(kept) == wanted:
             # More slices than the pool says to have: those of other nodes are not looked at.
             counters = self._counters_of(generation) if len(kept) == len(whole) else None
-            return _build(self.id, kept, counters or _read_counters(kept))
+            return self._build(kept, counters or self._read_counters(kept))
         if max(self._generations()) > generation:
             return None
         if len(whole) != wanted:
             return Pool(self.id, incomplete=True)
-        return _build(self.id, kept, self._counters_of(generation))
+        return self._build(kept, self._counters_of(generation))
+
+    def _build(self, kept: Iterable[IndexedSlice], counters: _Counters) -> Pool:
+        pool = _build(self.id, kept, counters)
+        if self._features.stable_allocator:
+            # No device with conditions is selected, and the pools are not put last.
+            pool.binding_conditions = False
+        return pool
+
+    def _read_counters(self, pieces: Iterable[IndexedSlice]) -> _Counters:
+        return _read_counters(pieces) if self._features.partitionable_devices else _Counters({}, {})
 
     def _generations(self) -> dict[int, list[IndexedSlice]]:
         if self._by_generation is None:
@@ -212,7 +264,7 @@ class PoolSlices:
     def _counters_of(self, generation: int) -> _Counters:
         """The same for all nodes, because slices that define counters matter on all of them."""
         if generation not in self._counters:
-            self._counters[generation] = _read_counters(self._generations()[generation])
+            self._counters[generation] = self._read_counters(self._generations()[generation])
         return self._counters[generation]
 
 

@@ -16,6 +16,7 @@ Reason = Literal[
     "counters",
     "taint",
     "constraint",
+    "feature gate",
 ]
 
 

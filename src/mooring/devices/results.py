@@ -33,15 +33,17 @@ def make_allocation(
     chosen: Mapping[Alternatives, Request],
     node_name: str,
     new_share_id: Callable[[], str],
+    *,
+    binds_to_node: bool = True,
 ) -> Allocation:
-    """Raises TooManyTermsError."""
+    """`binds_to_node` says whether `bindsToNode` of devices counts. Raises TooManyTermsError."""
     requests = [chosen.get(each, each.options[0]) for each in claim.requests]
     return Allocation(
         devices=DevicesAllocation(
             results=[_result(claim.claim, each, new_share_id) for each in taken],
             config=[*_class_configs(requests), *_claim_configs(claim, requests)],
         ),
-        node_selector=_node_selector(taken, node_name),
+        node_selector=_node_selector(taken, node_name, binds_to_node=binds_to_node),
     )
 
 
@@ -109,14 +111,16 @@ def _claim_configs(
     return configs
 
 
-def _node_selector(taken: Sequence[Taken], node_name: str) -> NodeSelector | None:
+def _node_selector(
+    taken: Sequence[Taken], node_name: str, *, binds_to_node: bool
+) -> NodeSelector | None:
     """Where the devices can be used; None if everywhere."""
     fields: list[SelectorRequirement] = []
     expressions: list[SelectorRequirement] = []
     for each in taken:
         device, spec = each.candidate.device, each.candidate.slice.spec
         told = device if spec.per_device_node_selection else spec
-        if told.node_name is not None or device.binds_to_node:
+        if told.node_name is not None or (binds_to_node and device.binds_to_node):
             only = SelectorRequirement(key=NAME_FIELD, operator="In", values=[node_name])
             return NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[only])])
         if told.node_selector is None or not told.node_selector.node_selector_terms:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from mooring.devices.capacity import Consumed, consumed_capacity
+from mooring.devices.features import ALL_FEATURES, DeviceFeatures
 from mooring.devices.pools import PoolDevice
 from mooring.devices.selectors import (
     Selector,
@@ -44,7 +45,9 @@ class Selection:
         class_expressions: tuple[str, ...],
         expressions: tuple[str, ...],
         amounts: Mapping[str, Quantity],
+        features: DeviceFeatures,
     ) -> None:
+        self._features = features
         self._class_expressions = class_expressions
         self._expressions = expressions
         self._amounts = amounts
@@ -71,6 +74,8 @@ class Selection:
                 # Other classes and claims with the same selectors share this text.
                 text = f"selector #{number} of the {owner}: {expressions[number]}"
                 return Fit(text, by_selector=True)
+        if not self._features.consumable_capacity:
+            return Fit("")
         amounts = consumed_capacity(candidate.device, self._amounts)
         return Fit(amounts) if isinstance(amounts, str) else Fit("", amounts)
 
@@ -82,7 +87,9 @@ class Selection:
             try:
                 selector = self._compiled.get(expression)
                 if selector is None:
-                    selector = self._compiled[expression] = compile_selector(expression)
+                    selector = self._compiled[expression] = compile_selector(
+                        expression, list_attributes=self._features.list_attributes
+                    )
                 if not selector.matches(candidate.id.driver, candidate.device):
                     return number
             except SelectorCompileError as error:
@@ -95,7 +102,8 @@ class Selection:
 class Selections:
     """The selections in use; the one that was not asked for longest is forgotten first."""
 
-    def __init__(self) -> None:
+    def __init__(self, features: DeviceFeatures = ALL_FEATURES) -> None:
+        self.features = features
         self._known: dict[object, Selection] = {}
 
     def of(
@@ -110,7 +118,7 @@ class Selections:
         key = class_expressions, expressions, written
         selection = self._known.pop(key, None)
         if selection is None:
-            selection = Selection(class_expressions, expressions, amounts)
+            selection = Selection(class_expressions, expressions, amounts, self.features)
             if len(self._known) >= _MOST_SELECTIONS:
                 del self._known[next(iter(self._known))]
         self._known[key] = selection

@@ -42,16 +42,20 @@ class SelectorRuntimeError(MooringError):
 class Selector:
     """A compiled expression."""
 
-    __slots__ = ("_program", "expression")
+    __slots__ = ("_list_attributes", "_program", "expression")
 
-    def __init__(self, expression: str) -> None:
+    def __init__(self, expression: str, *, list_attributes: bool) -> None:
         self.expression = expression
+        self._list_attributes = list_attributes
         try:
-            self._program = Program(expression, _environment(), ["device"], COST_LIMIT)
+            self._program = Program(
+                expression, _environment(list_attributes), ["device"], COST_LIMIT
+            )
         except CelCompileError as error:
             raise SelectorCompileError(str(error)) from None
         found = self._program.result_type
-        if found != types.BOOL and found.kind != "any":
+        unknown = ("any", "dyn") if list_attributes else ("any",)
+        if found != types.BOOL and found.kind not in unknown:
             raise SelectorCompileError(f"must evaluate to bool or the unknown type, not {found}")
 
     def matches(self, driver: str, device: Device) -> bool:
@@ -60,7 +64,7 @@ class Selector:
 
     def matches_with_cost(self, driver: str, device: Device) -> tuple[bool, int]:
         """Whether the device is selected, and what it cost to find out. Raises SelectorRuntimeError."""
-        value = _value(driver, device)
+        value = _value(driver, device, self._list_attributes)
         try:
             selected, cost = self._program.evaluate(value)
         except (CelError, CelAbort) as error:
@@ -71,49 +75,56 @@ class Selector:
 
 
 @lru_cache(maxsize=_KEPT_SELECTORS)
-def compile_selector(expression: str) -> Selector:
-    """The selector of an expression. Raises SelectorCompileError."""
-    return Selector(expression)
+def compile_selector(expression: str, *, list_attributes: bool = False) -> Selector:
+    """The selector of an expression. Raises SelectorCompileError.
+
+    With `list_attributes`, it can use attributes that are lists. Without, they make it fail.
+    """
+    return Selector(expression, list_attributes=list_attributes)
 
 
 #: Devices as values, by identity of the device: selectors run on the same devices again and again.
-_values: dict[tuple[int, str], tuple[Device, StringMap | None, str]] = {}
+_values: dict[tuple[int, str, bool], tuple[Device, StringMap | None, str]] = {}
 
 
-def _value(driver: str, device: Device) -> StringMap:
+def _value(driver: str, device: Device, list_attributes: bool) -> StringMap:
     """The device as a value. Raises SelectorRuntimeError if an attribute of it has none."""
-    known = _values.get((id(device), driver))
+    known = _values.get((id(device), driver, list_attributes))
     if known is None:
-        known = _kept_value(driver, device)
+        known = _kept_value(driver, device, list_attributes)
     if known[1] is not None:
         return known[1]
     if known[2]:
         raise SelectorRuntimeError(known[2])
     # An evaluation can change wide amounts, and must not change them for the next one.
-    return _made_value(driver, device)
+    return _made_value(driver, device, list_attributes)
 
 
-def _kept_value(driver: str, device: Device) -> tuple[Device, StringMap | None, str]:
+def _kept_value(
+    driver: str, device: Device, list_attributes: bool
+) -> tuple[Device, StringMap | None, str]:
     """Keep the device, so that no other can get its identity, with its value or what is wrong."""
     value, problem = None, ""
     try:
-        value = _made_value(driver, device)
+        value = _made_value(driver, device, list_attributes)
     except SelectorRuntimeError as error:
         problem = str(error)
     if any(amount.value.wide for amount in device.capacity.values()):
         value = None
     if len(_values) >= _KEPT_DEVICES:
         _values.clear()
-    _values[id(device), driver] = (device, value, problem)
+    _values[id(device), driver, list_attributes] = (device, value, problem)
     return device, value, problem
 
 
-def _made_value(driver: str, device: Device) -> StringMap:
+def _made_value(driver: str, device: Device, list_attributes: bool) -> StringMap:
     attributes: dict[str, dict[str, Any]] = {}
     for name, attribute in device.attributes.items():
         domain, identifier = _split(name, driver)
         try:
-            attributes.setdefault(domain, {})[identifier] = _attribute_value(attribute)
+            attributes.setdefault(domain, {})[identifier] = _attribute_value(
+                attribute, list_attributes
+            )
         except CelError as error:
             raise SelectorRuntimeError(f"attribute {name}: {error}") from None
     capacity: dict[str, dict[str, Any]] = {}
@@ -144,7 +155,13 @@ def _split(name: str, driver: str) -> tuple[str, str]:
     return (domain, identifier) if slash else (driver, name)
 
 
-def _attribute_value(attribute: DeviceAttribute) -> Any:
+def _attribute_value(attribute: DeviceAttribute, list_attributes: bool) -> Any:
+    if list_attributes:
+        for values in (attribute.ints, attribute.bools, attribute.strings):
+            if values is not None:
+                return list(values)
+        if attribute.versions is not None:
+            return [_version(each) for each in attribute.versions]
     if attribute.integer is not None:
         return attribute.integer
     if attribute.boolean is not None:
@@ -152,21 +169,26 @@ def _attribute_value(attribute: DeviceAttribute) -> Any:
     if attribute.string is not None:
         return attribute.string
     if attribute.version is not None:
-        try:
-            return semvers.parse(attribute.version)
-        except CelError as error:
-            raise CelError(f"parse semantic version: {error}") from None
+        return _version(attribute.version)
     raise CelError("unsupported attribute value")
 
 
-@lru_cache(maxsize=1)
-def _environment() -> environment.Environment:
+def _version(text: str) -> Any:
+    try:
+        return semvers.parse(text)
+    except CelError as error:
+        raise CelError(f"parse semantic version: {error}") from None
+
+
+@lru_cache(maxsize=2)
+def _environment(list_attributes: bool) -> environment.Environment:
     domain = types.STRING
+    attribute = types.DYN if list_attributes else types.ANY
     device = types.struct("kubernetes.DRADevice")
     fields = {
         "driver": types.STRING,
         "allowMultipleAllocations": types.BOOL,
-        "attributes": types.map_of(domain, types.map_of(types.STRING, types.ANY)),
+        "attributes": types.map_of(domain, types.map_of(types.STRING, attribute)),
         "capacity": types.map_of(domain, types.map_of(types.STRING, quantities.TYPE)),
     }
     made = base_environment().extended({"device": device}, {device.name: fields})

@@ -15,6 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from mooring.devices.allocated import PoolID
+from mooring.devices.features import ALL_FEATURES, DeviceFeatures
 from mooring.devices.node_matching import NodeSelectorError
 from mooring.devices.pools import IndexedSlice, Pool, PoolSlices
 from mooring.devices.selection import Selections
@@ -61,7 +62,10 @@ class _Kept:
 class SliceIndex:
     """The slices of the cluster."""
 
-    def __init__(self, slices: Iterable[ResourceSlice] = ()) -> None:
+    def __init__(
+        self, slices: Iterable[ResourceSlice] = (), features: DeviceFeatures = ALL_FEATURES
+    ) -> None:
+        self.features = features
         self._slices: dict[str, IndexedSlice] = {}
         self._pools: dict[PoolID, PoolSlices] = {}
         #: Node name → slices for the node alone, or with devices for the node by its name.
@@ -82,7 +86,7 @@ class SliceIndex:
         self._places = count()
         self._serials = count()
         #: Which devices selectors select.
-        self.selections = Selections()
+        self.selections = Selections(features)
         for piece in slices:
             self._put(piece)
 
@@ -107,7 +111,7 @@ class SliceIndex:
         place = next(self._places) if former is None else former.place
         if former is not None:
             self._unfile(former)
-        indexed = IndexedSlice(piece, place, self._content_of)
+        indexed = IndexedSlice(piece, place, self._content_of, self.features)
         self._slices[piece.name] = indexed
         self._file(indexed)
 
@@ -137,7 +141,7 @@ class SliceIndex:
 
     def validate(self) -> None:
         """Raise InvariantError unless the index is what a rebuild from its slices gives."""
-        rebuilt = SliceIndex(self.slices)
+        rebuilt = SliceIndex(self.slices, self.features)
         self._look_at_unsure_pools()
         rebuilt._look_at_unsure_pools()
         check_kept("slices by node", _names(self._on_node), _names(rebuilt._on_node))
@@ -171,8 +175,8 @@ class SliceIndex:
 
     def _file(self, piece: IndexedSlice) -> None:
         pool_id = _pool_id(piece.slice)
-        self._pools.setdefault(pool_id, PoolSlices(pool_id)).put(piece)
-        if piece.has_counters:
+        self._pools.setdefault(pool_id, PoolSlices(pool_id, self.features)).put(piece)
+        if piece.has_counters and not piece.ignored:
             self._counters.setdefault(pool_id, {})[piece.name] = piece
         elif (nodes := piece.nodes_by_name()) is not None:
             for node in nodes:
@@ -192,7 +196,7 @@ class SliceIndex:
         pool.remove(piece.name)
         if not pool.slices:
             del self._pools[pool_id]
-        if piece.has_counters:
+        if piece.has_counters and not piece.ignored:
             _drop(self._counters, pool_id, piece.name)
         elif (nodes := piece.nodes_by_name()) is not None:
             for node in nodes:

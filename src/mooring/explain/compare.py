@@ -1,6 +1,6 @@
 """What changes if…: the same pods under several configurations, or on several clusters, side by side.
 
-Every variant is simulated in full. The first variant is the baseline that the others are held against. Then
+Every variant is simulated in full. The first variant is the baseline; the others are compared with it. Then
 the few decisions to be explained are taken once more, this time in full, for the scores that led to them.
 """
 
@@ -104,7 +104,7 @@ class Divergence:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A variant held against the baseline."""
+    """A variant compared with the baseline."""
 
     variant: str
     #: Pods that end elsewhere: pod, where by the baseline, where by the variant.

@@ -355,7 +355,7 @@ class _Search:
         )
         try:
             if (
-                not Evaluation(framework, first_by_name.keys)
+                not Evaluation.in_full(framework, first_by_name.keys)
                 .run_pre_filters(Question(state, pod, snapshot))
                 .status.ok
             ):

@@ -8,7 +8,6 @@ can be.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, ClassVar
@@ -191,9 +190,8 @@ class _Search:
         self._tried += 1
         if self._on_progress is not None:
             self._on_progress(self._tried)
-        with ExitStack() as undo:
-            undo.enter_context(self._what_if.changed([change]))
-            pods = self._make(change, undo)
+        with self._what_if.changed([change]):
+            pods = self._make(change)
             if any(self._what_if.scheduler.gate(pod) is not None for pod in pods):
                 return None
             tried = self._trial.questions.try_placements(pods, only=self._only(change))
@@ -210,26 +208,23 @@ class _Search:
                 return _label(self._what_if.cluster.infos[name], key)
         return None
 
-    def _make(self, change: Change, undo: ExitStack) -> list[Pod]:
+    def _make(self, change: Change) -> list[Pod]:
         """Change the group and the pods around it; the members to try then."""
         cluster, group = self._what_if.cluster, self._trial.group
         pods = [on_pod(pod, [change]) for pod in self._trial.pods]
         match change:
             case LowerMinCount() | DropTopology():
-                undo.callback(cluster.listers.put, group)
                 cluster.listers.put(_changed(group, change))
             case CreatePods():
                 assert cluster.pod_groups is not None
                 for number in range(change.count):
                     copy = unbound(pods[0], name=f"{pods[0].name}-more-{number + 1}")
                     cluster.pod_groups.put(copy)
-                    undo.callback(cluster.pod_groups.remove, copy)
                     pods.append(copy)
             case EvictPods():
                 gone = set(change.victims)
                 for pod in [pod for pod in cluster.pods.values() if pod.key in gone]:
-                    assumed = cluster.take_out(pod)
-                    undo.callback(cluster.put_back, pod, assumed=assumed)
+                    cluster.take_out(pod)
         return pods
 
     def _keep(self, change: Change) -> bool:

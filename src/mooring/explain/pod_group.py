@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from mooring.explain.explanation import CannotAnswer, Explainer, check_nodes, unknown
+from mooring.explain.explanation import CannotAnswer, check_nodes, unknown
 from mooring.explain.what_if import WhatIf
 from mooring.framework.status import Code, Status
 from mooring.objects.meta import KubeObject
@@ -171,11 +171,6 @@ def group_name(
     return GroupName(name, within or namespace)
 
 
-def explain_group(explainer: Explainer, wanted: GroupName) -> GroupExplanation:
-    """Raises CannotAnswer."""
-    return GroupTrial(explainer.what_if, wanted).explain()
-
-
 class GroupTrial:
     """A group that can be tried as often as one likes."""
 
@@ -260,22 +255,17 @@ class GroupTrial:
 
     @contextmanager
     def _as_if_waiting(self) -> Iterator[list[Pod]]:
-        """The bound members without their nodes; everything is put back at the end."""
+        """A trial with the bound members as pods that wait."""
         cluster, groups = self.what_if.cluster, self.what_if.cluster.pod_groups
         assert groups is not None
         bound = list(groups.get(self.group.key).assigned.values())
-        for pod in bound:
-            cluster.remove_pod(pod)
-        unplaced = [pod.placed_on("") for pod in bound]
-        for pod in unplaced:
-            groups.put(pod)
-        try:
-            yield self._known(unplaced)
-        finally:
-            for pod in unplaced:
-                groups.remove(pod)
+        with self.what_if.scheduler.trial():
             for pod in bound:
-                cluster.add_pod(pod)
+                cluster.remove_pod(pod)
+            unplaced = [pod.placed_on("") for pod in bound]
+            for pod in unplaced:
+                groups.put(pod)
+            yield self._known(unplaced)
 
     def _preemption(self) -> GroupPreemption | None:
         """None if the profile does not preempt."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -93,6 +94,8 @@ def how_many_more(
     with adding.simulation as simulation:
         simulation.load((*settled.objects, *others))
         simulation.run()
+        if adding.add_at_once(limit) and on_progress is not None:
+            on_progress(adding.rounds)
         while adding.rounds < limit and not adding.stopped_at:
             adding.add_round()
             if on_progress is not None:
@@ -137,7 +140,8 @@ class _AddingPods:
         self._has_device_classes = any(
             isinstance(obj, DeviceClass) for obj in (*settled.objects, *others)
         )
-        self._add = self._decide if self._needs_only_a_decision(settled) else self._simulate
+        self._decides = self._needs_only_a_decision(settled)
+        self._add = self._decide if self._decides else self._simulate
         self._bases = {id(each): copy_of(each.pod, 0) for each in self._order}
         self._added = 0
         self.rounds = 0
@@ -146,6 +150,21 @@ class _AddingPods:
         self.stopped_by = ""
         self.devices: tuple[ClassUse, ...] = ()
         self.nodes: dict[str, int] = {}
+
+    def add_at_once(self, limit: int) -> bool:
+        """Add all rounds, if copies of one pod are asked for and their places can be found at once."""
+        if not self._decides or len(self._bases) != 1:
+            return False
+        each = len(self._order)
+        (base,) = self._bases.values()
+        placed = self._scheduler.place_copies(base, limit * each)
+        if placed is None:
+            return False
+        self.rounds = len(placed.node_names) // each
+        self.nodes = dict(Counter(placed.node_names))
+        if placed.fit_error:
+            self.stopped_at, self.stopped_by = self._order[0].pod.key, placed.fit_error
+        return True
 
     def add_round(self) -> None:
         for template in self._order:

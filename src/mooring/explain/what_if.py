@@ -1,13 +1,13 @@
 """A cluster at one moment, with an engine that can be asked about it as often as one likes.
 
 The engine is that of a simulation: one that has run, so that everything is placed, or one that was only
-told of the objects. Questions leave no trace: what they change, they put back.
+told of the objects. Questions leave no trace: what they change, they change in a trial (`Engine.trial`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from mooring.cluster.snapshot import Snapshot
@@ -39,8 +39,7 @@ class DecisionView:
     pre_filter: Status
     left_by_pre_filter: int | None
     narrowed_by: tuple[str, ...]
-    #: The plugins that had nothing to say about a pod like this one.
-    skipped_filters: frozenset[str]
+    #: The Score plugins that had nothing to say about a pod like this one.
     skipped_scores: frozenset[str]
     #: The node that was taken; None if none fits.
     chosen: str | None
@@ -100,14 +99,10 @@ class WhatIf:
         """Decide on a pod that has a node, as if it had none."""
         # NodeName would refuse every other node.
         unplaced = pod.placed_on("")
-        known = self.cluster.pods.get(pod.uid)
-        if known is None:
+        with self.scheduler.trial():
+            if pod.uid in self.cluster.pods:
+                self.cluster.remove_pod(pod)
             return self.look(unplaced)
-        self.cluster.remove_pod(known)
-        try:
-            return self.look(unplaced)
-        finally:
-            self.cluster.add_pod(known)
 
     def look_and_preempt(self, pod: Pod) -> DecisionView:
         """As `look`; if the pod fits nowhere, what preemption would do, without doing it."""
@@ -137,35 +132,29 @@ class WhatIf:
 
     @contextmanager
     def changed(self, changes: Sequence[Change]) -> Iterator[None]:
-        """Make the changes that concern nodes and other pods; put everything back at the end."""
-        with ExitStack() as undo:
+        """A trial with the changes that concern nodes, other pods and other objects."""
+        with self.scheduler.trial():
             for change in changes:
-                self._make(change, undo)
+                self._make(change)
             yield
 
-    def _make(self, change: Change, undo: ExitStack) -> None:
+    def _make(self, change: Change) -> None:
         cluster = self.cluster
         if change.node_name:
             info = cluster.infos[change.node_name]
             assert info.node is not None
-            changed = change.on_node(info.node)
-            if changed is not info.node:
-                undo.callback(cluster.update_node, info.node)
-                cluster.update_node(changed)
+            cluster.update_node(change.on_node(info.node))
         gone = set(change.removed_pods)
         for pod in [pod for pod in cluster.pods.values() if pod.key in gone] if gone else ():
-            undo.callback(cluster.add_pod, pod)
             cluster.remove_pod(pod)
         listers = cluster.listers
         for key in change.changed_claims:
             claim = listers.get(PersistentVolumeClaim, key)
             if claim is not None:
-                undo.callback(listers.put, claim)
                 listers.put(change.on_claim(claim))
         for key in change.resource_claims:
             resource_claim = listers.get(ResourceClaim, key)
             if resource_claim is not None:
-                undo.callback(listers.put, resource_claim)
                 listers.put(change.on_resource_claim(resource_claim))
         pods = (
             {change.like: list(cluster.infos[change.like].pods.values())}
@@ -175,13 +164,10 @@ class WhatIf:
         slices = cluster.device_pools.slices.slices
         for obj in with_devices(change, change.added(self.nodes(), pods), slices):
             if isinstance(obj, Node):
-                undo.callback(cluster.remove_node, obj.name)
                 cluster.add_node(obj)
             elif isinstance(obj, Pod):
-                undo.callback(cluster.remove_pod, obj)
                 cluster.add_pod(obj)
             else:
-                undo.callback(listers.drop, obj)
                 listers.put(obj)
 
     def nodes(self) -> dict[str, Node]:
@@ -199,7 +185,6 @@ def _look(framework: Framework, decision: Decision) -> DecisionView:
     matrix = matrix_of(decision)
     outcome, scores = decision.pre_filter, decision.scores
     names = decision.diagnosis.snapshot.columns.names
-    asked = [column.plugin for column in matrix.filters]
     return DecisionView(
         pod=decision.pod,
         profile=framework.profile_name,
@@ -207,7 +192,6 @@ def _look(framework: Framework, decision: Decision) -> DecisionView:
         pre_filter=outcome.status,
         left_by_pre_filter=None if outcome.node_names is None else len(outcome.node_names),
         narrowed_by=tuple(sorted(outcome.narrowed_by)),
-        skipped_filters=frozenset(framework.names_at(Point.FILTER)).difference(asked),
         skipped_scores=frozenset(framework.names_at(Point.SCORE)).difference(
             scores.plugins if scores is not None else ()
         ),

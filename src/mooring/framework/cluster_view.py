@@ -66,7 +66,6 @@ class ClusterView:
         "listers",
         "node_changes",
         "pod_groups",
-        "pods",
         "usage_changes",
         "volumes",
     )
@@ -75,8 +74,6 @@ class ClusterView:
         self._cluster = cluster
         #: Every known node, and every unknown node that has pods, by name.
         self.infos: Mapping[str, NodeInfo] = MappingProxyType(cluster.infos)
-        #: Every pod that has a node, by UID, with those whose binding is under way.
-        self.pods: Mapping[str, Pod] = MappingProxyType(cluster.pods)
         #: The nodes as arrays. They are brought up to date by `snapshot`.
         self.columns: Columns = cluster.columns
         #: Objects of every other kind.
@@ -95,6 +92,11 @@ class ClusterView:
         self.device_classes: DeviceClassNames = cluster.device_classes
         self.device_counts: DeviceCounts = cluster.device_counts
         self.device_pools: DevicePools = cluster.device_pools
+
+    @property
+    def pods(self) -> Mapping[str, Pod]:
+        """Every pod that has a node, by UID, with those whose binding is under way."""
+        return MappingProxyType(self._cluster.pods)
 
     def snapshot(self) -> Snapshot:
         """The nodes in order, with columns that are up to date."""

@@ -122,7 +122,7 @@ class DryRun(Protocol):
         """Whether a filter counts pods itself, and is told of each that is removed or added."""
         ...
 
-    def nominated(self) -> dict[int, list[Pod]]:
+    def nominated(self) -> Mapping[int, Sequence[Pod]]:
         """Row → the pods nominated to it that count for this pod."""
         ...
 

@@ -1,8 +1,8 @@
 """The scheduler's writes to resource claims, made to a real API server.
 
-Changes are patches and not updates, because our objects have only the fields that mooring reads: what
-differs between the claim that was read and the claim that is wanted is written, on condition that
-nobody has written in between. A field that mooring does not know stays as it is.
+Changes are patches and not updates, because our objects have only the fields that mooring reads. A patch
+has what differs between the claim that was read and the claim that is wanted, and fails if the claim was
+changed in between. Fields that mooring does not know stay as they are.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _path(claim: ResourceClaim) -> str:
 
 
 def _as_read(claim: ResourceClaim) -> dict[str, Any]:
-    """On condition that nobody has written since the claim was read."""
+    """With the version that was read: the patch fails if the claim has changed since."""
     meta = claim.metadata
     return {"uid": meta.uid, "resourceVersion": meta.resource_version}
 

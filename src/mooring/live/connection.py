@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 
 async def nobody() -> str | None:
-    """The credentials of whoever needs none, or has them in a client certificate."""
+    """No credentials: none are needed, or a client certificate has them."""
     return None
 
 

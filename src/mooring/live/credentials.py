@@ -158,7 +158,7 @@ class _Credentials:
         asked_at = self._clock.now()
         async with self._loading:
             if self._tried_at >= asked_at:
-                # Somebody else was first.
+                # Another request was first.
                 return
             self._tried_at = self._clock.now()
             try:
@@ -340,7 +340,7 @@ def _files(paths: str) -> list[Path]:
 
 def _said(error: Exception) -> str:
     if isinstance(error, TypeError | AttributeError | KeyError):
-        # What the loader stumbled over, in terms of its own code, helps nobody.
+        # The error of the loader is about its own code and does not help users.
         return "not a kubeconfig with a cluster, a user and a context"
     return str(error) or type(error).__name__
 

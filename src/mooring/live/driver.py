@@ -1,8 +1,7 @@
 """Drives the scheduler on a real event loop: events in, pods popped, binding cycles as tasks, timers.
 
 The counterpart of `sim.simulation`, in real time. Everything here runs in the one thread that decides.
-Whatever fails in a task is logged and counted, and the pod it was about is tried again; nothing ends
-the loop without a word.
+A failure in a task is logged and counted, and its pod is tried again. Nothing ends the loop silently.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class DriverParts:
     may_write: Callable[[], bool] = lambda: True
     #: Whether another bind could be made soon; asked before each pod. If not, `wake` when there is room.
     has_room: Callable[[], bool] = lambda: True
-    #: Told of what leaves no way on but to end the process.
+    #: Called with an error after which the process must end.
     on_fatal: Callable[[str], None] = _LOG.critical
     make_registry: Callable[[], Registry] = default_registry
     tie_break: TieBreak = field(default_factory=lambda: SeededSpread(0))
@@ -83,7 +82,7 @@ class Driver:
         self._drive = DriveLoop(self.loop, attempt=self._attempt, turn_s=_TURN_S)
         #: Binding cycles and evictions under way.
         self.tasks: set[asyncio.Task[None]] = set()
-        #: Status patches that wait or are under way; at the end nobody waits for them.
+        #: Status patches that wait or are under way; shutting down does not wait for them.
         self.patches: set[asyncio.Task[None]] = set()
         self._retiring: set[asyncio.Task[None]] = set()
         #: Schedulers of earlier configurations that have bindings under way.
@@ -143,7 +142,7 @@ class Driver:
 
     async def drain(self, timeout_s: float) -> GivenUp:
         """Wait for bindings and evictions to end; how many did not, and were given up."""
-        # Who waits for Permit may wait for minutes: the next scheduler decides again.
+        # Pods may wait for Permit for minutes: the next scheduler decides again.
         for waiting in list(self.scheduler.waiting_pods):
             waiting.reject("", "the scheduler is shutting down")
         until = self.loop.time() + timeout_s

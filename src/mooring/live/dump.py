@@ -1,4 +1,4 @@
-"""What the scheduler holds in its head, written down on request (SIGUSR2)."""
+"""The state of the scheduler, written to the log on request (SIGUSR2)."""
 
 from __future__ import annotations
 

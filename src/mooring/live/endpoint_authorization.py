@@ -1,8 +1,8 @@
-"""Who may read the metrics and the configuration of a process: whoever the API server says may.
+"""Who may read the metrics and the configuration of a process: the API server decides.
 
-As in the reference, the API server is asked whose token a request brings (TokenReview) and whether they may
-`get` the path (SubjectAccessReview), and its answers are believed for ten seconds. So a scraper that may read
-the metrics of kube-scheduler may read mooring's, by the same roles. Probes bring no token, and need none.
+As in the reference, the API server is asked whose token a request has (TokenReview) and whether that user may
+`get` the path (SubjectAccessReview). Its answers are cached for ten seconds. So a scraper that may read the
+metrics of kube-scheduler may read mooring's, by the same roles. Probes have no token, and need none.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ALWAYS_ALLOWED = frozenset({"/healthz", "/livez", "/readyz"})
 
 #: How long an answer of the API server is believed.
 _BELIEVED_S = 10.0
-#: How many are remembered: there are few scrapers, and many tokens are somebody's guesses.
+#: How many answers are cached: there are few scrapers, and many tokens may be guesses.
 _MOST_REMEMBERED = 1000
 
 _TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
@@ -122,7 +122,7 @@ class EndpointAuthorization:
         self._allowed: dict[tuple[bytes, str], tuple[float, bool]] = {}
 
     async def check(self, path: str, authorization: str) -> None:
-        """Raises Refusal unless whoever sent this header may see the page."""
+        """Raises Refusal unless the sender of this header may read the path."""
         kind, _, token = authorization.partition(" ")
         if kind.lower() != "bearer" or not token:
             raise Refusal(401, "Unauthorized", "Unauthorized")

@@ -1,11 +1,11 @@
 """Events: what users read in `kubectl describe`, written when there is nothing better to do.
 
-Nobody waits for an Event. They stand in a line of their own. While binds are under way they let them go
-first, for a second at most: then they are written beside the binds, so that they do not lag behind. Senders
-are started when there is something to send. When the line is full, the oldest repetition in it is dropped, or
-the oldest Event if there is none; what is dropped is counted.
+Nothing waits for an Event. Events have a queue of their own. While binds are under way, Events wait for
+them, for a second at most: then they are written beside the binds, so that they do not fall behind. Senders
+are started when there is something to send. When the queue is full, the oldest repetition in it is dropped,
+or the oldest Event if there is none; dropped Events are counted.
 
-Equal ones become a series, which the API server hears of when it begins, now and then, and when it ends:
+Equal Events become a series. It is written when it begins, every 30 minutes, and when it ends:
 
     first ── posted ──▶ second ── count patched to 2 ──▶ third, fourth … ── only counted
                                                               │ every 30 minutes: count patched

@@ -41,7 +41,7 @@ class Answer:
 
 
 class Lane:
-    """Connections to one server; who asks gets one that is free, or waits for his turn."""
+    """Connections to one server. A request gets a free connection, or waits for one."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -117,7 +117,7 @@ class Lane:
             self._places_taken -= 1
 
     def _hand_on(self, given: _Connection | None) -> bool:
-        """Whether somebody was waiting for it."""
+        """Whether a request was waiting for it."""
         turn = self._line.next()
         if turn is None:
             return False
@@ -192,7 +192,7 @@ class _Connection:
         finally:
             self.answer_by_s = _NEVER
             if answer.cancelled():
-                # Nobody waits for the answer, but it would come: not to be taken for the next one's.
+                # The request was cancelled. Its answer must not be taken for that of the next one.
                 self.close()
             self._answer = None
 
@@ -253,7 +253,7 @@ class _Connection:
             # With a 401, the certificate of this connection may be what was not accepted.
             self.usable = False
         if self._answer is None:
-            # An answer that nobody asked for: whatever comes next cannot be trusted.
+            # An answer without a request: what comes next cannot be trusted.
             self.close()
         elif not self._answer.done():
             self._answer.set_result(answer)

@@ -5,12 +5,12 @@
          │ (a new process)       ▼
          └───────────────────── lost           asked to stop: released, so that the next need not wait
 
-Whether somebody else's lease has run out is judged by the own clock from when its record was last seen to
-change, never by the times written in it: clocks of two machines need not agree.
+Whether the lease of another process has expired is measured with the local clock, from the moment when its
+record was last seen to change. The times in the record do not count: clocks of two machines may differ.
 
 The election has a thread, a loop and a client of its own. A plugin that computes for a minute delays
-scheduling, but the lease is renewed all the same; and should it be lost meanwhile, `may_write` says so at
-once, whatever the scheduling thread is doing.
+scheduling, but the lease is still renewed. If the lease is lost meanwhile, `may_write` says so at once,
+whatever the scheduling thread is doing.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Elector:
 
     @property
     def leader(self) -> str:
-        """The identity of whoever holds the lease, as last seen."""
+        """The identity of the holder of the lease, as last seen."""
         return self._observed.spec.holder_identity if self._observed is not None else ""
 
     @property
@@ -139,11 +139,11 @@ class Elector:
         return self._valid_until > 0.0
 
     def may_write(self) -> bool:
-        """Whether nobody else can hold the lease now."""
+        """Whether no other process can hold the lease now."""
         return self._clock.monotonic() < self._valid_until
 
     def healthy(self) -> bool:
-        """False only for a leader that has not renewed for long, and is still running all the same."""
+        """False only for a leader that is still running although it has not renewed for long."""
         until = self._valid_until
         return until == 0.0 or self._clock.monotonic() <= until + HEALTH_TOLERANCE_S
 
@@ -261,7 +261,7 @@ class Elector:
             self._on_new_leader(self._reported_leader)
 
     async def release(self) -> None:
-        """Give the lease back, so that whoever stands by can take it at once."""
+        """Release the lease, so that a process that stands by can acquire it at once."""
         self._valid_until = 0.0
         try:
             async with asyncio.timeout(self.settings.renew_deadline.seconds):

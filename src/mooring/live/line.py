@@ -25,13 +25,13 @@ class Priority(IntEnum):
     BIND = 0
     EVICTION = 1
     NOMINATION = 2
-    #: Everything else that somebody waits for, such as lists and watches.
+    #: Everything else, such as lists and watches.
     NORMAL = 3
     CONDITION = 4
     EVENT = 5
 
 
-#: Of one priority: (number of arrival, resolved when it is that request's turn).
+#: The requests of one priority: (number of arrival, resolved when it is the request's turn).
 _Waiting = deque[tuple[int, asyncio.Future[T]]]
 
 
@@ -53,7 +53,7 @@ class Line(Generic[T]):
         return turn
 
     def next(self) -> asyncio.Future[T] | None:
-        """Take out the one whose turn it is; None if nobody waits."""
+        """Remove and return the next request; None if none waits."""
         waiting = self._first()
         if waiting is None:
             return None

@@ -16,7 +16,7 @@ import msgspec
 #: From this verbosity on, debug lines are told.
 DETAILED = 4
 
-#: What a record has that was not added by whoever logged it.
+#: The attributes that every record has; all others were added by the caller.
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 

@@ -1,8 +1,8 @@
 """The port for operators: `/healthz`, `/livez`, `/readyz`, `/metrics…` and `/configz`.
 
 Served from a thread of its own, so that a probe is answered however busy the scheduling thread is. By default
-only this machine can reach the port, and nobody is asked who they are; behind a `Gate`, all but the health
-endpoints are for those who the API server says may read them.
+only this machine can reach the port, and there is no authentication. Behind a `Gate`, all paths except the
+health endpoints require a token, and the API server decides who may read them.
 
     /healthz, /livez, /readyz    `ok`, or 500 and the list of checks; `?verbose` always lists them,
                                  `?exclude=name` leaves one out

@@ -1,7 +1,7 @@
-"""An API server that does not answer, told once when it begins and once when it is over.
+"""An API server that does not answer: one log line when it begins, and one when it is over.
 
-A dozen watches notice it at the same moment, and each tries again every few seconds: what each of them meets
-is for those who ask for every detail.
+A dozen watches notice it at the same moment, and each tries again every few seconds. Their own messages are
+logged at the level of debugging.
 """
 
 from __future__ import annotations

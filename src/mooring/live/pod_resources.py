@@ -1,6 +1,6 @@
 """`/metrics/resources`: what every pod of the cluster asks for and is limited to.
 
-A figure for each pod and resource, so it is a page of its own, which whoever wants it asks for.
+There is a figure for each pod and resource, so this is a path of its own and not part of `/metrics`.
 """
 
 from __future__ import annotations

@@ -5,11 +5,11 @@
           ▲                                                                       │
           └── 410: the last version is too old; what changed meanwhile is told ◀──┘
 
-A list that is older than what was told already comes from an API server that lags behind: it is not
-believed, and another one is asked for.
+A list that is older than what the watcher already knows comes from an API server that lags behind. It is
+ignored, and the reflector lists again.
 
-A watcher is told of every change once, in order, with the object as it was told before. Whatever goes wrong,
-the reflector goes on, after a pause that grows.
+The watcher gets every change once, in order, with the version of the object that it got before. After any
+error the reflector goes on, with pauses that grow.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _MOST_OLD_LISTS = 10
 
 
 class Watcher(Protocol):
-    """Who is told of changes."""
+    """Gets the changes."""
 
     def added(self, obj: KubeObject) -> None: ...
     def updated(self, old: KubeObject, new: KubeObject) -> None: ...
@@ -120,12 +120,12 @@ class Reflector:
         self._shared_parts = SharedParts()
         #: Where the watch goes on; None lists first.
         self._version: str | None = None
-        #: The newest version that was told of; 0 before anything was.
+        #: The newest version that the watcher got; 0 before the first.
         self.newest = 0
         self._old_lists = 0
         #: Since anything was last heard.
         self._failures = 0
-        #: Whether the watch under way has told of anything.
+        #: Whether the current watch has shown any change.
         self._has_heard = False
 
     def list_first(self) -> None:
@@ -146,7 +146,7 @@ class Reflector:
                 self._outage.noticed(error)
                 _LOG.debug("%s: %s; watching again", self.kind.plural, error)
             except (Unauthorized, Forbidden) as error:
-                # Said aloud once: until somebody changes the rights, it stays the same.
+                # A warning once: it stays the same until an administrator changes the rights.
                 level = logging.DEBUG if self._failures else logging.WARNING
                 _LOG.log(level, "%s: %s; watching again", self.kind.plural, error)
             except NotFound as error:
@@ -312,7 +312,7 @@ class Reflector:
         if obj.uid != known.uid:
             obj = known
         elif _got_node(known, obj):
-            # That was never told: whoever has the pod as waiting must hear of its node first.
+            # The watcher still has the pod as pending: it must get the node first.
             self._tell(self._watcher.updated, known, obj)
         self._tell(self._watcher.deleted, obj)
 

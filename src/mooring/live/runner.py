@@ -1,10 +1,10 @@
-"""`mooring run`: from a kubeconfig to a scheduler at work, and back down again in good order.
+"""`mooring run`: from a kubeconfig to a running scheduler, and an orderly shutdown.
 
 configuration → health endpoints → API server answers → watches synced → lease acquired → scheduling
     (with delayCacheUntilActive the lease comes first, so that only the leader watches)
 
 asked to stop:  no more pods are popped → bindings drain → lease released → Events are written → exit
-lease lost:     every write stops at once → exit 1, for the next process to begin with a clean slate
+lease lost:     every write stops at once → exit 1; the next process starts with nothing assumed
 """
 
 from __future__ import annotations
@@ -313,7 +313,7 @@ class Runner:
             _LOG.error("%s", outcome.value)
             return FAILED
         if self._election is None:
-            # The reference's way: whoever starts it without election learns that it has ended.
+            # As the reference: without leader election, the caller learns that it has ended.
             _LOG.error("finished without leader elect")
             return FAILED
         return 0
@@ -352,7 +352,7 @@ class Runner:
         self.driver.reload(config)
         self._config = config
         if self.session is not None and self._synced:
-            # Other plugins may look at kinds that nobody has looked at yet.
+            # Other plugins may need kinds that are not watched yet.
             kinds = kinds_to_watch(self.driver.scheduler)
             self.session.watch(kinds, self.driver, self._fatal)
 

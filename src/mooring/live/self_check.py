@@ -1,15 +1,15 @@
-"""The self-check: do the books say what the watches told, and did the watches tell what there is?
+"""The self-check: does the engine have what the watches showed, and did the watches show everything?
 
     API server ──lists, a page at a time──▶ the reflectors' objects ──▶ the engine's books
                        (b)                                    (a)
 
-(a) Every pod and node that a reflector has told of is where the engine must keep it, and no other is. What
-    differs is told to the engine again.
-(b) The names, UIDs and versions in the API server are those that the reflectors have. Watches lag behind, so
-    what differs is asked for once more when the watch must have told of it. If it still differs, an event was
-    lost, and the kind is listed again.
+(a) The engine has every pod and node that a reflector has, in the right place, and no others. Where they
+    differ, the engine gets the object again.
+(b) The reflectors have the names, UIDs and versions that the API server has. Watches lag behind, so where
+    they differ, the API server is asked again later. If they still differ, an event was lost, and the kind is
+    listed again.
 
-Neither should ever find anything. What is found is logged with the object, and counted in
+Neither check should ever find anything. Findings are logged with the object, and counted in
 `mooring_self_check_repairs_total`.
 """
 
@@ -120,7 +120,7 @@ class SelfCheck:
                 self._repair(problem, partial(self._driver.deleted, gone))
 
     def _check_pod(self, engine: Engine, pod: KubeObject | None, in_flight: set[str]) -> None:
-        """A pod that was told of is on its node, or in the queue, or being tried."""
+        """A pod that the reflector has is on its node, or in the queue, or being tried."""
         if not isinstance(pod, Pod) or pod.finished:
             return
         cluster = engine.cluster
@@ -135,7 +135,7 @@ class SelfCheck:
                 self._repair_pod(pod, "waits for a node, but not in the queue")
 
     def _check_kept(self, engine: Engine, pod: Pod, told: dict[str, KubeObject]) -> None:
-        """A pod in the cache or in the queue was told of, or is assumed."""
+        """The reflector has every pod of the cache and the queue, unless the pod is assumed."""
         known = told.get(pod.key)
         if (known is not None and known.uid == pod.uid) or engine.cluster.is_assumed(pod):
             return

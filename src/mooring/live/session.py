@@ -128,7 +128,7 @@ class Session:
     def _run(
         self, work: Awaitable[None], name: str, on_failure: Callable[[str], None]
     ) -> asyncio.Task[None]:
-        """A watch goes on whatever happens; if one ends all the same, what is known goes stale."""
+        """A watch should never end. If one does, the data of its kind becomes stale."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
 

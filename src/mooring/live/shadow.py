@@ -1,4 +1,4 @@
-"""Watching another scheduler at work: what would mooring have decided, pod by pod?
+"""Watching another scheduler: what would mooring have decided, pod by pod?
 
 When the watch shows that a pod was bound, or was refused, mooring decides about the same pod on the cluster
 as the watch had shown it up to then. Nothing is written and nothing assumed, so a decision that differs does

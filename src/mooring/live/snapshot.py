@@ -96,7 +96,7 @@ async def _listed(client: ApiClient, kind: Kind) -> AsyncIterator[KubeObject]:
 
 
 def stripped(objects: Iterable[KubeObject]) -> list[KubeObject]:
-    """The objects without what nobody should pass on, wanting no pods beyond those that exist."""
+    """The objects without private data; controllers want as many pods as exist."""
     known = list(objects)
     owned = Counter(
         owner.uid

@@ -193,7 +193,7 @@ class StatusPatches:
     def _merge(self, waiting: _Waiting, pod: Pod, patch: PodStatusPatch) -> None:
         """Bring a patch that waits up to date; those who asked for the older one need not wait.
 
-        But whoever evicts a pod goes on only when the pod has been told.
+        An eviction goes on only when the condition of its victim is written.
         """
         self._metrics.write_superseded(KINDS[waiting.kind])
         if waiting.kind != Priority.EVICTION:

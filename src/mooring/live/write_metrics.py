@@ -1,4 +1,4 @@
-"""What the writers report about the writes that wait; by default to nobody."""
+"""What the writers report about waiting writes. By default the reports are ignored."""
 
 from __future__ import annotations
 

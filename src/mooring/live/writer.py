@@ -119,7 +119,7 @@ class LiveWriter:
                 raise
             await self._settle(pod, node_name)
         except Conflict:
-            # Perhaps with this very bind: what stands between us and the API server may send it twice.
+            # Perhaps with this very bind: a proxy in front of the API server may send it twice.
             if not await self._is_bound_after_all(pod, node_name):
                 raise
         except ServerUnavailable as error:
@@ -148,8 +148,8 @@ class LiveWriter:
     async def _settle(self, pod: Pod, node_name: str) -> None:
         """Whether the pod was bound is not known: find out, and bind it if it was not.
 
-        Binding again is the only way to be sure. Just looking is not enough: a request may be slow and
-        not lost, and then arrive after all, when the place is already somebody else's.
+        Binding again is the only way to be sure. Reading the pod is not enough: a request may be slow
+        and not lost, and arrive when another pod already has the place.
         """
         refusals = 0
         for look in itertools.count():
@@ -223,7 +223,7 @@ class LiveWriter:
     async def delete_pod(self, pod: Pod) -> None:
         """Raises NotFound if it is gone, also if another pod has come under its name.
 
-        A pod that is being deleted is not deleted again: whoever asks gets the first one's answer.
+        A pod that is being deleted is not deleted again: later calls get the result of the first.
         """
         deletion = self._deleting.get(pod.uid)
         if deletion is None:
@@ -322,7 +322,7 @@ def _condition_document(condition: PodCondition, since: datetime) -> dict[str, A
 
 
 def _annotated(obj: KubeObject) -> dict[str, Any]:
-    """All annotations, on condition that nobody has written since they were read."""
+    """All annotations, with the version that was read: the patch fails if the object has changed since."""
     meta = obj.metadata
     return {
         "metadata": {

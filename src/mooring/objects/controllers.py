@@ -59,14 +59,6 @@ _LONGEST_BASE = 58
 Admit = Callable[[PodSpec], PodSpec]
 
 
-def expand_controllers(
-    objects: Sequence[KubeObject], *, admit: Admit = lambda spec: spec
-) -> list[KubeObject]:
-    """The objects, each followed by what controllers create for it."""
-    made = made_by_controllers(objects, admit=admit)
-    return [each for obj, more in zip(objects, made, strict=True) for each in (obj, *more)]
-
-
 def made_by_controllers(
     objects: Sequence[KubeObject], *, admit: Admit = lambda spec: spec
 ) -> list[list[KubeObject]]:

@@ -94,10 +94,6 @@ def is_used_by_nobody_but(claim: ResourceClaim, pod: Pod) -> bool:
     )
 
 
-def is_allocated(claim: ResourceClaim) -> bool:
-    return claim.status.allocation is not None
-
-
 def with_finalizer(claim: ResourceClaim) -> ResourceClaim:
     finalizers = claim.metadata.finalizers
     if CLAIM_FINALIZER in finalizers:

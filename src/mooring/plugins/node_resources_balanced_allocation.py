@@ -39,6 +39,8 @@ class NodeResourcesBalancedAllocation:
     name = "NodeResourcesBalancedAllocation"
     #: Device classes decide which resources devices serve.
     depends_on_kinds = (DeviceClass,)
+    #: See `runtime.usage_columns`.
+    reads_usage_columns = True
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs | None, handle: Handle) -> None:
         self._scored = (args and args.resources) or CPU_AND_MEMORY
@@ -46,6 +48,9 @@ class NodeResourcesBalancedAllocation:
         self._device_counts = handle.cluster.device_counts
         self._infos = handle.cluster.infos
         self._workspace = resource_scoring.Workspace()
+        #: The pod that was last asked about, and its request.
+        self._last_pod: Pod | None = None
+        self._last_request = ScoredRequest((), (), ())
 
     def pre_score(self, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows) -> Status:
         request = self._scored_request(pod)
@@ -59,9 +64,12 @@ class NodeResourcesBalancedAllocation:
         return self._score_one(request, node) if any(request.amounts) else 0
 
     def _score_one(self, request: ScoredRequest, node: NodeInfo) -> int:
-        allocated = [node.requested.get(name, 0) for name in request.names]
-        allocatable = [node.allocatable.get(name, 0) for name in request.names]
-        resource_scoring.count_devices(request, node, allocated, allocatable, self._device_counts)
+        held, offered = node.requested, node.allocatable
+        allocated = [held.get(name, 0) for name in request.names]
+        allocatable = [offered.get(name, 0) for name in request.names]
+        if 0 in allocatable:
+            counts = self._device_counts
+            resource_scoring.count_devices(request, node, allocated, allocatable, counts)
         return resource_scoring.balanced_allocation_score(
             request.added_to(allocated), allocated, allocatable
         )
@@ -97,10 +105,13 @@ class NodeResourcesBalancedAllocation:
 
     def _scored_request(self, pod: Pod) -> ScoredRequest:
         """A configured resource that scheduling does not count still makes the pod scored."""
-        held = pod.held_resources
-        requests = {
-            resource.name: amount_of(resource.name, held[resource.name])
-            for resource in self._scored
-            if resource.name in held
-        }
-        return resource_scoring.scored_request(self._scored, requests)
+        if pod is not self._last_pod:
+            held = pod.held_resources
+            requests = {
+                resource.name: amount_of(resource.name, held[resource.name])
+                for resource in self._scored
+                if resource.name in held
+            }
+            self._last_request = resource_scoring.scored_request(self._scored, requests)
+            self._last_pod = pod
+        return self._last_request

@@ -122,6 +122,9 @@ class NodeResourcesFit:
         self._served_by_devices = handle.cluster.device_classes
         self._device_counts = handle.cluster.device_counts
         self._infos = handle.cluster.infos
+        #: The pod that was last asked about, and what it requests.
+        self._last_pod: Pod | None = None
+        self._last_asked: tuple[tuple[Demand, ...], ScoredRequest] = (), ScoredRequest((), (), ())
         #: A number for each set of failures that has more bits than an int64.
         self._wide_codes: dict[int, int] = {}
         self._placements = PlacementUsage(handle.cluster)
@@ -129,7 +132,7 @@ class NodeResourcesFit:
     # Filter
 
     def pre_filter(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> Status:
-        demands = demands_of(pod.requests)
+        demands = self._demands(pod)
         if self._ignored or self._ignored_groups:
             demands = tuple(demand for demand in demands if not self._ignores(demand.name))
         state.write(_PRE_FILTER, _Demands(demands))
@@ -173,9 +176,10 @@ class NodeResourcesFit:
         return self._score_one(request, node)
 
     def _score_one(self, request: ScoredRequest, node: NodeInfo) -> int:
-        held = scored_as_held(node, request.names)
-        allocatable = [node.allocatable.get(name, 0) for name in request.names]
-        resource_scoring.count_devices(request, node, held, allocatable, self._device_counts)
+        held, offered = scored_as_held(node, request.names), node.allocatable
+        allocatable = [offered.get(name, 0) for name in request.names]
+        if 0 in allocatable:
+            resource_scoring.count_devices(request, node, held, allocatable, self._device_counts)
         return self._score_node(request.added_to(held), allocatable, request.weights)
 
     def score_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> Ints:
@@ -204,11 +208,13 @@ class NodeResourcesFit:
         return self._placements.bounds(self._scored, group, placements, snapshot)
 
     def events_to_register(self) -> Sequence[EventWithHint]:
-        return (
+        events: list[EventWithHint] = [
             on_update_or_delete(Pod, _POD_EVENTS, _after_pod_event),
             on_add_or_update(Node, _NODE_EVENTS, self._after_node_event),
-            on_add_or_update(DeviceClass, _CLASS_EVENTS, _after_device_class_event),
-        )
+        ]
+        if self._served_by_devices.enabled:
+            events.append(on_add_or_update(DeviceClass, _CLASS_EVENTS, _after_device_class_event))
+        return events
 
     def suggest(self, pod: Pod, refusals: Refusals) -> Iterator[Suggestion]:
         """Less of each resource, down to the pod's overhead."""
@@ -230,7 +236,7 @@ class NodeResourcesFit:
         if self._served_by_devices.serve_any_of(pod.requests):
             return NOT_SIGNABLE
         return {
-            "v1.Pod.Spec.ContainerRequestsAndOverheads()": demands_of(pod.requests),
+            "v1.Pod.Spec.ContainerRequestsAndOverheads()": self._demands(pod),
             "NodeResourcesFit.Score": self._scored_request(pod),
         }
 
@@ -240,8 +246,18 @@ class NodeResourcesFit:
             name in self._ignored or name.partition("/")[0] in self._ignored_groups
         )
 
+    def _demands(self, pod: Pod) -> tuple[Demand, ...]:
+        return self._asked(pod)[0]
+
     def _scored_request(self, pod: Pod) -> ScoredRequest:
-        return resource_scoring.scored_request(self._scored, pod.scoring_requests)
+        return self._asked(pod)[1]
+
+    def _asked(self, pod: Pod) -> tuple[tuple[Demand, ...], ScoredRequest]:
+        """What Filter and Score count; a new kind of pods is asked for it four times in a row."""
+        if pod is not self._last_pod:
+            request = resource_scoring.scored_request(self._scored, pod.scoring_requests)
+            self._last_pod, self._last_asked = pod, (demands_of(pod.requests), request)
+        return self._last_asked
 
     def _verdict(self, demands: Sequence[Demand], node: NodeInfo) -> Status:
         reasons = []

@@ -17,8 +17,15 @@ from mooring.plugins import resource_scoring
 
 def scored_as_held(node: NodeInfo, names: Sequence[str]) -> list[int]:
     """What the pods of a node hold, with the defaults of Score for cpu and memory."""
-    held = {CPU: node.non_zero_cpu, MEMORY: node.non_zero_memory}
-    return [held[name] if name in held else node.requested.get(name, 0) for name in names]
+    requested = node.requested
+    return [
+        node.non_zero_cpu
+        if name == CPU
+        else node.non_zero_memory
+        if name == MEMORY
+        else requested.get(name, 0)
+        for name in names
+    ]
 
 
 def rows_scored_as_held(columns: Columns, indices: Sequence[int], rows: Rows) -> Ints:

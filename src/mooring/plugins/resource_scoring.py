@@ -390,6 +390,7 @@ def _prepared(
     kind = np.float64 if small else np.int64
     taken, wholes, counted = requested.astype(kind), allocatable.astype(kind), weights.astype(kind)
     if np.count_nonzero(allocatable) < allocatable.size:
+        # Else one weight for each resource will do: [resource, 1].
         present = wholes != 0
         counted = counted * present
         np.copyto(wholes, 1, where=~present)
@@ -409,7 +410,8 @@ def _percents(parts: _Numbers, wholes: _Numbers) -> _Numbers:
 
 def _weighted_mean(scores: _Numbers, counted: _Numbers, *, out: Ints) -> Ints:
     """The mean over the resources, truncated; 0 if none counts. Overwrites the scores."""
-    np.multiply(scores, counted, out=scores)
+    if counted.shape[1:] != (1,) or np.count_nonzero(counted != 1):
+        np.multiply(scores, counted, out=scores)
     totals = np.add.reduce(scores, axis=0)
     out[:] = _divided(totals, _at_least_1(np.add.reduce(counted, axis=0)))
     return out

@@ -20,6 +20,7 @@ from mooring.framework.interface import Depends, PreFilterResult
 from mooring.framework.status import SUCCESS, Status
 from mooring.framework.verdicts import UNKNOWN, RowVerdicts
 from mooring.runtime import filtering, scoring
+from mooring.runtime.framework import Framework
 from mooring.runtime.plugin_calls import Calls, PluginFailure
 from mooring.runtime.question import Question
 
@@ -163,6 +164,36 @@ class Answers:
         self.by_rows = self.call.filter_rows is not None
         self._stale_verdicts.clear()
         self._stale_scores.clear()
+
+    def renewed(self, cluster: Cluster) -> Answers:
+        """The same, without any answer."""
+        return Answers(self.call, self.depends, cluster)
+
+    # PreFilter and PreScore
+
+    def ask_pre_filter(self, framework: Framework, question: Question) -> PreFilterResult | Status:
+        """Raises PluginFailure."""
+        state = question.state
+        if self.pre_filter is not None:
+            state.take(self.values)
+            return self.pre_filter
+        before = state.values()
+        self.pre_filter = framework.pre_filter(self.call, state, question.pod, question.snapshot)
+        self.values |= state.written_since(before)
+        return self.pre_filter
+
+    def pre_score(self, framework: Framework, question: Question, rows: Rows) -> bool:
+        """Whether the plugin has nothing to score. Raises PluginFailure."""
+        state = question.state
+        if self.skips_score is not None:
+            state.take(self.values)
+            return self.skips_score
+        before = state.values()
+        self.skips_score = framework.pre_score(
+            self.call, state, question.pod, question.snapshot, rows
+        )
+        self.values |= state.written_since(before)
+        return self.skips_score
 
     # Verdicts
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ from mooring.runtime.usage_columns import (
 class FilterDryRun:
     """`DryRun` for one pod. The state must be a clone: filters may write to it."""
 
-    __slots__ = ("_hears_of_pods", "framework", "pod", "snapshot", "state")
+    __slots__ = ("_hears_of_pods", "_nominated", "framework", "pod", "snapshot", "state")
 
     def __init__(
         self, framework: Framework, state: CycleState, pod: Pod, snapshot: Snapshot
@@ -43,6 +44,7 @@ class FilterDryRun:
         self.pod = pod
         self.snapshot = snapshot
         self._hears_of_pods: bool | None = None
+        self._nominated: dict[int, Sequence[Pod]] | None = None
 
     @property
     def skipped(self) -> frozenset[str]:
@@ -54,8 +56,10 @@ class FilterDryRun:
             self._hears_of_pods = self.framework.hears_of_pods(self.state)
         return self._hears_of_pods
 
-    def nominated(self) -> dict[int, list[Pod]]:
-        return self.framework.nominated_rows(self.pod, self.snapshot)
+    def nominated(self) -> dict[int, Sequence[Pod]]:
+        if self._nominated is None:
+            self._nominated = self.framework.nominated_rows(self.pod, self.snapshot)
+        return self._nominated
 
     def on_node(self, node: NodeInfo) -> FilterNodeTrial:
         # Only plugins that hear of pods change their state.
@@ -159,25 +163,23 @@ class FilterRowsTrial:
 
 
 class PodsTakenOut:
-    """`ClusterTrial`: the cluster is changed and restored, as the engine does one thing at a time."""
+    """`ClusterTrial`: a trial of the cluster, as the engine does one thing at a time."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._trial = cluster.trial()
         #: UID → whether the pod is assumed.
         self._out: dict[str, bool] = {}
-        #: All pods that were ever taken out, by UID, in order of the first time.
-        self._met: dict[str, Pod] = {}
 
     def __enter__(self) -> PodsTakenOut:
+        self._trial.__enter__()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        # In this order, whatever happened in between: the order of pods on a node matters.
-        self.put_back([pod for uid, pod in self._met.items() if uid in self._out])
+    def __exit__(self, *raised: Any) -> None:
+        self._trial.__exit__(*raised)
 
     def take_out(self, pods: Sequence[Pod]) -> None:
         for pod in pods:
-            self._met.setdefault(pod.uid, pod)
             self._out[pod.uid] = self._cluster.take_out(pod)
 
     def put_back(self, pods: Sequence[Pod]) -> None:

@@ -14,17 +14,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster.cache import Cluster
 from mooring.cluster.columns import Mask, Rows
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
-from mooring.errors import InvariantError
+from mooring.errors import InvariantError, check_kept
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.interface import Depends, PreFilterResult
 from mooring.framework.status import SUCCESS, Code, Status
@@ -32,6 +32,8 @@ from mooring.framework.verdicts import UNKNOWN, RowVerdicts
 from mooring.objects.pod import Pod
 from mooring.runtime import filtering, scoring
 from mooring.runtime.answers import Answers
+from mooring.runtime.beside_nominated import BesideNominated
+from mooring.runtime.copies import Copies, CopiesOfPod, FixedScores, skips_copies
 from mooring.runtime.filtering import NOT_ASKED, PASSED, FilterMatrix
 from mooring.runtime.framework import Framework
 from mooring.runtime.kept_scores import KeptScores, TieKeys
@@ -39,6 +41,8 @@ from mooring.runtime.kept_verdicts import KeptVerdicts
 from mooring.runtime.plugin_calls import Calls, PluginFailure
 from mooring.runtime.question import Question
 from mooring.runtime.scoring import PluginScores, ScoreMatrix
+from mooring.runtime.shared_evaluation import PreFiltered, SharedEvaluation
+from mooring.runtime.usage_columns import sees_usage_columns_only
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,53 +163,41 @@ def _check(holds: bool) -> None:
         raise InvariantError("a decision was asked for its reasons after the cluster had changed")
 
 
-class _Step(NamedTuple):
-    """A plugin at an extension point."""
-
-    call: Calls
-    #: None if the plugin is asked each time.
-    answers: Answers | None
-
-
 class Evaluation:
     """All that is kept for the pods that the plugins treat alike."""
 
-    def __init__(
-        self,
-        framework: Framework,
-        tie_keys: TieKeys,
-        cluster: Cluster | None = None,
-        kept: dict[str, Answers] | None = None,
-    ) -> None:
-        """Without `kept`, every plugin is asked each time."""
-        self.framework = framework
-        self._tie_keys = tie_keys
-        self._cluster = cluster
-        self._kept = kept = kept or {}
-        self._pre_filters, self._filters, self._pre_scores, self._scores = (
-            [_Step(call, kept.get(call.name)) for call in framework.points[point]]
-            for point in (Point.PRE_FILTER, Point.FILTER, Point.PRE_SCORE, Point.SCORE)
-        )
-        self._live_filters = [(i, s.call) for i, s in enumerate(self._filters) if s.answers is None]
-        self._live_pre_scores = [step.call for step in self._pre_scores if step.answers is None]
-        self._live_scores = [step.call for step in self._scores if step.answers is None]
-        self._live_score_names = {call.name for call in self._live_scores}
-        self._by_usage = [a for a in kept.values() if a.depends == Depends.USAGE]
-        #: Those of them that PreFilter did not tell to skip.
+    def __init__(self, shared: SharedEvaluation, by_usage: dict[str, Answers]) -> None:
+        """`by_usage` are the kept answers of the plugins that look at the pods of a node.
+
+        Plugins that are neither there nor in `shared` are asked each time.
+        """
+        self._shared = shared
+        self.framework = shared.framework
+        self._cluster = shared.cluster
+        self._by_usage = by_usage
+        self._kept: dict[str, Answers] = {**shared.kept, **by_usage}
+        self._live_filters = [each for each in shared.other_filters if each[1].name not in by_usage]
+        self._live_pre_scores = [c for c in shared.other_pre_scores if c.name not in by_usage]
+        self._live_scores = [call for call in shared.other_scores if call.name not in by_usage]
+        #: Those of the answers that PreFilter did not tell to skip.
         self._usage_in_use: list[Answers] = []
-        self._by_node = [a for a in kept.values() if a.depends != Depends.USAGE]
-        self._depends_on_all_nodes = any(a.depends == Depends.NODES for a in self._by_node)
-        self._node_position = -1
-        self._size = -1
+        self._epoch = shared.epoch
         #: What the kept PreFilter plugins left; None until all of them were asked.
-        self._pre_filtered: _PreFiltered | None = None
-        self._verdicts = KeptVerdicts((), cluster)
+        self._pre_filtered: PreFiltered | None = None
+        self._verdicts = KeptVerdicts((), self._cluster)
         #: What PreScore left, and the kept scores; None until they are asked for, or if all are out of date.
         self._kept_scores: KeptScores | None = None
+        #: The verdicts on rows to which pods are nominated; None until there are some.
+        self._beside_nominated: BesideNominated | None = None
         self._skips_score: frozenset[str] = frozenset()
         self._score_values: dict[str, object] = {}
         #: Whether a pod was scored before.
         self._used = False
+
+    @classmethod
+    def in_full(cls, framework: Framework, tie_keys: TieKeys) -> Evaluation:
+        """Keeps nothing: every plugin is asked each time."""
+        return cls(SharedEvaluation(framework, tie_keys), {})
 
     @property
     def position(self) -> int:
@@ -227,93 +219,91 @@ class Evaluation:
         self._catch_up(question.size)
         question.position = self.position
         state, pod, snapshot = question.state, question.pod, question.snapshot
-        framework, known = self.framework, self._pre_filtered
+        framework = self.framework
+        known = self._pre_filtered or self._shared.pre_filtered
         if known is not None:
             state.take(known.values)
         skipped: set[str] = set()
         names: frozenset[str] | None = None
         narrowed_by: list[str] = []
         rejection: Status | None = None
-        for step in self._pre_filters if known is None else known.unsettled:
-            if step.answers is None:
-                result = framework.pre_filter(step.call, state, pod, snapshot)
+        for call in framework.points[Point.PRE_FILTER] if known is None else known.unsettled:
+            answers = self._kept.get(call.name)
+            if answers is None:
+                result = framework.pre_filter(call, state, pod, snapshot)
             else:
-                result = self._pre_filter(step.call, step.answers, question)
+                result = answers.ask_pre_filter(framework, question)
             if isinstance(result, PreFilterResult):
-                narrowed_by.append(step.call.name)
+                narrowed_by.append(call.name)
                 names = result.node_names if names is None else names & result.node_names
                 if not names:
-                    self._end_at(step, state, skipped)
+                    self._end_at(call, state, skipped, known)
                     return PreFilterOutcome(
                         Status(Code.UNRESOLVABLE, (_no_node_left(narrowed_by),)),
                         frozenset(),
                         frozenset(narrowed_by),
                     )
             elif result.code == Code.SKIP:
-                skipped.add(step.call.name)
+                skipped.add(call.name)
             elif result.code == Code.UNRESOLVABLE:
-                self._end_at(step, state, skipped)
-                return PreFilterOutcome(result.by(step.call.name))
+                self._end_at(call, state, skipped, known)
+                return PreFilterOutcome(result.by(call.name))
             elif not result.ok:
                 # The others still run: preemption needs what they compute.
-                rejection = result.by(step.call.name)
-        if known is None:
+                rejection = result.by(call.name)
+        if known is None or known is not self._pre_filtered:
             known = self._settle()
         state.skip_filter = known.skipped.union(skipped) if skipped else known.skipped
         if rejection is None and names is None:
             return _ALL_PASS
         return PreFilterOutcome(rejection or SUCCESS, names, frozenset(narrowed_by))
 
-    def _pre_filter(
-        self, call: Calls, answers: Answers, question: Question
-    ) -> PreFilterResult | Status:
-        """A plugin whose answer is kept."""
-        state = question.state
-        if answers.pre_filter is not None:
-            state.take(answers.values)
-            return answers.pre_filter
-        before = state.values()
-        answers.pre_filter = self.framework.pre_filter(call, state, question.pod, question.snapshot)
-        answers.values |= state.written_since(before)
-        return answers.pre_filter
-
-    def _end_at(self, step: _Step, state: CycleState, skipped: set[str]) -> None:
+    def _end_at(
+        self, call: Calls, state: CycleState, skipped: set[str], known: PreFiltered | None
+    ) -> None:
         """PreFilter ends here: the plugins after this one were not asked, and leave nothing."""
-        if self._pre_filtered is not None:
-            skipped = skipped | self._pre_filtered.skipped
-        for later in self._pre_filters[self._pre_filters.index(step) + 1 :]:
-            skipped.discard(later.call.name)
-            if later.answers is not None:
-                for key in later.answers.values:
+        if known is not None:
+            skipped = skipped | known.skipped
+        calls = self.framework.points[Point.PRE_FILTER]
+        later = calls[calls.index(call) + 1 :]
+        for each in later:
+            answers = self._kept.get(each.name)
+            if answers is not None:
+                for key in answers.values:
                     state.delete(key)
-        state.skip_filter = frozenset(skipped)
+        state.skip_filter = frozenset(skipped.difference(each.name for each in later))
 
-    def _settle(self) -> _PreFiltered:
+    def _settle(self) -> PreFiltered:
         """Every kept PreFilter has answered: from now on their results are taken together."""
-        known = self._pre_filtered = _PreFiltered(self._pre_filters)
+        shared, by_usage = self._shared, self._by_usage
+        common = shared.pre_filtered or shared.settle()
+        known = self._pre_filtered = PreFiltered(common.unsettled, self._kept, common)
         filters = [
-            (place, step.answers)
-            for place, step in enumerate(self._filters)
-            if step.answers is not None and step.call.name not in known.skipped
+            (place, by_usage[call.name])
+            for place, call in shared.other_filters
+            if call.name in by_usage and call.name not in known.skipped
         ]
-        self._verdicts = KeptVerdicts(filters, self._cluster, self._verdicts.version)
         used = {answers.call.name for _, answers in filters}
-        used.update(step.call.name for step in self._scores)
-        self._usage_in_use = [answers for answers in self._by_usage if answers.call.name in used]
+        used.update([call.name for call in shared.other_scores])
+        filters += shared.filters
+        filters.sort(key=itemgetter(0))
+        self._verdicts = KeptVerdicts(
+            filters, self._cluster, self._verdicts.version, shared.verdicts_for
+        )
+        self._usage_in_use = [a for name, a in by_usage.items() if name in used]
         return known
 
     def _catch_up(self, size: int) -> None:
         """Have the kept answers notice what changed."""
         if self._cluster is None:
             return
-        position = self._cluster.node_changes.position
-        if position != self._node_position or size != self._size:
-            for answers in self._by_node:
-                answers.catch_up(size)
-            if self._depends_on_all_nodes:
-                self._pre_filtered = self._kept_scores = None
-            self._node_position, self._size = position, size
-        for answers in self._by_usage if self._pre_filtered is None else self._usage_in_use:
+        shared = self._shared
+        shared.catch_up(size)
+        if shared.epoch != self._epoch:
+            self._pre_filtered = self._kept_scores = None
+            self._epoch = shared.epoch
+        in_use = self._by_usage.values() if self._pre_filtered is None else self._usage_in_use
+        for answers in in_use:
             answers.catch_up(size)
 
     # Filter
@@ -350,6 +340,7 @@ class Evaluation:
 
     def _forget(self) -> None:
         self._verdicts.forget()
+        self._shared.verdicts.forget()
         self._kept_scores = None
 
     def _filter_in_order(self, question: Question, looked_at: Mask) -> Filtered:
@@ -358,9 +349,10 @@ class Evaluation:
         refused_by[looked_at] = PASSED
         open_rows = looked_at.copy()
         matrix = FilterMatrix(question.snapshot, [], [], refused_by)
-        for call, answers in self._filters:
+        for call in self.framework.points[Point.FILTER]:
             if call.name in state.skip_filter:
                 continue
+            answers = self._kept.get(call.name)
             if answers is None:
                 verdicts = filtering.ask_open(call, question, open_rows)
             else:
@@ -375,17 +367,34 @@ class Evaluation:
             open_rows &= ~refused
             matrix.plugins.append(call.name)
             matrix.verdicts.append(verdicts)
-        for row, status in self._refused_for_nominated(question, looked_at).items():
-            matrix.refuse(row, status)
-            open_rows[row] = False
+        nominated = self._refused_for_nominated(question, looked_at)
+        matrix.refuse(nominated)
+        open_rows[list(nominated)] = False
         count = int(np.count_nonzero(open_rows))
         return Filtered(self, question, open_rows, count).set_all(matrix)
 
     def _refused_for_nominated(self, question: Question, looked_at: Mask) -> dict[int, Status]:
-        if not self.framework.nominator.has_any:
+        framework, pod = self.framework, question.pod
+        if not framework.nominator.has_any:
             return {}
-        return self.framework.rows_refused_for_nominated(
-            question.state, question.pod, question.snapshot, looked_at
+        nominated = framework.nominated_rows(pod, question.snapshot)
+        if not looked_at[list(nominated)].all():
+            nominated = {row: pods for row, pods in nominated.items() if looked_at[row]}
+        if not nominated:
+            return {}
+        calls = framework.filters_by_columns(question.state, pod)
+        if calls is None or self._cluster is None or not self._keeps_rows_of(calls):
+            return framework.rows_refused_for_nominated(question, nominated)
+        if self._beside_nominated is None:
+            self._beside_nominated = BesideNominated(framework, self._cluster)
+        return self._beside_nominated.refused_rows(question, nominated)
+
+    def _keeps_rows_of(self, calls: Sequence[Calls]) -> bool:
+        """Whether what these plugins say of a row follows from its node and pods, and is kept."""
+        kept = [self._kept.get(call.name) for call in calls]
+        return all(
+            answers is not None and answers.depends in (Depends.NODE, Depends.USAGE)
+            for answers in kept
         )
 
     def _filter_with_kept(self, question: Question, within: Mask | None = None) -> Filtered:
@@ -441,7 +450,8 @@ class Evaluation:
         """The verdicts of all plugins, in their order."""
         if complete:
             self._ask_the_rest(question, filtered)
-        last = len(self._filters)
+        calls = self.framework.points[Point.FILTER]
+        last = len(calls)
         refused_by = self._verdicts.refused_by
         first = np.where(refused_by == PASSED, last, refused_by)
         if filtered.within is not None:
@@ -449,9 +459,10 @@ class Evaluation:
         matrix = FilterMatrix(question.snapshot, [], [], first)
         # From the place among all filters to the place among those that were not skipped.
         places = np.full(last + 1, PASSED, np.int16)
-        for place, (call, answers) in enumerate(self._filters):
+        for place, call in enumerate(calls):
             if call.name in question.state.skip_filter:
                 continue
+            answers = self._kept.get(call.name)
             if place in filtered.asked:
                 verdicts = filtered.asked[place]
                 refused = (verdicts.codes != 0) & (verdicts.codes != UNKNOWN)
@@ -469,16 +480,16 @@ class Evaluation:
         matrix.refused_by = np.where(first >= 0, places[np.maximum(first, 0)], NOT_ASKED).astype(
             np.int16
         )
-        for row, status in filtered.nominated.items():
-            matrix.refuse(row, status)
+        matrix.refuse(filtered.nominated)
         return matrix
 
     def _ask_the_rest(self, question: Question, filtered: Filtered) -> None:
         """Ask plugins that judge all rows at once about the rows that others refuse; they may fail there."""
         asked = dict(filtered.asked)
-        for place, (call, answers) in enumerate(self._filters):
+        for place, call in enumerate(self.framework.points[Point.FILTER]):
             if call.name in question.state.skip_filter:
                 continue
+            answers = self._kept.get(call.name)
             if answers is not None:
                 answers.judge_the_rest(question)
             elif place not in asked:
@@ -500,14 +511,44 @@ class Evaluation:
 
         With `seen_as`, plugins that can score a node get these nodes to see instead of the rows.
         """
-        # The first pod may be the only one of its kind: it is cheaper to score in order than to keep.
-        if self._used and seen_as is None and self._verdicts.is_up_to_date():
+        if seen_as is None and self._verdicts.is_up_to_date():
             try:
-                return self._score_with_kept(question, feasible)
+                if self._used:
+                    return self._score_with_kept(question, feasible)
+                # The first pod may be the only one of its kind: no totals are kept for it.
+                scores = self._score_on_shared(question, feasible)
+                self._used = True
+                return scores
             except PluginFailure:
                 self._kept_scores = None
         self._used = self._cluster is not None
         return self._score_in_order(question, feasible, seen_as)
+
+    def _score_on_shared(self, question: Question, feasible: NDArray[np.intp]) -> Scores:
+        """The shared totals, with the scores of the other plugins on top."""
+        shared, state, weights = self._shared, question.state, self.framework.weights
+        total = shared.total_over(question, feasible)
+        rows = scoring.compact_rows(feasible, question.snapshot)
+        skipped = []
+        for call in shared.other_pre_scores:
+            answers = self._by_usage.get(call.name)
+            if answers is not None and answers.pre_score(self.framework, question, rows):
+                skipped.append(call.name)
+        state.skip_score = shared.skips_score.union(skipped)
+        live = self._ask_scores(question, feasible) if self._live_scores else {}
+        for call in shared.other_scores:
+            name = call.name
+            if name in state.skip_score:
+                continue
+            scores = live.get(name)
+            if scores is None:
+                scores = scoring.finished(
+                    call, question, self._by_usage[name].score(question, rows)
+                )
+            weight = weights[name]
+            total += scores.normalized if weight == 1 else scores.normalized * weight
+        row = int(feasible[shared.scores(question).key_over(feasible, total).argmax()])
+        return Scores(self, question, row, feasible, live)
 
     def _score_in_order(
         self,
@@ -518,14 +559,19 @@ class Evaluation:
         rows = scoring.compact_rows(feasible, question.snapshot)
         with self.framework.timed("PreScore") as told:
             question.state.skip_score = frozenset(
-                [s.call.name for s in self._pre_scores if self._pre_score(s, question, rows)]
+                [
+                    call.name
+                    for call in self.framework.points[Point.PRE_SCORE]
+                    if self._pre_score(call, question, rows)
+                ]
             )
             told.code = Code.SUCCESS
         matrix = ScoreMatrix.empty(feasible)
         with self.framework.timed("Score") as told:
-            for call, answers in self._scores:
+            for call in self.framework.points[Point.SCORE]:
                 if call.name in question.state.skip_score:
                     continue
+                answers = self._kept.get(call.name)
                 if seen_as is not None and call.score is not None:
                     scores = scoring.score_nodes(call, question, seen_as)
                 elif answers is None:
@@ -538,21 +584,16 @@ class Evaluation:
                 matrix.add(call.name, self.framework.weights[call.name], scores)
             told.code = Code.SUCCESS
         best = matrix.best
-        row = int(best[np.argmax(self._tie_keys(question.snapshot)[best])])
+        row = int(best[np.argmax(self._shared.tie_keys(question.snapshot)[best])])
         return Scores(self, question, row, feasible, {}, matrix)
 
-    def _pre_score(self, step: _Step, question: Question, rows: Rows) -> bool:
+    def _pre_score(self, call: Calls, question: Question, rows: Rows) -> bool:
         """Whether the plugin has nothing to score."""
-        answers, state = step.answers, question.state
-        if answers is not None and answers.skips_score is not None:
-            state.take(answers.values)
-            return answers.skips_score
-        before = state.values() if answers is not None else {}
-        skips = self.framework.pre_score(step.call, state, question.pod, question.snapshot, rows)
+        answers = self._kept.get(call.name)
         if answers is not None:
-            answers.skips_score = skips
-            answers.values |= state.written_since(before)
-        return skips
+            return answers.pre_score(self.framework, question, rows)
+        state, pod, snapshot = question.state, question.pod, question.snapshot
+        return self.framework.pre_score(call, state, pod, snapshot, rows)
 
     def _score_with_kept(self, question: Question, feasible: NDArray[np.intp]) -> Scores:
         kept = self._kept_scores
@@ -576,20 +617,20 @@ class Evaluation:
     def _build_scores(self, question: Question) -> KeptScores:
         """The kept scores of all rows that are ok."""
         rows = scoring.compact_rows(self._verdicts.rows, question.snapshot)
-        kept = [step for step in self._pre_scores if step.answers is not None]
+        points, kept = self.framework.points, self._kept
+        calls = [call for call in points[Point.PRE_SCORE] if call.name in kept]
         self._skips_score = frozenset(
-            [step.call.name for step in kept if self._pre_score(step, question, rows)]
+            [call.name for call in calls if self._pre_score(call, question, rows)]
         )
         self._score_values = {}
-        for step in kept:
-            if step.answers is not None:
-                self._score_values |= step.answers.values
+        for call in calls:
+            self._score_values |= kept[call.name].values
         plugins = [
-            (step.answers, self.framework.weights[step.call.name])
-            for step in self._scores
-            if step.answers is not None and step.call.name not in self._skips_score
+            (kept[call.name], self.framework.weights[call.name])
+            for call in points[Point.SCORE]
+            if call.name in kept and call.name not in self._skips_score
         ]
-        self._kept_scores = KeptScores(plugins, self._verdicts, self._tie_keys, question)
+        self._kept_scores = KeptScores(plugins, self._verdicts, self._shared.tie_keys, question)
         return self._kept_scores
 
     def _ask_scores(
@@ -605,9 +646,9 @@ class Evaluation:
             skipped = self._run_live_pre_scores(question, feasible)
         if skipped:
             state.skip_score = state.skip_score.union(skipped)
-            if self._live_score_names.issubset(skipped):
-                return {}
         calls = [call for call in self._live_scores if call.name not in skipped]
+        if not calls:
+            return {}
         with framework.timed("Score") as told:
             live = {call.name: scoring.score_plugin(call, question, feasible) for call in calls}
             told.code = Code.SUCCESS
@@ -633,35 +674,98 @@ class Evaluation:
     ) -> ScoreMatrix:
         """The scores of all plugins, in their order."""
         matrix = ScoreMatrix.empty(feasible)
-        for call, answers in self._scores:
+        for call in self.framework.points[Point.SCORE]:
             if call.name in question.state.skip_score:
                 continue
             scores = live.get(call.name)
             if scores is None:
-                assert answers is not None
-                scores = scoring.finished(call, question, answers.score(question, feasible))
+                raw = self._kept[call.name].score(question, feasible)
+                scores = scoring.finished(call, question, raw)
             matrix.add(call.name, self.framework.weights[call.name], scores)
         return matrix
+
+    # Copies
+
+    def place_copies(self, question: Question, filtered: Filtered, most: int) -> Copies | None:
+        """Where copies of the pod go; None if that does not follow from the rows alone.
+
+        To be asked after `run_filters` for all rows. Raises PluginFailure.
+        """
+        rows, pod, state = filtered.rows, question.pod, question.state
+        if not len(rows):
+            return Copies([], {})
+        compact = scoring.compact_rows(rows, question.snapshot)
+        state.skip_score = frozenset(
+            [
+                call.name
+                for call in self.framework.points[Point.PRE_SCORE]
+                if self._pre_score(call, question, compact)
+            ]
+        )
+        pre_filters = self._takes_part(Point.PRE_FILTER, state.skip_filter, pod)
+        filters = self._takes_part(Point.FILTER, state.skip_filter, pod)
+        pre_scores = self._takes_part(Point.PRE_SCORE, state.skip_score, pod)
+        scores = self._takes_part(Point.SCORE, state.skip_score, pod)
+        if pre_filters is None or filters is None or pre_scores is None or scores is None:
+            return None
+        fixed, by_usage = [], []
+        for call, answers in scores:
+            weight = self.framework.weights[call.name]
+            if answers.depends == Depends.USAGE:
+                if call.score_rows is None or call.normalize_scores is not None:
+                    return None
+                by_usage.append((call, weight))
+            elif call.normalize_scores is not None and not call.normalizes_by_extremes:
+                return None
+            else:
+                raw = answers.score(question, rows)
+                fixed.append(FixedScores(call, weight, question, raw))
+        if any(call.filter_rows is None for call, _ in filters):
+            return None
+        copies = CopiesOfPod(
+            question,
+            rows,
+            [call for call, _ in filters],
+            fixed,
+            by_usage,
+            self._shared.tie_keys(question.snapshot),
+        )
+        return copies.place(most)
+
+    def _takes_part(
+        self, point: Point, skipped: frozenset[str], pod: Pod
+    ) -> list[tuple[Calls, Answers]] | None:
+        """The plugins that are not skipped; None if copies of the pod may change what another row gets."""
+        found = []
+        for call in self.framework.points[point]:
+            answers = self._kept.get(call.name)
+            if answers is None and not (call.name in skipped and skips_copies(call, pod)):
+                return None
+            if answers is not None and call.name not in skipped:
+                if answers.depends == Depends.USAGE and not sees_usage_columns_only(call):
+                    return None
+                found.append((call, answers))
+        return found
 
     # Checking
 
     def validate(self, pod: Pod, snapshot: Snapshot) -> None:
         """Raise InvariantError unless what is kept is what a new evaluation of the pod finds out."""
-        if self._cluster is None or self._pre_filtered is None:
+        if self._cluster is None or self._shared.pre_filtered is None:
             return
-        new_answers = {
-            name: Answers(answers.call, answers.depends, self._cluster)
-            for name, answers in self._kept.items()
-        }
-        new = Evaluation(self.framework, self._tie_keys, self._cluster, new_answers)
+        new = Evaluation(
+            self._shared.renewed(),
+            {name: answers.renewed(self._cluster) for name, answers in self._by_usage.items()},
+        )
         question, again = (Question(CycleState(), pod, snapshot) for _ in range(2))
         try:
             if not (
                 self._run_pre_filters(question).status.ok and new._run_pre_filters(again).status.ok
             ):
                 return
-            self._filter_with_kept(question)
-            new._filter_with_kept(again)
+            self._shared.validate(new._shared, question, again)
+            filtered, expected = self._filter_with_kept(question), new._filter_with_kept(again)
+            check_kept("rows beside nominated pods", filtered.nominated, expected.nominated)
             self._verdicts.validate(new._verdicts)
             if self._kept_scores is not None and self._verdicts.ok_count:
                 question.state.take(self._score_values)
@@ -670,28 +774,7 @@ class Evaluation:
         except PluginFailure:
             return
         for name, answers in self._kept.items():
-            answers.validate(new_answers[name])
-
-
-class _PreFiltered:
-    """What kept PreFilter plugins left, taken together."""
-
-    __slots__ = ("skipped", "unsettled", "values")
-
-    def __init__(self, steps: Sequence[_Step]) -> None:
-        self.values: dict[str, object] = {}
-        #: The plugins that are asked each time, or had more to say than that all is well.
-        self.unsettled: list[_Step] = []
-        skipped = []
-        for step in steps:
-            result = step.answers.pre_filter if step.answers is not None else None
-            if step.answers is not None:
-                self.values |= step.answers.values
-            if isinstance(result, Status) and result.code == Code.SKIP:
-                skipped.append(step.call.name)
-            elif not (isinstance(result, Status) and result.ok):
-                self.unsettled.append(step)
-        self.skipped = frozenset(skipped)
+            answers.validate(new._kept[name])
 
 
 def _no_node_left(narrowed_by: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 
 from mooring.cluster.cache import Cluster
 from mooring.cluster.snapshot import Snapshot
@@ -15,6 +15,7 @@ from mooring.runtime.evaluation import Evaluation
 from mooring.runtime.framework import Framework
 from mooring.runtime.kept_scores import TieKeys
 from mooring.runtime.plugin_calls import Calls
+from mooring.runtime.shared_evaluation import SharedEvaluation
 
 _LOG = logging.getLogger(__name__)
 
@@ -23,6 +24,7 @@ MOST_EVALUATIONS = 256
 _MOST_PODS = 4 * MOST_EVALUATIONS
 _MOST_MET = 64 * MOST_EVALUATIONS
 _MOST_ANSWERS = 4 * MOST_EVALUATIONS
+_MOST_SHARED = MOST_EVALUATIONS // 4
 
 #: What a plugin looks at in a pod, with what else its answers depend on; None if they are not kept.
 _Part = tuple[Depends, Hashable] | None
@@ -47,12 +49,21 @@ class Evaluations:
         self._framework = framework
         self._cluster = cluster
         self._tie_keys = tie_keys
-        self._calls = list(framework.plugins.values())
+        #: The plugins whose answers may be kept.
+        self._calls = [
+            call
+            for call in framework.plugins.values()
+            if call.sign is not None and call.depends_on is not None
+        ]
+        self._signers = [_Signer(call) for call in self._calls]
         #: By signature: what each plugin looks at in the pod.
         self._evaluations: dict[_Signature, _Kept] = {}
         self._uses = 0
-        #: Signatures that were met. What is found out for the first pod is not kept: it may be the only one.
-        self._met: set[int] = set()
+        #: Signatures that were met, and when. What is found out for the first pod is not kept: it may be the
+        #: only one, or so many kinds take turns that its evaluation would not be there any more.
+        self._met: dict[int, int] = {}
+        #: By the parts of the plugins that look at nodes alone, with a pod that has these parts.
+        self._shared: dict[_Signature, tuple[SharedEvaluation, Pod]] = {}
         #: Plugin and part → its answers.
         self._answers: dict[tuple[str, _Part], Answers] = {}
         #: The pod met last with this namespace, owner and labels, with its evaluation.
@@ -62,10 +73,12 @@ class Evaluations:
 
     def forget(self) -> None:
         self._evaluations.clear()
+        self._shared.clear()
         self._answers.clear()
         self._last.clear()
 
     def of(self, pod: Pod) -> Evaluation:
+        self._uses += 1
         owner = pod.metadata.controller
         key = pod.selector_key, owner.uid if owner is not None else ""
         last = self._last.get(key)
@@ -74,35 +87,37 @@ class Evaluations:
             pod.take_derived_from(last[0])
             kept = last[1]
         else:
-            signature = tuple([_part(call, pod) for call in self._calls])
+            signature = tuple([signer.part(pod) for signer in self._signers])
             found = self._evaluations.get(signature)
-            if found is None and self._is_first(signature):
-                return self._make(signature, keeps_usage=False)
-            kept = found or self._keep(signature)
+            if found is None and not self._returns(signature):
+                return self._make(signature, pod, keeps_usage=False)
+            kept = found or self._keep(signature, pod)
             if len(self._last) >= _MOST_PODS:
                 self._last.clear()
             self._last[key] = pod, kept
-        self._uses = kept.used = self._uses + 1
+        kept.used = self._uses
         return kept.evaluation
 
     def validate(self, snapshot: Snapshot) -> None:
         """Raise InvariantError unless what is kept is what the plugins would answer now."""
         for pod, kept in list(self._last.values()):
             kept.evaluation.validate(pod, snapshot)
+        for shared, pod in list(self._shared.values()):
+            Evaluation(shared, {}).validate(pod, snapshot)
 
-    def _is_first(self, signature: _Signature) -> bool:
+    def _returns(self, signature: _Signature) -> bool:
+        """Whether a pod with this signature was met not long ago."""
         hashed = hash(signature)
-        if hashed in self._met:
-            return False
-        if len(self._met) >= _MOST_MET:
+        met = self._met.get(hashed)
+        if met is None and len(self._met) >= _MOST_MET:
             self._met.clear()
-        self._met.add(hashed)
-        return True
+        self._met[hashed] = self._uses
+        return met is not None and self._uses - met <= MOST_EVALUATIONS
 
-    def _keep(self, signature: _Signature) -> _Kept:
+    def _keep(self, signature: _Signature, pod: Pod) -> _Kept:
         if len(self._evaluations) >= MOST_EVALUATIONS:
             self._drop_some()
-        kept = self._evaluations[signature] = _Kept(self._make(signature, keeps_usage=True))
+        kept = self._evaluations[signature] = _Kept(self._make(signature, pod, keeps_usage=True))
         return kept
 
     def _drop_some(self) -> None:
@@ -117,43 +132,77 @@ class Evaluations:
     def _drop_answers(self) -> None:
         used = {
             (call.name, part)
-            for signature in self._evaluations
+            for signature in (*self._evaluations, *self._shared)
             for call, part in zip(self._calls, signature, strict=True)
         }
         self._answers = {key: a for key, a in self._answers.items() if key in used}
 
-    def _make(self, signature: _Signature, *, keeps_usage: bool) -> Evaluation:
-        """Answers that depend on the node alone are kept in any case: many kinds of pods share them."""
-        if len(self._answers) >= _MOST_ANSWERS:
-            self._drop_answers()
-        kept: dict[str, Answers] = {}
+    def _make(self, signature: _Signature, pod: Pod, *, keeps_usage: bool) -> Evaluation:
+        by_usage: dict[str, Answers] = {}
         for call, part in zip(self._calls, signature, strict=True):
-            if part is None:
-                continue
-            answers = self._answers.get((call.name, part))
-            if answers is None:
-                answers = Answers(call, part[0], self._cluster)
-                if keeps_usage or part[0] != Depends.USAGE:
-                    self._answers[call.name, part] = answers
-            kept[call.name] = answers
-        return Evaluation(self._framework, self._tie_keys, self._cluster, kept)
+            if part is not None and part[0] == Depends.USAGE:
+                if keeps_usage:
+                    by_usage[call.name] = self._answers_of(call, part)
+                else:
+                    known = self._answers.get((call.name, part))
+                    by_usage[call.name] = known or Answers(call, part[0], self._cluster)
+        return Evaluation(self._shared_by(signature, pod), by_usage)
+
+    def _shared_by(self, signature: _Signature, pod: Pod) -> SharedEvaluation:
+        key = tuple([None if p is None or p[0] == Depends.USAGE else p for p in signature])
+        known = self._shared.get(key)
+        if known is not None:
+            return known[0]
+        kept = {
+            call.name: self._answers_of(call, part)
+            for call, part in zip(self._calls, key, strict=True)
+            if part is not None
+        }
+        if len(self._shared) >= _MOST_SHARED:
+            del self._shared[next(iter(self._shared))]
+        shared = SharedEvaluation(self._framework, self._tie_keys, self._cluster, kept)
+        self._shared[key] = shared, pod
+        return shared
+
+    def _answers_of(self, call: Calls, part: tuple[Depends, Hashable]) -> Answers:
+        answers = self._answers.get((call.name, part))
+        if answers is None:
+            if len(self._answers) >= _MOST_ANSWERS:
+                self._drop_answers()
+            answers = self._answers[call.name, part] = Answers(call, part[0], self._cluster)
+        return answers
 
 
-def _part(call: Calls, pod: Pod) -> _Part:
-    depends = call.depends(pod)
-    if depends == Depends.CLUSTER or call.sign is None:
-        return None
-    try:
-        fragment = call.sign(pod)
-        if isinstance(fragment, Status):
+class _Signer:
+    """Asks one plugin what it looks at in a pod. Most pods have the part of the pod before them."""
+
+    __slots__ = ("_call", "_depends", "_fragment", "_part")
+
+    def __init__(self, call: Calls) -> None:
+        self._call = call
+        self._depends = Depends.CLUSTER
+        self._fragment: Mapping[str, object] = {}
+        self._part: _Part = None
+
+    def part(self, pod: Pod) -> _Part:
+        call = self._call
+        depends = call.depends(pod)
+        if depends == Depends.CLUSTER or call.sign is None:
             return None
-        part = depends, tuple(fragment.items())
-        hash(part)
-    except Exception:
-        _LOG.exception(
-            "plugin %s cannot say what it looks at in pod %s, so its answers are not kept",
-            call.name,
-            pod.key,
-        )
-        return None
-    return part
+        try:
+            fragment = call.sign(pod)
+            if isinstance(fragment, Status):
+                return None
+            if depends == self._depends and fragment == self._fragment:
+                return self._part
+            part = depends, tuple(fragment.items())
+            hash(part)
+        except Exception:
+            _LOG.exception(
+                "plugin %s cannot say what it looks at in pod %s, so its answers are not kept",
+                call.name,
+                pod.key,
+            )
+            return None
+        self._depends, self._fragment, self._part = depends, dict(fragment), part
+        return part

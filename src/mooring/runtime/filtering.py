@@ -7,7 +7,7 @@ those who ask. A node is refused by the first plugin that refuses it; later plug
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -68,10 +68,10 @@ class FilterMatrix:
             return SUCCESS
         return self.verdicts[index].status(row).by(self.plugins[index])
 
-    def refuse(self, row: int, status: Status) -> None:
-        """Refuse a row that no plugin refuses among the others."""
-        self.with_nominated[row] = status
-        self.refused_by[row] = len(self.plugins)
+    def refuse(self, statuses: Mapping[int, Status]) -> None:
+        """Refuse rows apart from what plugins say among the others."""
+        self.with_nominated |= statuses
+        self.refused_by[list(statuses)] = len(self.plugins)
 
     def forget(self, rows: NDArray[np.intp]) -> None:
         """As if these rows had not been looked at."""
@@ -84,8 +84,12 @@ class FilterMatrix:
         found = np.zeros(len(self.refused_by), np.bool_)
         for index, verdicts in enumerate(self.verdicts):
             refused = self.refused_by == index
-            for code in np.unique(verdicts.codes[refused]).tolist():
-                if verdicts.decode(code).code in codes:
+            by_code = _counted(verdicts.codes[refused])
+            wanted = [code for code in by_code if verdicts.decode(code).code in codes]
+            if len(wanted) == len(by_code):
+                found |= refused
+            else:
+                for code in wanted:
                     found |= refused & (verdicts.codes == code)
         for row, status in self.with_nominated.items():
             found[row] = status.code in codes
@@ -94,12 +98,25 @@ class FilterMatrix:
     def refusals(self) -> Iterator[tuple[Status, int]]:
         """Each distinct refusal and how many nodes got it."""
         for index, (plugin, verdicts) in enumerate(zip(self.plugins, self.verdicts, strict=True)):
-            codes = verdicts.codes[self.refused_by == index]
-            if codes.size:
-                for code, count in zip(*np.unique(codes, return_counts=True), strict=True):
-                    yield verdicts.decode(int(code)).by(plugin), int(count)
-        for status, count in Counter(self.with_nominated.values()).items():
-            yield status, count
+            for code, count in _counted(verdicts.codes[self.refused_by == index]).items():
+                yield verdicts.decode(code).by(plugin), count
+        # Statuses are slow to hash, and many rows share one.
+        objects = {id(status): status for status in self.with_nominated.values()}
+        counts: Counter[Status] = Counter()
+        for number, count in Counter(map(id, self.with_nominated.values())).items():
+            counts[objects[number]] += count
+        yield from counts.items()
+
+
+def _counted(codes: NDArray[np.integer]) -> dict[int, int]:
+    """Each code and how often it occurs, in order. Mostly there is one: that costs no sorting."""
+    if not codes.size:
+        return {}
+    first = int(codes[0])
+    if (codes == first).all():
+        return {first: codes.size}
+    found, counts = np.unique(codes, return_counts=True)
+    return dict(zip(found.tolist(), counts.tolist(), strict=True))
 
 
 def ask_all(call: Calls, question: Question) -> RowVerdicts | None:
@@ -175,8 +192,11 @@ def refused_rows(
     for call in calls:
         with call.guard("Filter", DOING, question.state):
             verdicts = ask_columns(call, question, columns, left)
-        for index in np.flatnonzero(verdicts.codes).tolist():
-            refused[int(left[index])] = verdicts.status(index).by(call.name)
+        refuses = np.flatnonzero(verdicts.codes)
+        codes = verdicts.codes[refuses].tolist()
+        statuses = {code: verdicts.decode(code).by(call.name) for code in set(codes)}
+        for row, code in zip(left[refuses].tolist(), codes, strict=True):
+            refused[row] = statuses[code]
         left = left[verdicts.codes == 0]
     return refused
 

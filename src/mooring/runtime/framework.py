@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from itertools import groupby
 
-from mooring.cluster.columns import Mask, Rows
+from mooring.cluster.columns import Rows
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
@@ -56,9 +56,8 @@ from mooring.runtime.plugin_calls import (
 from mooring.runtime.pods_in_pre_bind import PreBindCancelled
 from mooring.runtime.question import Question
 from mooring.runtime.usage_columns import (
-    add_pods,
-    changeable,
     ignores_pods,
+    pods_added,
     reads_usage_columns,
 )
 from mooring.runtime.waiting_pods import LONGEST_WAIT_S, WaitingPods
@@ -153,20 +152,14 @@ class Framework:
         return result if isinstance(result, PreFilterResult) else call.checked(PRE_FILTER, result)
 
     def rows_refused_for_nominated(
-        self, state: CycleState, pod: Pod, snapshot: Snapshot, looked_at: Mask
+        self, question: Question, nominated: Mapping[int, Sequence[Pod]]
     ) -> dict[int, Status]:
-        """The rows on which the pod does not fit beside the pods nominated to them."""
-        nominated = {
-            row: pods for row, pods in self.nominated_rows(pod, snapshot).items() if looked_at[row]
-        }
-        if not nominated:
-            return {}
-        calls = self._filters_by_columns(state, pod)
+        """The rows on which the pod does not fit beside these pods, which are nominated to them."""
+        state, pod, snapshot = question.state, question.pod, question.snapshot
+        calls = self.filters_by_columns(state, pod)
         if calls is not None:
-            columns = changeable(snapshot.columns)
-            add_pods(columns, nominated)
-            question = Question(state, pod, snapshot)
-            return filtering.refused_rows(calls, question, columns, list(nominated))
+            with pods_added(snapshot.columns, nominated):
+                return filtering.refused_rows(calls, question, snapshot.columns, list(nominated))
         refused = {}
         for row in nominated:
             status = self._filter_with_nominated(state, pod, snapshot.at(row), snapshot)
@@ -174,15 +167,16 @@ class Framework:
                 refused[row] = status
         return refused
 
-    def nominated_rows(self, pod: Pod, snapshot: Snapshot) -> dict[int, list[Pod]]:
+    def nominated_rows(self, pod: Pod, snapshot: Snapshot) -> dict[int, Sequence[Pod]]:
         """Row → the pods nominated to it that count for this pod."""
         row_of = snapshot.columns.row_of
-        nominated = {
-            row_of[name]: self._nominated_to(name, pod)
-            for name in self.nominator.nodes()
-            if name in snapshot
-        }
-        return {row: pods for row, pods in nominated.items() if pods}
+        nominated: dict[int, Sequence[Pod]] = {}
+        for name, held in self.nominator.held():
+            row = row_of.get(name)
+            pods = held.counting_for(pod) if row is not None else ()
+            if row is not None and pods:
+                nominated[row] = pods
+        return nominated
 
     def _nominated_to(self, node_name: str, pod: Pod) -> list[Pod]:
         return [
@@ -191,7 +185,7 @@ class Framework:
             if other.priority >= pod.priority and other.uid != pod.uid
         ]
 
-    def _filters_by_columns(self, state: CycleState, pod: Pod) -> list[Calls] | None:
+    def filters_by_columns(self, state: CycleState, pod: Pod) -> list[Calls] | None:
         """The filters that are asked about this pod; None if one of them needs more than columns."""
         calls = [c for c in self.points[Point.FILTER] if c.name not in state.skip_filter]
         # Host ports are no sums.

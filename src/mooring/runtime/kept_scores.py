@@ -22,7 +22,7 @@ from mooring.runtime.kept_verdicts import Changed, KeptVerdicts
 from mooring.runtime.question import Question
 
 #: Bits for the place in the order of ties in `key`.
-_RANK_BITS = (RANKS - 1).bit_length()
+RANK_BITS = (RANKS - 1).bit_length()
 
 #: If more than this share of the rows changed, all rows are scored again.
 _LARGEST_SHARE = 0.5
@@ -135,7 +135,7 @@ class KeptScores:
 
     def key_over(self, feasible: NDArray[np.intp], total: Ints) -> Ints:
         """int64[feasible]: totals and tie-break in one number; overwrites the totals."""
-        total <<= _RANK_BITS
+        total <<= RANK_BITS
         total += self._tie_keys.take(feasible)
         return total
 
@@ -201,7 +201,7 @@ class KeptScores:
 
     def _set_total(self, row: int, total: int) -> None:
         self._total[row] = total
-        self._key[row] = (total << _RANK_BITS) + int(self._tie_keys[row])
+        self._key[row] = (total << RANK_BITS) + int(self._tie_keys[row])
 
     def _rescore_rows(self, question: Question, rows: NDArray[np.intp]) -> bool:
         """Whether the scores of other rows may have changed as well."""

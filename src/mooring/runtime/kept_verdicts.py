@@ -7,7 +7,7 @@ ok[row]           no plugin refuses the row
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +31,17 @@ class KeptVerdicts:
     """The verdicts of some plugins on all rows."""
 
     def __init__(
-        self, filters: Sequence[tuple[int, Answers]], cluster: Cluster | None, version: int = 0
+        self,
+        filters: Sequence[tuple[int, Answers]],
+        cluster: Cluster | None,
+        version: int = 0,
+        shared: Callable[[Question], KeptVerdicts] | None = None,
     ) -> None:
-        """Each plugin with its place among all Filter plugins. Without a cluster nothing is kept."""
+        """Each plugin with its place among all Filter plugins. Without a cluster nothing is kept.
+
+        `shared` gives the verdicts of those plugins that look at nodes alone, brought up to date.
+        """
+        self._shared = shared
         self._filters = filters
         self._usage_filters = [each for each in filters if each[1].depends == Depends.USAGE]
         self._cluster = cluster
@@ -57,6 +65,11 @@ class KeptVerdicts:
         if self._rows is None:
             self._rows = np.flatnonzero(self.ok)
         return self._rows
+
+    @property
+    def all_ok(self) -> bool:
+        """Whether every slot has a node that is ok."""
+        return self.ok_count == len(self.ok)
 
     def is_up_to_date(self) -> bool:
         """Whether nothing has changed since the verdicts were brought up to date."""
@@ -83,33 +96,46 @@ class KeptVerdicts:
     def _changes(self) -> Changed | None:
         """None if too much has changed."""
         assert self._cluster is not None
-        rows = self._cluster.usage_changes.since(self._usage_position)
+        nodes: list[int] | None = []
+        if self._node_position != self._cluster.node_changes.position:
+            nodes = self._cluster.node_changes.since(self._node_position)
+        rows = nodes
+        if self._usage_filters or self._shared is not None:
+            rows = self._cluster.usage_changes.since(self._usage_position)
         if rows is None or len(rows) > max(FEW_ROWS, len(self.ok) * _LARGEST_SHARE):
             return None
-        if self._node_position == self._cluster.node_changes.position:
-            return rows, _NO_NODES
-        nodes = self._cluster.node_changes.since(self._node_position)
-        return None if nodes is None else (rows, set(nodes))
+        return None if nodes is None else (rows, set(nodes) if nodes else _NO_NODES)
 
     def _build(self, question: Question) -> None:
         columns = question.snapshot.columns
-        open_rows = columns.alive[: columns.size].copy()
-        refused_by = np.full(columns.size, NOT_ASKED, np.int16)
-        refused_by[open_rows] = PASSED
-        codes: Ints = np.zeros(columns.size, np.int64)
-        for place, answers in self._filters:
-            verdicts = answers.judge(question, open_rows)
+        shared = self._shared(question) if self._shared is not None else None
+        if shared is None:
+            open_rows = columns.alive[: columns.size].copy()
+            refused_by = np.full(columns.size, NOT_ASKED, np.int16)
+            refused_by[open_rows] = PASSED
+            codes: Ints = np.zeros(columns.size, np.int64)
+        else:
+            open_rows = shared.ok.copy()
+            refused_by, codes = shared.refused_by.copy(), shared.codes.copy()
+        for place, answers in self._filters if shared is None else self._usage_filters:
+            asked = open_rows
+            if shared is not None and not shared.all_ok:
+                # A row that a later plugin refuses is open to this one.
+                asked = open_rows | (refused_by > place)
+            verdicts = answers.judge(question, asked)
             if not verdicts.refuses_any:
                 continue
             refused = verdicts.codes != 0
-            refused &= open_rows
+            refused &= asked
             if np.count_nonzero(refused):
                 refused_by[refused] = place
                 codes[refused] = verdicts.codes[refused]
                 open_rows &= ~refused
         self.refused_by, self.codes, self.ok = refused_by, codes, open_rows
         self.ok_count = int(np.count_nonzero(open_rows))
-        self._rows = None
+        # The same array as that of the shared verdicts where no row differs: others compare by identity.
+        same = shared is not None and self.ok_count == shared.ok_count
+        self._rows = shared.rows if same and shared is not None else None
         self.version += 1
 
     def _redo(self, question: Question, changed: Sequence[int], nodes: set[int]) -> None:

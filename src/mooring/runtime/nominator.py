@@ -9,9 +9,11 @@ as in the reference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, KeysView
+from collections.abc import Callable, Iterator, KeysView, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
-from mooring.errors import InvariantError
+from mooring.errors import InvariantError, check_kept
 from mooring.framework.interface import NominatingInfo, Nomination
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.pod import Pod
@@ -20,8 +22,34 @@ from mooring.objects.pod import Pod
 PodLookup = Callable[[str], Pod | None]
 
 
+#: Differs from every answer of the queue.
+_NEVER_ASKED = object()
+
+
 def _no_pod(_key: str) -> None:
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFor:
+    """The pods that a node is held for, as the queue has them, in order of nomination."""
+
+    pods: tuple[Pod, ...]
+    uids: frozenset[str]
+    lowest_priority: int
+
+    @classmethod
+    def by(cls, pods: Sequence[Pod]) -> HeldFor:
+        uids = frozenset(pod.uid for pod in pods)
+        return cls(tuple(pods), uids, min(pod.priority for pod in pods))
+
+    def counting_for(self, pod: Pod) -> tuple[Pod, ...]:
+        """Those of no lower priority, without the pod itself; the same tuple if these are all."""
+        if pod.priority <= self.lowest_priority and pod.uid not in self.uids:
+            return self.pods
+        return tuple(
+            other for other in self.pods if other.priority >= pod.priority and other.uid != pod.uid
+        )
 
 
 class Nominator:
@@ -38,6 +66,26 @@ class Nominator:
         self._pods: dict[str, dict[str, Pod]] = {}
         #: UID → node name; says the same as `_pods`.
         self._node_of: dict[str, str] = {}
+        #: UID → `namespace/name`, for all that are nominated.
+        self._keys: dict[str, str] = {}
+        #: UID → the pod that the queue had when it was last asked.
+        self._queued: dict[str, Pod | None] = {}
+        #: Node name → its pods as they were then, and the nodes of which this no longer holds.
+        self._held: dict[str, HeldFor] = {}
+        self._changed: set[str] = set()
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """At the end, all nominations are as they were."""
+        before = self._pods, self._node_of, self._keys, self._queued, self._held, self._changed
+        self._pods = {name: nominated.copy() for name, nominated in self._pods.items()}
+        self._node_of, self._keys = self._node_of.copy(), self._keys.copy()
+        self._queued, self._held = self._queued.copy(), self._held.copy()
+        self._changed = self._changed.copy()
+        try:
+            yield
+        finally:
+            self._pods, self._node_of, self._keys, self._queued, self._held, self._changed = before
 
     @property
     def has_any(self) -> bool:
@@ -55,6 +103,24 @@ class Nominator:
         """In order of nomination; of a pod that is not in the queue, no more than its name."""
         return [self._resolve(pod) for pod in self._pods.get(name, {}).values()]
 
+    def held(self) -> Iterator[tuple[str, HeldFor]]:
+        """Every node that is held, and for which pods: as `nominated_pods_for_node`, for all at once.
+
+        A node has the same `HeldFor` until its pods change.
+        """
+        known, changed = self._queued, self._changed
+        for uid, queued in zip(self._keys, map(self.queued_pod, self._keys.values()), strict=True):
+            if known.get(uid, _NEVER_ASKED) is not queued:
+                known[uid] = queued
+                changed.add(self._node_of[uid])
+        for name in changed:
+            if name in self._pods:
+                self._held[name] = HeldFor.by(self.nominated_pods_for_node(name))
+            else:
+                self._held.pop(name, None)
+        changed.clear()
+        return ((name, self._held[name]) for name in self._pods)
+
     def add(self, pod: Pod, nominating: NominatingInfo = None) -> None:
         """Replace what is known of this pod: by `nominating`, or by what its status says.
 
@@ -66,6 +132,8 @@ class Nominator:
         if node_name and self._is_waiting(pod):
             self._pods.setdefault(node_name, {})[pod.uid] = pod
             self._node_of[pod.uid] = node_name
+            self._keys[pod.uid] = pod.key
+            self._changed.add(node_name)
 
     def update(self, old: Pod, new: Pod) -> None:
         """Follow the pod's status, unless it never named a node: then it lags behind."""
@@ -78,6 +146,9 @@ class Nominator:
         node_name = self._node_of.pop(pod.uid, None)
         if node_name is None:
             return
+        del self._keys[pod.uid]
+        self._queued.pop(pod.uid, None)
+        self._changed.add(node_name)
         pods = self._pods[node_name]
         del pods[pod.uid]
         if not pods:
@@ -90,6 +161,17 @@ class Nominator:
             raise InvariantError(f"nominations by node {by_pod}, by pod {self._node_of}")
         if not all(self._pods.values()):
             raise InvariantError("a node is held for no pod")
+        check_kept(
+            "the names of nominated pods",
+            self._keys,
+            {uid: pod.key for pods in self._pods.values() for uid, pod in pods.items()},
+        )
+        for name, held in self.held():
+            check_kept(
+                f"the pods nominated to {name}",
+                held,
+                HeldFor.by(self.nominated_pods_for_node(name)),
+            )
 
     def _is_waiting(self, pod: Pod) -> bool:
         """Whether the pod still exists and has no node yet."""

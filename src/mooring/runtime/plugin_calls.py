@@ -167,7 +167,8 @@ class Calls:
         if self.depends_on is None:
             return Depends.CLUSTER
         try:
-            return widened(self.depends_on(pod), self.own_columns)
+            depends = self.depends_on(pod)
+            return widened(depends, self.own_columns) if self.own_columns else depends
         except Exception:
             _LOG.exception(
                 "plugin %s cannot say what its answers about pod %s depend on", self.name, pod.key

@@ -34,7 +34,7 @@ class Dependencies:
     #: Where status patches are made; None: where everything else is.
     spawn_patch: Spawn | None = None
     tie_break: TieBreak = first_by_name
-    #: What the queue reports to; None if nobody listens.
+    #: What the queue reports to; None if there is nothing to report to.
     queue_metrics: QueueMetrics | None = None
     #: Whether plugins' answers are kept for pods that are alike; the decisions are the same either way.
     keep_answers: bool = True
@@ -45,16 +45,16 @@ class Dependencies:
     seed: int = 0
     #: Pods that are known to come, for plugins that want to know the workload.
     expected_pods: Sequence[Pod] = ()
-    #: Told of every attempt's decision before anything is done about it.
+    #: Called with every attempt and its decision, before the decision is carried out.
     on_decision: OnDecision | None = None
     #: Whether it asks for reasons. Of a group that is tried in several placements, it is told when all
     #: have been tried; the reasons are kept until then.
     keeps_reasons: bool = False
-    #: Told of an attempt whose pod is bound.
+    #: Called with an attempt whose pod is bound.
     on_bound: Callable[[Attempt], None] | None = None
-    #: Told of an attempt that failed, once its pod is back in the queue.
+    #: Called with an attempt that failed, once its pod is back in the queue.
     on_failure: Callable[[Attempt, Status], None] | None = None
-    #: Told of an attempt that ended by an unexpected exception; its pod is tried again.
+    #: Called after an unexpected exception ended an attempt; its pod is tried again.
     on_crash: Callable[[str], None] | None = None
     #: Called when there is something for `schedule_one` to do.
     on_ready: Callable[[], None] | None = None
@@ -62,5 +62,5 @@ class Dependencies:
     transport: Transport | None = None
     #: Runs the call of an extender that binds a pod.
     run_beside: RunBeside = run_at_once
-    #: Told of a pod that an extender says it has bound; None if the API server tells it anyway.
+    #: Called with a pod that an extender says it has bound; None if the watch will show it.
     on_bound_by_extender: Callable[[Pod, str], Awaitable[None]] | None = None

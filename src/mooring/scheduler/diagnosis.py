@@ -16,7 +16,7 @@ from mooring.framework.status import Code, Status
 from mooring.runtime.evaluation import Filtered
 from mooring.runtime.filtering import NOT_ASKED, FilterMatrix
 
-#: Of a node that was not looked at, where nobody said why.
+#: The status of a node that was not evaluated, if no plugin said why.
 _UNKNOWN = Status(Code.UNRESOLVABLE)
 
 
@@ -62,7 +62,7 @@ class Diagnosis:
                 self.pending_plugins.add(status.plugin)
 
     def get(self, node_name: str) -> Status:
-        """The status of one node. One that an extender removed without a word was not looked at."""
+        """The status of one node. A node that an extender removed without a reason was not evaluated."""
         said = self.by_extenders.get(node_name)
         if said is not None:
             return said

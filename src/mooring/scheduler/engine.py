@@ -12,7 +12,8 @@ in the cluster, calls `schedule_one` while there is work, and carries out its wr
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 
 from mooring.cluster.listers import LISTED
 from mooring.config.types import KubeSchedulerConfiguration
@@ -31,6 +32,7 @@ from mooring.scheduler.event_handlers import EventHandlers
 from mooring.scheduler.failure import Failures
 from mooring.scheduler.group_cycle import GroupCycle
 from mooring.scheduler.group_questions import GroupQuestions
+from mooring.scheduler.node_search import PlacedCopies
 from mooring.scheduler.parts import Parts
 from mooring.scheduler.pod_conditions import PodConditions
 from mooring.scheduler.scheduling_cycle import SchedulingCycle
@@ -170,6 +172,12 @@ class Engine:
 
     # Questions, which change nothing
 
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """For what-ifs: change `cluster` and ask; at the end, the cluster is as it was."""
+        with self.parts.trial():
+            yield
+
     def gate(self, pod: Pod) -> Status | None:
         """What the PreEnqueue plugin says that keeps the pod from being tried; None if none does."""
         self.framework(pod)
@@ -180,6 +188,14 @@ class Engine:
         framework, snapshot = self.framework(pod), self.cluster.snapshot()
         search = self.searches[pod.scheduler_name].copy()
         return search.schedule_pod(framework, CycleState(), pod, snapshot)
+
+    def place_copies(self, pod: Pod, most: int) -> PlacedCopies | None:
+        """Where copies of the pod go, as if each were decided and placed in turn; nothing is placed.
+
+        None if the places do not follow from single nodes: decide one at a time. Raises PluginFailure.
+        """
+        framework, snapshot = self.framework(pod), self.cluster.snapshot()
+        return self.searches[pod.scheduler_name].place_copies(framework, pod, snapshot, most)
 
     def decide_in_full(self, pod: Pod, state: CycleState | None = None) -> Decision:
         """Look at every node, with every plugin, even if one is nominated; break ties by name.

@@ -199,7 +199,7 @@ class EventHandlers:
         self._queue.move_all(ASSIGNED_POD_DELETE, assumed, None)
 
     def _released(self, pod: Pod) -> None:
-        """A node is no longer held for a pod: those it was held against may try."""
+        """A node is no longer held for a pod: other pods may try for it."""
         self._queue.move_all(
             ASSIGNED_POD_DELETE, pod, None, pre_check=lambda other: other.priority <= pod.priority
         )

@@ -6,7 +6,7 @@ Whatever phase the attempt is in, and whether a rule, an error or a crash ended 
 
 FitError with plugins            → unschedulable, until an event they registered for
   … and something helpful happened meanwhile → backoff (or active, if a pending plugin says so)
-Error, or nobody to blame        → error backoff
+Error, or no plugin refused it   → error backoff
 gone, bound, or another pod now  → nowhere
 """
 
@@ -64,7 +64,7 @@ class Failures:
             self._parts.hand_over(pod)
 
     def crash(self, attempt: Attempt, error: Exception) -> None:
-        """An attempt ended by an exception that nobody expected: its pod is tried again.
+        """An unexpected exception ended an attempt: its pod is tried again.
 
         Raises InvariantError if that fails, too.
         """
@@ -108,7 +108,7 @@ class Failures:
             pod = known
             parts.queue.follow(queued, pod)
             if nominating is None or nominating.node_name:
-                # What it waits for is its own affair.
+                # It waits for its own node: it is not tried for other pods.
                 queued.pod_class = None
             if parts.schedules_groups:
                 queued.waits_out = status.rejected and pod.spec.scheduling_group is not None

@@ -62,7 +62,7 @@ class GroupAlgorithm:
     def run(self, group: QueuedGroup, *, post_filters: bool = True) -> GroupResult:
         """What would become of the group; nothing but PostFilter plugins changes anything.
 
-        Without `post_filters`, this is a dry run: nobody is evicted, and nobody told.
+        Without `post_filters`, this is a dry run: no pod is evicted, and no status is written.
         """
         if self._by_placement:
             return self._run_placements(group, post_filters=post_filters)

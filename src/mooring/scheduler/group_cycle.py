@@ -17,6 +17,7 @@ from mooring.cluster.pod_groups import NoGroupError, PodGroupStates
 from mooring.errors import InvariantError, MooringError
 from mooring.framework.interface import CLEAR_NOMINATION, GroupPreemptionPlugin, Nomination
 from mooring.framework.status import Code, Status, failure, unschedulable
+from mooring.objects.pod import Pod
 from mooring.objects.pod_groups import PodGroup
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.scheduler.failure import Failures
@@ -157,11 +158,26 @@ class GroupCycle:
                 self._cycle.bind_to(member.attempt, member.node_name)
             else:
                 status, nominating = _failure_of(result, member)
+                if nominating is None and self._is_held_in_vain(result, member.attempt.queued.pod):
+                    nominating = CLEAR_NOMINATION
                 self._failures.fail(member.attempt, status, nominating)
         except InvariantError:
             raise
         except Exception as error:
             self._failures.crash(member.attempt, error)
+
+    def _is_held_in_vain(self, result: GroupResult, pod: Pod) -> bool:
+        """Whether a refused member has a node held for it on which no room is being made.
+
+        A scheduler that died between two binds leaves such nominations. The reference lets them stand as
+        long as the gang is refused, and keeps other pods from the place.
+        """
+        info = self._parts.cluster.infos.get(pod.nominated_node_name)
+        return (
+            info is not None
+            and not result.waiting_on_preemption
+            and not any(other.terminating for other in info.pods.values())
+        )
 
     def _fail_alone(
         self,

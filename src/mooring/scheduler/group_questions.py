@@ -82,7 +82,7 @@ class GroupQuestions:
     ) -> list[TriedPlacement] | Status:
         """Try these pods of one group everywhere, or only in one placement; a status if there is none.
 
-        Nobody is evicted. The first placement with the highest score is the one that a scheduler takes.
+        No pod is evicted. The scheduler takes the first placement with the highest score.
         """
         messages: dict[tuple[str, str], tuple[str, int]] = {}
 
@@ -110,7 +110,7 @@ class GroupQuestions:
         ]
 
     def victims(self, group: PodGroup, pods: Sequence[Pod]) -> list[Pod] | Status:
-        """Whom preemption for the whole group would evict; a status if that does not help.
+        """The pods that preemption for the whole group would evict; a status if that does not help.
 
         Raises LookupError if the profile has no plugin for it.
         """
@@ -124,15 +124,12 @@ class GroupQuestions:
 
     @contextmanager
     def _taken(self, pods: Sequence[Pod]) -> Iterator[QueuedGroup]:
-        """The pods as if their group had been popped; everything is put back at the end."""
+        """A trial with the pods as if their group had been popped."""
         framework = self._parts.frameworks[pods[0].scheduler_name]
         search = self._parts.searches[framework.profile_name].copy().without_refusals()
-        self._groups.begin(pods)
-        try:
+        with self._parts.trial():
+            self._groups.begin(pods)
             yield QueuedGroup(framework, search, self._queued(pods))
-        finally:
-            for pod in pods:
-                self._groups.end(pod)
 
     def _queued(self, pods: Sequence[Pod]) -> list[QueuedPodInfo]:
         infos = []

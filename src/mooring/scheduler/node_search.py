@@ -21,6 +21,7 @@ from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.errors import ExtenderError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import Code, Status
+from mooring.objects.devices import DeviceClass
 from mooring.objects.pod import Pod
 from mooring.runtime.evaluation import Evaluation, Filtered, PreFilterOutcome
 from mooring.runtime.evaluations import Evaluations
@@ -55,6 +56,16 @@ class SearchStart:
 
     def advance(self, processed: int, nodes: int) -> None:
         self.position = (self.position + processed) % nodes
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedCopies:
+    """The places of copies of a pod."""
+
+    #: The node of each copy, in order.
+    node_names: list[str]
+    #: Why a further copy fits nowhere; "" if no further one was asked for.
+    fit_error: str = ""
 
 
 @dataclass(slots=True)
@@ -116,6 +127,40 @@ class NodeSearch:
         decision.node_name = snapshot.columns.names[row]
         return decision
 
+    def place_copies(
+        self, framework: Framework, pod: Pod, snapshot: Snapshot, most: int
+    ) -> PlacedCopies | None:
+        """As `schedule_pod` for one copy after the other; None if that takes one decision each.
+
+        Raises PluginFailure.
+        """
+        if (
+            self.evaluations is None
+            or self.percentage_of_nodes
+            or len(self.extenders)
+            or framework.nominator.has_any
+            or not len(snapshot)
+            # Host ports are no sums, and devices are not among the columns.
+            or pod.host_ports
+            or any(True for _ in snapshot.listers.all(DeviceClass))
+            or not pod.held.keys() <= snapshot.columns.resources.keys()
+        ):
+            return None
+        evaluation, question = self.evaluations.of(pod), Question(CycleState(), pod, snapshot)
+        outcome = evaluation.run_pre_filters(question)
+        if not outcome.status.ok or outcome.node_names is not None:
+            return None
+        filtered = evaluation.run_filters(question)
+        copies = evaluation.place_copies(question, filtered, most)
+        if copies is None:
+            return None
+        names = snapshot.columns.names
+        node_names = [names[row] for row in copies.rows]
+        if len(node_names) == most:
+            return PlacedCopies(node_names)
+        filtered.matrix().refuse(copies.refused)
+        return PlacedCopies(node_names, Diagnosis(snapshot, filtered).fit_error)
+
     def find_nodes_that_fit(
         self, framework: Framework, state: CycleState, pod: Pod, snapshot: Snapshot
     ) -> Decision:
@@ -125,7 +170,7 @@ class NodeSearch:
 
     def _evaluation_for(self, framework: Framework, pod: Pod) -> Evaluation:
         if self.evaluations is None:
-            return Evaluation(framework, self.tie_break.keys)
+            return Evaluation.in_full(framework, self.tie_break.keys)
         return self.evaluations.of(pod)
 
     def _find_nodes(
@@ -166,7 +211,7 @@ class NodeSearch:
             self._sample(decision, filtered, looked_at, scoring=self._compares(evaluation))
         processed = decision.evaluated
         if held is not None and diagnosis.matrix.refused_by[held.row] == NOT_ASKED:
-            diagnosis.matrix.refuse(held.row, held.status)
+            diagnosis.matrix.refuse({held.row: held.status})
             processed += 1
         self.start.advance(processed, len(snapshot))
         if len(self.extenders):

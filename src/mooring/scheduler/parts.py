@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import cast
 
 from mooring.cluster.cache import Cluster
 from mooring.cluster.observed_pods import ObservedPodsBook
 from mooring.config.extenders import with_ignored_resources
 from mooring.config.extension_points import ExtensionPoint as Point
+from mooring.config.gates import device_features
 from mooring.config.types import KubeSchedulerConfiguration, SchedulerProfile
 from mooring.errors import ConfigError, PluginError
 from mooring.framework.events import EventWithHint
@@ -42,6 +44,8 @@ class Parts:
         self.cluster = Cluster(
             has_pod_groups=self.schedules_groups,
             has_taint_rules=self.gates.enabled("DRADeviceTaintRules"),
+            devices_serve_resources=self.gates.enabled("DRAExtendedResource"),
+            device_features=device_features(self.gates),
         )
         #: Every pod as the API server last showed it, by `namespace/name`.
         self.observed_pods = ObservedPodsBook()
@@ -64,6 +68,12 @@ class Parts:
             profile.scheduler_name: self._make_search(profile) for profile in config.profiles
         }
         self.queue = self._make_queue()
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """See `Engine.trial`."""
+        with self.cluster.trial(), self.nominator.trial():
+            yield
 
     def _make_handle(self, profile_name: str) -> PluginHandle:
         return PluginHandle(
@@ -134,7 +144,7 @@ class Parts:
         )
 
     def _events_to_register(self, framework: Framework) -> list[tuple[str, EventWithHint]]:
-        """Extenders cannot say what they wait for, so they hear of everything."""
+        """Extenders cannot say what they wait for, so every event may help their pods."""
         of_extenders = EXTENDER_EVENTS if len(self.extenders) else ()
         try:
             of_plugins = framework.events_to_register()

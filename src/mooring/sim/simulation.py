@@ -61,7 +61,7 @@ class SimOptions:
     registry: Registry | None = None
     #: None breaks ties by node name; a number spreads them, the same way each time.
     seed: int | None = None
-    #: Told of each decision as it is taken.
+    #: Called with each decision.
     on_decision: Callable[[Decision], None] | None = None
     #: Whether `on_decision` asks for the reasons of decisions.
     keeps_reasons: bool = False

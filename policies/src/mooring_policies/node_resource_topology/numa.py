@@ -15,6 +15,7 @@ from mooring_policies.node_resource_topology.objects import NodeResourceTopology
 GUARANTEED, BURSTABLE, BEST_EFFORT = "Guaranteed", "Burstable", "BestEffort"
 
 _MOST_IDS = 64
+_NANOS = 10**9
 _NAME = re.compile(r"node-([0-9]{1,9})", re.ASCII)
 _HOST_LEVEL = ("ephemeral-storage", "storage")
 
@@ -96,6 +97,34 @@ def includes_devices(pod: Pod) -> bool:
         for container in (*pod.spec.init_containers, *pod.spec.containers)
         for name in container.resources.requests
     )
+
+
+def resource_names(topology: NodeResourceTopology) -> frozenset[str]:
+    """What the zones of a node have at all."""
+    return frozenset(each.name for zone in topology.zones for each in zone.resources)
+
+
+def has_exclusive_resources(pod: Pod, names: frozenset[str]) -> bool:
+    """Whether a container that goes on running has resources of a zone for itself."""
+    qos = qos_of(pod)
+    lasting = (
+        *(each for each in pod.spec.init_containers if each.restartable),
+        *pod.spec.containers,
+    )
+    return any(
+        _is_exclusive(qos, name, quantity, names)
+        for container in lasting
+        for name, quantity in container.resources.requests.items()
+    )
+
+
+def _is_exclusive(qos: str, name: str, quantity: Quantity, names: frozenset[str]) -> bool:
+    """Devices of a zone; of a Guaranteed pod also whole CPUs, memory and huge pages."""
+    if not is_native(name):
+        return name in names
+    if qos != GUARANTEED or quantity.unscaled <= 0 or not is_numa_affine(name):
+        return False
+    return name != CPU or quantity.nanos % _NANOS == 0
 
 
 def qos_of(pod: Pod) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -47,10 +48,13 @@ from mooring_policies.node_resource_topology.scoring import (
 )
 from mooring_policies.node_resource_topology.topologies import (
     AsTheyAre,
+    CacheSettings,
     LessReserved,
     Topologies,
     WithoutReserved,
 )
+
+_LOG = logging.getLogger(__name__)
 
 INVALID = unschedulable("invalid node topology data")
 
@@ -65,18 +69,10 @@ class ScoringStrategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     resources: list[ResourceWeight] = []
 
 
-class CacheSettings(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Accepted, as configurations have them; mooring's cache needs none of them."""
-
-    foreign_pods_detect: str = "All"
-    resync_method: str = "Autodetect"
-    informer_mode: str = "Dedicated"
-    resync_scope: str = "All"
-
-
 class NodeResourceTopologyMatchArgs(PluginArgs, frozen=True):
     scoring_strategy: ScoringStrategy = ScoringStrategy()
-    #: Above 0: count reserved pods until the agent of the node has.
+    #: Above 0: count reserved pods until the agent of the node has. mooring looks each time that it needs to
+    #: know, whatever the period.
     cache_resync_period_seconds: int = 0
     #: Leave out nodes with pods that are about to be bound; goes before the period.
     discard_reserved_nodes: bool = False
@@ -106,6 +102,11 @@ class NodeResourceTopologyMatch:
         resources = self._args.scoring_strategy.resources
         self._weights = {each.name: each.weight or 1 for each in resources}
         self._topologies = self._chosen(handle)
+        if self._args.preemption_mode == "Enabled":
+            _LOG.warning(
+                "NodeResourceTopologyMatch: preemptionMode Enabled has no effect, as mooring does not read"
+                " on which NUMA zones containers run; evictions are judged as with Disabled"
+            )
         if self._args.discard_reserved_nodes:
             # A pod that is bound is no longer reserved, and no change of the cluster shows it: ask each time.
             self.depends_on = None  # type: ignore[method-assign, assignment]
@@ -115,7 +116,7 @@ class NodeResourceTopologyMatch:
         if self._args.discard_reserved_nodes:
             return WithoutReserved(listers)
         if self._args.cache_resync_period_seconds > 0:
-            return LessReserved(listers)
+            return LessReserved(handle.cluster, handle.profile_name, self._args.cache)
         return AsTheyAre(listers)
 
     def events_to_register(self) -> Sequence[EventWithHint]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
@@ -11,6 +12,16 @@ from mooring.plugins.default_preemption.candidates import Candidate
 
 #: Added to every priority, so that more victims never cost less.
 _PRIORITY_OFFSET = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The best candidates, which are equally good."""
+
+    #: The first by node name.
+    first: Candidate
+    #: The names of all of them, in order. Hundreds can be equal, and few preemptions are explained.
+    names: Callable[[], tuple[str, ...]]
 
 
 def best(candidates: Iterable[Candidate], now: datetime) -> list[Candidate]:

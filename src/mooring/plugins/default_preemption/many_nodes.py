@@ -14,7 +14,7 @@ the time if every node has room, a ninth if none has, and no loss if the filters
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
@@ -102,7 +102,7 @@ class ManyNodes:
         """Whether pods nominated to a node may be added to its row."""
         return self.rows.complete and not self.run.filters.hears_of_pods
 
-    def _nominated(self) -> dict[int, list[Pod]]:
+    def _nominated(self) -> Mapping[int, Sequence[Pod]]:
         """Row → the nominated pods that count for this pod."""
         return self.run.filters.nominated()
 
@@ -112,8 +112,8 @@ class ManyNodes:
         without.pod_count[rows] -= self.lower.pod_count[rows]
         if not self._counts_nominated():
             return
-        part = set(rows.tolist())
-        self.rows.add({row: pods for row, pods in self._nominated().items() if row in part})
+        nominated = self._nominated()
+        self.rows.add({row: nominated[row] for row in rows.tolist() if row in nominated})
 
     def _put_back(self, rows: RowIndex, outcomes: dict[int, Outcome]) -> None:
         """Put back one pod on every node, then the next, until no node has one left."""

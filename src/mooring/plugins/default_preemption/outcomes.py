@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mooring.objects.pod import Pod
 from mooring.plugin import Ints, Status
 from mooring.plugins.default_preemption.candidates import Candidate, Outcome
-from mooring.plugins.default_preemption.choice import cost_of
+from mooring.plugins.default_preemption.choice import Best, cost_of
 
 RowIndex = NDArray[np.intp]
 T = TypeVar("T", Candidate, Status)
@@ -33,7 +33,9 @@ class Outcomes:
 
     def __init__(self, size: int) -> None:
         self._outcomes: list[Outcome | None] = [None] * size
+        #: By row. Names rarely change, so results share this list; it is copied before it changes.
         self._names = [""] * size
+        self._names_are_lent = False
         #: int8[row]: whether the row was tried, and with what result.
         self._kinds: NDArray[np.int8] = np.zeros(size, np.int8)
         #: int64[row]: the generation of the row when it was tried.
@@ -89,7 +91,11 @@ class Outcomes:
         return Found(self, np.concatenate((clean, violating)), rows[kinds == _REJECTED])
 
     def _set(self, row: int, name: str, outcome: Outcome, now: datetime) -> None:
-        self._outcomes[row], self._names[row] = outcome, name
+        self._outcomes[row] = outcome
+        if self._names[row] != name:
+            if self._names_are_lent:
+                self._names, self._names_are_lent = self._names.copy(), False
+            self._names[row] = name
         if isinstance(outcome, Status):
             self._kinds[row] = _REJECTED
             return
@@ -121,8 +127,10 @@ class Outcomes:
         tied: RowIndex = rows[starts == starts.max()]
         return tied
 
-    def copies(self) -> tuple[list[Outcome | None], list[str]]:
-        return self._outcomes.copy(), self._names.copy()
+    def as_they_are(self) -> tuple[list[Outcome | None], list[str]]:
+        """Outcomes and node names by row, which stay as they are now."""
+        self._names_are_lent = True
+        return self._outcomes.copy(), self._names
 
 
 class Found:
@@ -131,7 +139,7 @@ class Found:
     def __init__(self, outcomes: Outcomes, candidates: RowIndex, rejected: RowIndex) -> None:
         self._kept = outcomes
         # What is kept changes with the next pod.
-        self._outcomes, self._names = outcomes.copies()
+        self._outcomes, self._names = outcomes.as_they_are()
         self._candidates = candidates
         self._rejected = rejected
 
@@ -139,10 +147,13 @@ class Found:
         """Whether there is a candidate."""
         return bool(len(self._candidates))
 
-    def best(self, now: datetime) -> list[Candidate]:
-        """The best candidates, which are equally good, by node name. Ask before the next search."""
-        rows = self._kept.best(self._candidates, now)
-        return sorted(self._at(rows), key=lambda candidate: candidate.node_name)
+    def best(self, now: datetime) -> Best:
+        """The best candidates. Ask before the next search."""
+        rows = self._kept.best(self._candidates, now).tolist()
+        names, outcomes = self._names, self._outcomes
+        first = outcomes[min(rows, key=names.__getitem__)]
+        assert isinstance(first, Candidate)
+        return Best(first, lambda: tuple(sorted(names[row] for row in rows)))
 
     @property
     def candidates(self) -> Mapping[str, Candidate]:
@@ -199,4 +210,6 @@ def _end(kinds: NDArray[np.int8], wanted: int) -> int:
 
 
 def _same(some: Sequence[Pod], others: Sequence[Pod]) -> bool:
-    return len(some) == len(others) and all(a is b for a, b in zip(some, others, strict=True))
+    return some is others or (
+        len(some) == len(others) and all(a is b for a, b in zip(some, others, strict=True))
+    )

@@ -40,7 +40,7 @@ from mooring.plugins.default_preemption.candidates import (
     VictimSearch,
     candidates_wanted,
 )
-from mooring.plugins.default_preemption.choice import best
+from mooring.plugins.default_preemption.choice import Best, best
 from mooring.plugins.default_preemption.eviction import (
     Evictions,
     Preemptor,
@@ -76,12 +76,17 @@ class PreemptionDetail:
     candidates: Mapping[str, Candidate]
     #: Node name → why preemption does not help, for other nodes that were tried.
     rejected: Mapping[str, Status]
-    #: The names of the equally good nodes; the first is chosen.
-    tied: tuple[str, ...] = ()
+    #: Gives `tied`.
+    tied_names: Callable[[], tuple[str, ...]] = tuple
     #: The pods to evict, from most to least important.
     victims: tuple[Pod, ...] = ()
     #: "" if preemption does not help on any node.
     nominated_node: str = ""
+
+    @property
+    def tied(self) -> tuple[str, ...]:
+        """The names of the equally good nodes, in order; the first is chosen."""
+        return self.tied_names()
 
 
 class DefaultPreemption:
@@ -236,11 +241,12 @@ class DefaultPreemption:
             except MooringError as error:
                 return None, Status(Code.ERROR, (str(error),))
             tied = best(candidates.values(), self._now())
+            if not tied:
+                return None, NO_CANDIDATE
+            chosen = Best(tied[0], lambda: tuple(each.node_name for each in tied))
         else:
-            tied = found.best(self._now())
-        if not tied:
-            return None, NO_CANDIDATE
-        return _take(tied, candidates, found.rejected), SUCCESS
+            chosen = found.best(self._now())
+        return _take(chosen, candidates, found.rejected), SUCCESS
 
     def _latest(self, pod: Pod) -> Pod | None:
         return self._handle.observed_pod(pod.key)
@@ -361,17 +367,17 @@ def _fit_error(reasons: Counter[str], rejected: int, nodes: int) -> str:
 
 
 def _take(
-    tied: Sequence[Candidate],
+    chosen: Best,
     candidates: Mapping[str, Candidate],
     rejected: Mapping[str, Status],
 ) -> PostFilterResult:
-    taken = tied[0]
+    taken = chosen.first
     return PostFilterResult(
         Nomination(taken.node_name),
         PreemptionDetail(
             candidates=candidates,
             rejected=rejected,
-            tied=tuple(candidate.node_name for candidate in tied),
+            tied_names=chosen.names,
             victims=taken.victims,
             nominated_node=taken.node_name,
         ),

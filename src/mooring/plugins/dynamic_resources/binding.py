@@ -203,7 +203,8 @@ class ClaimBinder:
                 lost += 1
                 await sleep(self._handle.clock, _pause_s(lost))
             current = await self._read_again(claim, until_answered=lost > 0)
-            if lost and _is_ours(current, allocation, pod):
+            if _is_ours(current, allocation, pod):
+                # The answer was lost, or the write was carried out twice and conflicts with itself.
                 return current
             if _is_refusal(failed.error):
                 raise ClaimBindingFailed(failed.text) from failed.error

@@ -139,6 +139,10 @@ class InterPodAffinity:
     def depends_on(self, pod: Pod) -> Depends:
         return Depends.CLUSTER
 
+    def skips_copies(self, pod: Pod) -> bool:
+        """A copy without terms changes nothing for the next. See `runtime.copies`."""
+        return not pod.affinity_terms.any
+
     def sign(self, pod: Pod) -> Mapping[str, object] | Status:
         affinity = pod.spec.affinity
         if affinity is not None and (

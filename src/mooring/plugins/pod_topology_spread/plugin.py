@@ -109,6 +109,10 @@ class PodTopologySpread:
     def depends_on(self, pod: Pod) -> Depends:
         return Depends.CLUSTER
 
+    def skips_copies(self, pod: Pod) -> bool:
+        """A pod is skipped if it has no constraints, and pods do not change that. See `runtime.copies`."""
+        return True
+
     def sign(self, pod: Pod) -> Mapping[str, object] | Status:
         """Each placed pod changes where the next equal pod may go, so such pods are not signed."""
         if pod.spec.topology_spread_constraints:
