@@ -69,8 +69,9 @@ bench-live: .venv/.dev control-plane  ## Measure pods bound per second beside ku
 bench-pressure: .venv/.dev control-plane  ## Measure what pressure does to mooring and kube-scheduler (50 minutes)
 	PYTHONPATH=tools/control-plane $(BIN)/python -m benchmarks.pressure --write benchmarks/results
 
+# In a quarter of an hour: make bench-reference ARGS='--rounds 1 --seconds 1.5'
 bench-reference: .venv/.base  ## Measure decisions beside kube-scheduler's own cycle (40 minutes; needs Go)
-	$(BIN)/python -m benchmarks.beside_reference --write benchmarks/results
+	$(BIN)/python -m benchmarks.beside_reference --write benchmarks/results $(ARGS)
 	$(BIN)/python -m benchmarks.report
 
 bench-scheduler-perf: .venv/.base control-plane  ## Run upstream's performance workloads in process (minutes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -14,7 +15,10 @@ import msgspec
 from benchmarks.perf.cluster import PerfCluster, is_attempted, is_scheduled
 from benchmarks.perf.language import Operation, Template, TestCase, Unsupported, Workload
 from mooring.config import parse_duration
-from mooring.objects.devices import ResourceClaim, ResourceSlice
+from mooring.devices.allocated import AllocatedDevices
+from mooring.devices.allocator import Allocator
+from mooring.objects.devices import DeviceClass, ResourceClaim, ResourceSlice
+from mooring.objects.node import Node
 
 _NODE: dict[str, Any] = {
     "apiVersion": "v1",
@@ -352,14 +356,28 @@ class Executor:
         self._cluster.create(_slice(driver, name, devices) for name in names)
 
     def _allocate_claims(self, operation: Operation) -> None:
-        """Give each claim the next free device, as if a pod had used it before."""
+        """Give each claim devices, as if a pod had used it before. Nodes take turns."""
         namespace = operation.get("namespace", "")
-        free = _free_devices(self._cluster)
-        for claim in self._cluster.all(ResourceClaim):
-            assert isinstance(claim, ResourceClaim)
+        claims = [
+            each for each in self._cluster.all(ResourceClaim) if isinstance(each, ResourceClaim)
+        ]
+        slices = [
+            each for each in self._cluster.all(ResourceSlice) if isinstance(each, ResourceSlice)
+        ]
+        classes = {
+            each.name: each
+            for each in self._cluster.all(DeviceClass)
+            if isinstance(each, DeviceClass)
+        }
+        in_use = AllocatedDevices(claims)
+        allocator = Allocator(in_use, classes, slices)
+        nodes = deque(self._cluster.nodes())
+        for claim in claims:
             if claim.status.allocation is not None or (namespace and claim.namespace != namespace):
                 continue
-            self._cluster.put_status(_allocated(claim, *next(free)))
+            given = _allocated(claim, allocator, nodes)
+            in_use.add(given)
+            self._cluster.put_status(given)
 
     # Measuring
 
@@ -472,29 +490,13 @@ def _slice(driver: str, node: str, devices: int) -> dict[str, Any]:
     }
 
 
-def _free_devices(cluster: PerfCluster) -> Iterator[tuple[str, str, str, str]]:
-    """Driver, pool, device and node: one device of each node, then the next of each."""
-    slices = [each for each in cluster.all(ResourceSlice) if isinstance(each, ResourceSlice)]
-    most = max((len(each.spec.devices) for each in slices), default=0)
-    for i in range(most):
-        for each in slices:
-            if i < len(each.spec.devices) and each.spec.node_name:
-                device = each.spec.devices[i].name
-                yield each.spec.driver, each.spec.pool.name, device, each.spec.node_name
-    raise Unsupported("there are more claims than devices")
-
-
-def _allocated(
-    claim: ResourceClaim, driver: str, pool: str, device: str, node: str
-) -> ResourceClaim:
-    request = claim.spec.devices.requests[0].name
-    result = {"request": request, "driver": driver, "pool": pool, "device": device}
-    on_node = {"key": "metadata.name", "operator": "In", "values": [node]}
-    raw = {
-        "allocation": {
-            "devices": {"results": [result]},
-            "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [on_node]}]},
-        }
-    }
-    status = msgspec.convert(raw, type(claim.status))
-    return msgspec.structs.replace(claim, status=status)
+def _allocated(claim: ResourceClaim, allocator: Allocator, nodes: deque[Node]) -> ResourceClaim:
+    """The claim with devices of the first node that has them; that node comes last next time."""
+    for _ in range(len(nodes)):
+        node = nodes[0]
+        nodes.rotate(-1)
+        found = allocator.allocate(node, [claim])
+        if found is not None:
+            status = msgspec.structs.replace(claim.status, allocation=found[0])
+            return msgspec.structs.replace(claim, status=status)
+    raise Unsupported(f"no node has devices for claim {claim.name}")

@@ -202,7 +202,7 @@ def test_what_the_survivors_do_not_hold_is_named_with_its_reason():
         make_pod("q", cpu=3, node="b"),
     )
 
-    survival = without_nodes(cluster, nodes_of_zone(cluster, "z-1"))
+    survival = without_nodes(cluster, nodes_of_zone(cluster.nodes, "z-1"))
 
     assert not survival.holds
     (unplaced,) = survival.unplaced
@@ -230,9 +230,9 @@ def test_unknown_nodes_and_zones_are_refused_with_those_there_are():
     with pytest.raises(InputError, match="there is no node 'x'; the cluster has a"):
         without_nodes(cluster, ["x"])
     with pytest.raises(InputError, match=r"no node is in zone 'z-9'.*the values are z-1"):
-        nodes_of_zone(cluster, "z-9")
+        nodes_of_zone(cluster.nodes, "z-9")
     with pytest.raises(InputError, match="no node has the label rack"):
-        nodes_of_zone(cluster, "rack=7")
+        nodes_of_zone(cluster.nodes, "rack=7")
 
 
 # Fast answers are the same answers

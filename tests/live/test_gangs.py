@@ -277,7 +277,7 @@ def test_a_half_bound_gang_whose_room_was_taken_is_reported_and_holds_no_node(
 ) -> None:
     """The scheduler dies after two of four binds, and others take the room of the rest meanwhile.
 
-    It has written a nomination for each member that waited to be bound. The next scheduler takes them back
+    It has written a nomination for each member that was not bound yet. The next scheduler takes them back
     when the gang is refused, so that a pod of the same priority gets the place.
     """
     cluster.add(*nodes(), pod_group())
@@ -291,10 +291,13 @@ def test_a_half_bound_gang_whose_room_was_taken_is_reported_and_holds_no_node(
     taken = {node_name(pod) for pod in cluster.pods()}
     free = [f"node-{n}" for n in range(SIZE) if f"node-{n}" not in taken]
     cluster.add(objects.pod("thief", cpu="1", nodeName=free[0]))
+    left = [f"gang-{n}" for n in range(SIZE) if f"gang-{n}" not in bound(cluster)]
+    for name in left:
+        nomination = {"status": {"nominatedNodeName": free[1]}}
+        cluster.client.patch("Pod", name, nomination, part="status")
 
     start(name="next")
 
-    left = [f"gang-{n}" for n in range(SIZE) if f"gang-{n}" not in bound(cluster)]
     for name in left:
         cluster.wait_until_refused(name)
     cluster.add(objects.pod("single", cpu="1"))

@@ -296,13 +296,25 @@ async def test_a_server_that_asks_for_patience_gets_it():
     assert desk.api.messages() == ["why", "why not"]
 
 
-async def test_a_pod_that_another_one_followed_is_gone():
+@pytest.mark.parametrize(
+    ("error", "times"),
+    [
+        pytest.param(
+            errors.Conflict("Precondition failed: UID in precondition: a", status=409), 4, id="409"
+        ),
+        pytest.param(
+            errors.ApiError('metadata.uid: Invalid value: "a": field is immutable', status=422),
+            1,
+            id="422, as kube-apiserver answers",
+        ),
+    ],
+)
+async def test_a_pod_that_another_one_followed_is_gone(error, times):
     desk = Desk()
     written = desk.say("why")
-    for _ in range(4):
+    for _ in range(times):
         await desk.turns()
-        conflict = errors.Conflict("Precondition failed: UID in precondition: a", status=409)
-        desk.api.answer(error=conflict)
+        desk.api.answer(error=error)
         await desk.turns()
         desk.clock.advance(1.0)
 

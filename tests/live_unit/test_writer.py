@@ -238,6 +238,14 @@ async def test_a_bind_that_failed_inside_the_server_is_looked_after_before_it_co
         assert d.asked() == [POST, GET, POST, GET]
 
 
+async def test_a_bind_that_failed_inside_the_server_keeps_its_place_until_it_can_be_looked_after():
+    """The bind took effect, then neither it nor the look at it was answered: it counted as failed."""
+    async with desk(refusal(500, message="etcd"), refusal(500), stored(node="n1")) as d:
+        await d.writer.bind(POD, "n1")
+
+        assert d.asked() == [POST, GET, GET]
+
+
 async def test_a_gateway_that_did_not_wait_leaves_the_bind_unknown():
     async with desk(refusal(504), stored(), ok(CREATED, status=201)) as d:
         await d.writer.bind(POD, "n1")

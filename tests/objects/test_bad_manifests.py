@@ -546,6 +546,18 @@ def test_a_template_is_told_from_a_mistake():
     )
 
 
+def test_what_a_provisioner_fills_in_makes_no_template_of_a_storage_class():
+    text = (
+        "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: crypto}\n"
+        "provisioner: example.com/disks\n"
+        "parameters: {csi.storage.k8s.io/node-stage-secret-name: '${pvc.name}'}\n"
+    )
+
+    (read,) = read_manifests(["-"], stdin=io.BytesIO(text.encode())).objects
+
+    assert read.name == "crypto"
+
+
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize(
     "garbage",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from mooring.objects.kubelet_labels import ARCH, OS, labelled, warning
+from mooring.objects.kubelet_labels import ARCH, BETA_ARCH, BETA_OS, OS, labelled, warning
 from mooring.objects.manifests import read_manifests
 from mooring.objects.well_known import HOSTNAME
 from mooring.sim.report import simulate_objects
@@ -37,6 +37,9 @@ spec:
 """
 
 
+BETA = {BETA_OS: "linux", BETA_ARCH: "amd64"}
+
+
 def read(text: str, among=()):
     return read_manifests(["-"], stdin=io.BytesIO(text.encode()), among=among)
 
@@ -45,7 +48,7 @@ def test_missing_labels_are_set_as_the_kubelet_does_with_one_warning_for_all_nod
     manifests = read("".join(BARE % (f"n{i}", "", "") for i in range(1, 8)))
 
     for node in manifests.nodes:
-        assert node.labels == {HOSTNAME: node.name, OS: "linux", ARCH: "amd64"}
+        assert node.labels == {HOSTNAME: node.name, OS: "linux", ARCH: "amd64"} | BETA
     assert manifests.warnings == [
         "7 nodes lack labels that every kubelet sets (kubernetes.io/hostname, kubernetes.io/os,"
         " kubernetes.io/arch); mooring sets them as the kubelet does: n1, n2, n3, n4, n5 and 2 more"
@@ -59,12 +62,22 @@ def test_the_system_of_the_node_is_that_of_its_status():
     assert (node.labels[OS], node.labels[ARCH]) == ("windows", "arm64")
 
 
+def test_a_selector_by_the_labels_of_old_finds_nodes_that_were_written_without_them():
+    """The labels follow those that the node has; nobody is told of them."""
+    labels = "{kubernetes.io/hostname: n1, kubernetes.io/os: windows, kubernetes.io/arch: arm64}"
+    manifests = read(BARE % ("n1", f", labels: {labels}", ""))
+
+    (node,) = manifests.nodes
+    assert (node.labels[BETA_OS], node.labels[BETA_ARCH]) == ("windows", "arm64")
+    assert manifests.warnings == []
+
+
 def test_labels_that_are_there_stay():
     labels = ", labels: {kubernetes.io/hostname: other, kubernetes.io/os: linux}"
     manifests = read(BARE % ("n1", labels, ""))
 
     (node,) = manifests.nodes
-    assert node.labels == {HOSTNAME: "other", OS: "linux", ARCH: "amd64"}
+    assert node.labels == {HOSTNAME: "other", OS: "linux", ARCH: "amd64"} | BETA
     assert manifests.warnings == [
         "1 node lacks labels that every kubelet sets (kubernetes.io/arch); mooring sets them as the"
         " kubelet does: n1"

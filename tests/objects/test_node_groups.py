@@ -46,6 +46,8 @@ def test_a_node_has_the_labels_of_the_kubelet_and_the_cloud_provider():
         "kubernetes.io/hostname": "m7g-large-1",
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "arm64",
+        "beta.kubernetes.io/os": "linux",
+        "beta.kubernetes.io/arch": "arm64",
         "node.kubernetes.io/instance-type": "m7g.large",
         "topology.kubernetes.io/region": "us-east-1",
         "topology.kubernetes.io/zone": "us-east-1a",

@@ -212,6 +212,22 @@ async def test_a_victim_whose_wait_is_over_is_deleted():
     assert world.writer.events[0].note == "Preempted by pod high-uid on node n1"
 
 
+async def test_the_preemptor_of_a_victim_that_never_was_bound_is_tried_again():
+    """A preemptor waited for the flush after five minutes.
+
+    1. A pod is assumed, and chosen as a victim. 2. Its binding fails, and it gives its place back while the
+    preemptor is held back. 3. It is deleted without a node, which wakes nobody.
+    """
+    world = waiting_world()
+    world.scheduler.cluster.assume_pod(victim("a"))
+    world.scheduler.observed_pods["default/a"] = make_pod("a", cpu="4")
+
+    await preempt(world)
+
+    assert ("delete", "default/a") in world.writer.calls
+    assert queued(world) == ["default/high"]
+
+
 async def test_a_victim_in_pre_bind_is_stopped_in_memory():
     world = world_of()
     world.scheduler.cluster.assume_pod(victim("a"))

@@ -50,6 +50,8 @@ def raising(method: str) -> type:
             methods["depends_on"] = lambda *_: Depends.NODE
             methods["filter"] = lambda *_: None
         case "depends_on":
+            # Without it, answers are not kept whatever they depend on, and nobody asks.
+            methods["sign"] = lambda *_: {}
             methods["filter"] = lambda *_: None
         case "post_filter":
             methods["post_filter"] = lambda self, *args: (

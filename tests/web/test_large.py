@@ -1,13 +1,14 @@
 """5,000 nodes and 50,000 pods: how soon the page is usable, and how it answers while a simulation runs.
 
-The issue asks for 3 s and 100 ms. What is measured is written to `.screenshots/measures.json`; the assertions
-leave room for a machine that is busy with other things.
+The page must be usable after 1.5 s, also while the simulation runs, and answer in 100 ms; two runs must be
+compared in a second. What is measured is written to `.screenshots/measures.json`; the assertions hold for the
+processor time of the page, and leave room in time for a machine that is busy with other things.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,14 +23,30 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.web
 
-USABLE_MS, USABLE_ON_ANY_MACHINE_MS = 3_000, 15_000
+USABLE_MS, USABLE_ON_ANY_MACHINE_MS = 1_500, 15_000
 ANSWERS_MS, ANSWERS_ON_ANY_MACHINE_MS = 100, 500
+
+COMPARED_MS, COMPARED_ON_ANY_MACHINE_MS = 1_000, 10_000
 
 START_A_RUN = """async () => {
     const body = JSON.stringify({base: 1, name: "one more", addNodes: [{like: "node-0002", count: 1}]});
     const headers = {"Content-Type": "application/json"};
     return (await (await fetch("api/runs", {method: "POST", headers, body})).json()).job;
 }"""
+
+COMPARE = """async (runs) => {
+    const from = performance.now();
+    const headers = {"Content-Type": "application/json"};
+    const body = JSON.stringify({runs});
+    const {job} = await (await fetch("api/compare", {method: "POST", headers, body})).json();
+    const jobs = async () => (await (await fetch("api/session")).json()).jobs;
+    while ((await jobs()).find((each) => each.id === job).state === "running");
+    const {runs: compared} = await (await fetch(`api/jobs/${job}/result`)).json();
+    return [Math.round(performance.now() - from), compared];
+}"""
+
+RUN_STATE = """async (id) =>
+    (await (await fetch("api/session")).json()).runs.find((run) => run.id === id).state"""
 
 JOB_STATE = """async (id) =>
     (await (await fetch("api/session")).json()).jobs.find((job) => job.id === id).state"""
@@ -103,7 +120,7 @@ def ready(page: Page) -> None:
 def test_it_is_usable_soon_after_the_address_is_opened(
     large_served: PageServer, open_page: OpenPage, pictures: Path
 ) -> None:
-    open_page("about:blank")  # So that the browser is awake.
+    ready(open_page(large_served.address))  # So that the run is over, and the browser awake.
     page = open_page(large_served.address)
     ready(page)
     usable = round(page.evaluate("() => performance.now()"))
@@ -112,6 +129,79 @@ def test_it_is_usable_soon_after_the_address_is_opened(
     note(pictures, usable_ms={"asked": USABLE_MS, "measured": usable})
     page.screenshot(path=pictures / "large-wide-light.png")
     assert usable < USABLE_ON_ANY_MACHINE_MS
+
+
+def test_it_is_usable_while_the_first_simulation_runs(
+    tmp_path: Path, open_page: OpenPage, pictures: Path
+) -> None:
+    """Nodes are chosen and pods found before the run is over, and pods appear as they are placed."""
+    from playwright.sync_api import expect
+
+    folder = write_cluster(tmp_path / "filling", large(waiting=30_000))
+    open_page("about:blank")
+    with page_server(folder) as server:
+        page = open_page("about:blank")
+        spent = processor_time(page)
+        page.goto(server.address)
+        expect(page.locator(".map canvas[data-pictures]")).to_be_visible()
+        usable, used = round(page.evaluate("() => performance.now()")), spent()
+        assert page.evaluate(RUN_STATE, 1) == "running"
+        expect(page.get_by_role("heading", name="Simulating")).to_be_visible()
+        expect(page.get_by_role("progressbar")).to_be_visible()
+        first = on_nodes(page)
+        page.locator(".map-keys").press("Home")
+        expect(page.locator(".panel h2")).to_be_visible()
+        page.locator("#find").fill("ns:team-3")
+        expect(page.locator(".found-count")).to_contain_text("2,500 pods")
+        page.locator("#find").fill("")
+        page.wait_for_function(
+            "(first) => document.querySelectorAll('.whole strong')[1].textContent.replace(/,/g, '') > first",
+            arg=first,
+        )
+        page.screenshot(path=pictures / "large-under-way.png")
+        assert page.evaluate(RUN_STATE, 1) == "running"
+        go(page, "pending")
+        expect(page.get_by_text("without a node so far")).to_be_visible()
+        go(page, "pod/team-0/svc-0-0")
+        expect(page.get_by_text("when the simulation is done")).to_be_visible()
+        note(
+            pictures,
+            usable_while_simulating_ms={"asked": USABLE_MS, "measured": usable, "processor": used},
+        )
+        page.close()
+        assert used < USABLE_MS
+        assert usable < USABLE_ON_ANY_MACHINE_MS
+
+
+def on_nodes(page: Page) -> int:
+    return int(page.locator(".whole strong").nth(1).inner_text().replace(",", ""))
+
+
+def processor_time(page: Page) -> Callable[[], int]:
+    """Milliseconds of processor time of the page's main thread, from now on."""
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def task_ms() -> int:
+        found = session.send("Performance.getMetrics")["metrics"]
+        return round(1000 * next(each["value"] for each in found if each["name"] == "TaskDuration"))
+
+    before = task_ms()
+    return lambda: max(task_ms() - before, 0)
+
+
+def test_two_finished_runs_are_compared_in_a_second(
+    large_served: PageServer, open_page: OpenPage, pictures: Path
+) -> None:
+    page = open_page(large_served.address)
+    ready(page)
+    job = page.evaluate(START_A_RUN)
+    page.wait_for_function(f"async () => (await ({JOB_STATE})({job})) === 'done'")
+    run = page.evaluate(RUN_OF, job)
+    took, runs = page.evaluate(COMPARE, [1, run])
+    assert runs == [1, run]
+    note(pictures, compared_ms={"asked": COMPARED_MS, "measured": took})
+    assert took < COMPARED_ON_ANY_MACHINE_MS
 
 
 def test_it_answers_while_a_simulation_runs(
@@ -125,13 +215,17 @@ def test_it_answers_while_a_simulation_runs(
     tray = page.get_by_role("region", name="Running jobs")
     expect(tray).to_contain_text("one more")
     assert page.evaluate(JOB_STATE, job) == "running"
+    spent = processor_time(page)
     took = page.evaluate(INTERACT)
+    used = spent() / len(took)
     still = page.evaluate(JOB_STATE, job)
     slowest = max(took.values())
     note(
         pictures,
         answers_ms={"asked": ANSWERS_MS, "slowest": slowest, "job at the end": still, **took},
+        processor_ms_an_interaction=used,
     )
+    assert used < ANSWERS_MS
     assert slowest < ANSWERS_ON_ANY_MACHINE_MS
 
 

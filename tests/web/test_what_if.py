@@ -2,14 +2,128 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.web.conftest import OpenPage
 from tests.web.page_server import PageServer
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
 pytestmark = pytest.mark.web
+
+WHERE_PODS_ARE = """async (run) => {
+    const map = await (await fetch(`api/runs/${run}/map`)).json();
+    const key = (i) => `${map.strings[map.pods.namespace[i]]}/${map.pods.name[i]}`;
+    return map.pods.node.map((at, i) => [key(i), at < 0 ? "" : map.nodes.name[at]]);
+}"""
+
+
+def add(page: Page, kind: str, field: str, value: str, replicas: int | None = None) -> None:
+    page.get_by_role("combobox", name="Change").select_option(label=kind)
+    page.get_by_label(field, exact=True).fill(value)
+    if replicas is not None:
+        page.get_by_label("Replicas").fill(str(replicas))
+    page.get_by_role("button", name="Add", exact=True).click()
+
+
+def run_command(page: Page, folder: Path) -> dict[str, Any]:
+    """What the exported command says, with the exported file beside it."""
+    changes = page.get_by_role("textbox", name="Changes").input_value()
+    (folder / "changes.yaml").write_text(changes, encoding="utf-8")
+    words = shlex.split(page.get_by_label("Command").input_value())
+    assert words[:2] == ["mooring", "simulate"]
+    done = subprocess.run(
+        [sys.executable, "-m", *words, "-o", "json"], cwd=folder, capture_output=True, check=False
+    )
+    assert done.returncode in (0, 1), done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def test_one_list_of_changes_is_undone_kept_run_and_exported_as_a_command(
+    served: PageServer, open_page: OpenPage, tmp_path: Path
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("whatif"))
+    listed = page.locator(".drafted li")
+    add(page, "drain nodes", "Nodes", "berth-00,berth-08")
+    add(page, "lose a zone", "Zone", "quay-b")
+    add(page, "scale a workload", "Workload", "Deployment shop/web", 90)
+    add(page, "add nodes of a machine type", "Machines", "2xm5.xlarge")
+    expect(listed).to_have_count(4)
+    page.get_by_role("button", name="Drop drain berth-00,berth-08").click()
+    expect(listed).to_have_count(3)
+    page.get_by_role("button", name="Undo").click()
+    expect(listed.first).to_contain_text("drain berth-00,berth-08")
+    page.reload()
+    expect(listed).to_have_count(4)
+    page.get_by_role("button", name="Undo").click()
+    expect(listed).to_have_count(3)
+
+    page.get_by_role("button", name="Show as YAML and as a command").click()
+    answer = run_command(page, tmp_path)
+
+    page.get_by_role("button", name="Run and compare").click()
+    expect(page.locator(".verdict")).to_be_visible()
+    made = page.get_by_role("combobox", name="After", exact=True).input_value()
+    on_page = dict(page.evaluate(WHERE_PODS_ARE, int(made)))
+    gone = {each["pod"] for each in answer["finished"]}
+    gone |= {victim["pod"] for each in answer["preemptions"] for victim in each["victims"]}
+    placed = {each["pod"]: each["node"] for each in answer["placements"] if each["pod"] not in gone}
+    assert len(placed) > 50
+    assert {pod: on_page[pod] for pod in placed} == placed
+    pending = {each["pod"] for each in answer["pending"]}
+    assert pending == {pod for pod, node in on_page.items() if not node and pod in pending}
+    assert sum("shop/web-" in pod for pod in on_page) == 90
+    page.go_back()
+    expect(listed).to_have_count(3)
+
+
+def test_a_run_is_changed_and_run_again(served: PageServer, open_page: OpenPage) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("whatif"))
+    add(page, "drain nodes", "Nodes", "berth-01")
+    page.get_by_label("Name", exact=True).fill("one drained")
+    page.get_by_role("button", name="Run and compare").click()
+    expect(page.locator(".verdict")).to_be_visible()
+    page.get_by_role("link", name="What if").click()
+    page.get_by_role("link", name="Change one drained and run again").click()
+    expect(page.locator(".drafted li")).to_contain_text(["drain berth-01"])
+    add(page, "drain nodes", "Nodes", "berth-02")
+    page.get_by_role("button", name="Run and compare").click()
+    expect(page.locator(".changes").first).to_contain_text("drain berth-02")
+
+
+def test_what_cannot_be_changed_is_told_before_it_is_run(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("whatif"))
+    page.get_by_role("combobox", name="Change").select_option(label="lose a zone")
+    page.get_by_label("Zone", exact=True).fill("nowhere")
+    expect(page.get_by_text("No such zone.")).to_be_visible()
+    expect(page.get_by_role("button", name="Add", exact=True)).to_be_disabled()
+
+
+def test_it_is_counted_how_many_more_pods_fit(served: PageServer, open_page: OpenPage) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("whatif"))
+    page.get_by_label("How many more pods like").fill("Deployment shop/web")
+    page.get_by_role("button", name="Count").click()
+    expect(page.get_by_text(re.compile(r"\d+ more pods like shop/web-.* fit"))).to_be_visible()
 
 
 def test_a_changed_weight_is_run_and_compared(served: PageServer, open_page: OpenPage) -> None:

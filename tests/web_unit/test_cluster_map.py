@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from mooring.config import default_config
-from mooring.web.cluster_map import STATES, group_keys, map_data
+from mooring.web.cluster_map import STATES, group_keys, map_data, start_map_data
+from mooring.web.run import Run
 from tests.groups import BY_RACK, gates, members
 from tests.makers import HOSTNAME, ZONE, make_group, make_node
 from tests.web_unit.clusters import BIG, GATED, THERE, WEB, run_of, run_spec, trace_run_spec
@@ -144,3 +145,23 @@ def test_pods_of_a_group_name_it_and_groups_say_what_they_need():
     (told,) = data["gangs"]
     assert (told["name"], told["minCount"], told["topologyKey"]) == ("default/gang", 3, ZONE)
     assert "placements are available" in told["message"]
+
+
+@pytest.mark.parametrize("make", [run_spec, trace_run_spec], ids=["a cluster", "a trace"])
+def test_the_map_before_the_run_and_what_moved_since_are_the_places_at_the_end(make):
+    """The page shows both while the simulation runs, by the same indices."""
+    spec = make()
+    seen: list[int] = []
+    run = Run.of(spec, lambda progress: seen.append(len(progress.places.pods)))
+    before, after = start_map_data(spec), map_data(run)
+    places = list(before["start"])
+    for pod, place in zip(run.places.pods, run.places.moved_to, strict=True):
+        places[pod] = place
+    assert [max(place, -1) for place in places] == after["pods"]["node"]
+    assert before["nodes"]["name"] == after["nodes"]["name"]
+    assert before["nodes"]["allocatable"] == after["nodes"]["allocatable"]
+    assert before["pods"]["name"] == after["pods"]["name"]
+    assert before["resources"] == after["resources"]
+    assert seen == sorted(seen)
+    assert 0 < max(seen) <= len(run.places.pods)
+    run.close()

@@ -65,6 +65,45 @@ async def test_the_server_answers_while_a_run_is_under_way():
         await asker.send("DELETE", "/api/jobs/1", status=204)
 
 
+async def test_the_cluster_can_be_looked_at_while_a_run_is_under_way():
+    async with asking(endless()) as asker:
+        events = asker.events()
+        async for session in events:
+            if session["jobs"][0]["done"]:
+                break
+        await events.aclose()
+
+        start = await asker.get("/api/runs/1/start")
+        so_far = await asker.get("/api/runs/1/moves?after=0")
+        none = await asker.get(f"/api/runs/1/moves?after={so_far['next']}")
+
+        web = start["pods"]["name"].index("web-1")
+        moved = dict(zip(so_far["moves"][::2], so_far["moves"][1::2], strict=True))
+        assert start["start"][web] == -1
+        assert start["nodes"]["name"][moved[web]] in ("n1", "n2")
+        assert none["moves"] == []
+        await asker.get("/api/runs/1/moves?after=x", 400)
+        await asker.get("/api/runs/7/start", 404)
+        await asker.send("DELETE", "/api/jobs/1", status=204)
+
+
+async def test_runs_are_compared_without_their_workers():
+    """Neither is run again, however many runs there are."""
+    async with asking(run_spec()) as asker:
+        await asker.over(1)
+        made = await asker.post("/api/runs", {"base": 1, "addNodes": [{"like": "n1"}]})
+        await asker.over(made["job"])
+        for number in (1, made["run"]):
+            run = asker.session._runs[number]
+            worker, run.worker = run.worker, None
+            await worker.end()
+
+        job = (await asker.post("/api/compare", {"runs": [1, made["run"]]}))["job"]
+
+        assert (await asker.over(job))["state"] == "done"
+        assert all(asker.session._runs[each].worker is None for each in (1, made["run"]))
+
+
 async def test_counterfactuals_can_be_cancelled_and_leave_the_run_as_it_was():
     async with asking(run_spec()) as asker:
         await asker.over(1)
@@ -217,6 +256,6 @@ async def test_cancelling_before_a_worker_has_started_is_cancelling_too(_):
 
 
 def _one_more():
-    from mooring.web.what_if import NodesLike, RequestedChanges
+    from mooring.web.requested_changes import NodesLike, RequestedChanges
 
-    return RequestedChanges(add_nodes=[NodesLike("n1")])
+    return [RequestedChanges(add_nodes=[NodesLike("n1")])]

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import re
+from contextlib import closing
+
 import pytest
 
 from mooring.errors import ConfigError, InputError
@@ -8,17 +11,17 @@ from mooring.objects.meta import ObjectMeta
 from mooring.objects.pod import Pod
 from mooring.objects.policies import ResourceQuota, ResourceQuotaSpec
 from mooring.objects.quantity import Quantity
+from mooring.web.changes_file import changes_text, read_changes
+from mooring.web.requested_changes import Named, NodesLike, RequestedChanges, Scale
 from mooring.web.what_if import (
     Applied,
-    Named,
-    NodesLike,
-    RequestedChanges,
     apply,
     config_text,
     object_text,
     read_beside,
     read_config,
 )
+from mooring.web.workloads import workload_name
 from tests.makers import make_node, make_owner, make_pod, make_priority_class
 from tests.web_unit.clusters import BIG, THERE, WEB, run_of, run_spec
 
@@ -46,7 +49,7 @@ def by_key(given):
 def test_an_object_of_the_same_name_is_replaced_where_it_stood():
     before = run_spec()
 
-    outcome = apply(before, RequestedChanges(objects=POD), None)
+    outcome = apply(before, [RequestedChanges(objects=POD)], None)
 
     assert [obj.key for obj in outcome.run_spec.objects] == [obj.key for obj in before.objects]
     assert by_key(outcome.run_spec)["Pod", BIG].requests["cpu"] == 100
@@ -54,7 +57,7 @@ def test_an_object_of_the_same_name_is_replaced_where_it_stood():
 
 
 def test_an_object_of_another_name_is_added():
-    outcome = apply(run_spec(), RequestedChanges(objects=POD.replace("big", "other")), None)
+    outcome = apply(run_spec(), [RequestedChanges(objects=POD.replace("big", "other"))], None)
 
     assert ("Pod", "default/other") in by_key(outcome.run_spec)
     assert outcome.changes == ("add pod default/other",)
@@ -86,7 +89,7 @@ def test_a_text_that_cannot_be_used_is_told(text, words):
 def test_a_removed_node_takes_its_own_pods_along_and_sends_the_others_away():
     daemon = make_pod("daemon", node="n1", owner=make_owner("DaemonSet", "daemon"))
 
-    outcome = apply(run_spec(daemon), RequestedChanges(remove=[Named("Node", "n1")]), None)
+    outcome = apply(run_spec(daemon), [RequestedChanges(remove=[Named("Node", "n1")])], None)
 
     left = by_key(outcome.run_spec)
     assert ("Node", "n1") not in left
@@ -95,13 +98,13 @@ def test_a_removed_node_takes_its_own_pods_along_and_sends_the_others_away():
 
 
 def test_a_removed_pod_is_gone():
-    outcome = apply(run_spec(), RequestedChanges(remove=[Named("Pod", BIG)]), None)
+    outcome = apply(run_spec(), [RequestedChanges(remove=[Named("Pod", BIG)])], None)
 
     assert ("Pod", BIG) not in by_key(outcome.run_spec)
 
 
 def test_nodes_are_added_like_another_one():
-    outcome = apply(run_spec(), RequestedChanges(add_nodes=[NodesLike("n1", 2)]), None)
+    outcome = apply(run_spec(), [RequestedChanges(add_nodes=[NodesLike("n1", 2)])], None)
 
     assert len(outcome.run_spec.nodes) == len(run_spec().nodes) + 2
     assert outcome.changes == ("add 2 nodes like n1",)
@@ -118,11 +121,11 @@ def test_nodes_are_added_like_another_one():
 )
 def test_what_is_not_there_cannot_be_changed(what_if):
     with pytest.raises(InputError):
-        apply(run_spec(), what_if, None)
+        apply(run_spec(), [what_if], None)
 
 
 def test_another_configuration_is_read_and_built():
-    outcome = apply(run_spec(), RequestedChanges(config=MOST_ALLOCATED), None)
+    outcome = apply(run_spec(), [RequestedChanges(config=MOST_ALLOCATED)], None)
 
     assert outcome.run_spec.config is not None
     assert outcome.changes == ("another configuration",)
@@ -144,7 +147,7 @@ def test_a_counterfactual_that_is_made_true_places_the_pod():
     assert answers
 
     for answer in answers:
-        outcome = apply(before, RequestedChanges(), Applied(BIG, answer))
+        outcome = apply(before, [], Applied(BIG, answer))
         again = run_of(outcome.run_spec)
         assert BIG in {each.pod for each in again.report.placements}, answer.text
         again.close()
@@ -178,3 +181,96 @@ def test_a_pod_that_a_quota_refuses_is_a_problem():
     with pytest.raises(InputError, match="default/more would not be created: exceeded quota: q"):
         read_beside(text, run_spec(quota).objects)
     assert read_beside(text, run_spec().objects)
+
+
+# The list of changes
+
+
+def pods_of(spec, workload):
+    return [pod for pod in spec.pods if workload_name(pod) == workload]
+
+
+def test_a_drained_node_takes_no_pods_and_its_pods_look_for_another():
+    daemon = make_pod("agent", node="n1", owner=make_owner("DaemonSet", "agent"))
+    outcome = apply(run_spec(daemon), [RequestedChanges(drain="n1, n2")])
+    after = {obj.key: obj for obj in outcome.run_spec.objects}
+    assert [after[name].spec.unschedulable for name in ("n1", "n2")] == [True, True]
+    assert after[THERE].node_name == ""
+    assert after["default/agent"].node_name == "n1"
+    assert outcome.changes == ("drain n1, n2",)
+
+
+def test_a_lost_zone_takes_its_nodes_along():
+    outcome = apply(run_spec(), [RequestedChanges(lose="a")])
+    assert {node.name for node in outcome.run_spec.nodes} == {"n2", "gpu"}
+    assert outcome.changes == ("lose a (2 nodes)",)
+
+
+@pytest.mark.parametrize(("replicas", "names"), [(0, 0), (2, 2), (3, 3), (7, 7)])
+def test_a_workload_is_scaled(replicas, names):
+    scale = RequestedChanges(scale=Scale("ReplicaSet default/web", replicas))
+    after = apply(run_spec(), [scale]).run_spec
+    pods = pods_of(after, "ReplicaSet default/web")
+    assert len({pod.key for pod in pods}) == len({pod.uid for pod in pods}) == names
+    more = RequestedChanges(scale=Scale("ReplicaSet default/web", replicas + 2))
+    if replicas:
+        again = pods_of(apply(after, [more]).run_spec, "ReplicaSet default/web")
+        assert len({pod.key for pod in again}) == names + 2
+
+
+def test_nodes_of_a_machine_type_are_added_with_names_of_their_own():
+    twice = [RequestedChanges(nodes="2xm5.xlarge,zones=2"), RequestedChanges(nodes="m5.xlarge")]
+    after = apply(run_spec(), twice).run_spec
+    assert len({node.name for node in after.nodes}) == 7
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (RequestedChanges(drain="nowhere"), "no node 'nowhere'"),
+        (RequestedChanges(drain=","), "name a node"),
+        (RequestedChanges(lose="nowhere"), "no node is in zone 'nowhere'"),
+        (RequestedChanges(nodes="3xnonsense"), "nonsense"),
+        (RequestedChanges(nodes="20000xm5.xlarge"), "to 10,000"),
+        (RequestedChanges(scale=Scale("ReplicaSet default/wob", 1)), "did you mean"),
+        (RequestedChanges(scale=Scale("ReplicaSet default/web", -1)), "from 0 to"),
+    ],
+)
+def test_a_change_that_cannot_be_made_is_told(change, words):
+    with pytest.raises(InputError, match=re.escape(words)):
+        apply(run_spec(), [change])
+
+
+def test_changes_are_made_in_their_order_and_read_back_from_a_file(tmp_path):
+    changes = [
+        RequestedChanges(add_nodes=[NodesLike("n1", 2)]),
+        RequestedChanges(lose="a"),
+        RequestedChanges(objects=POD, config=MOST_ALLOCATED),
+    ]
+    after = apply(run_spec(), changes).run_spec
+    assert {node.name for node in after.nodes} == {"n2", "gpu"}
+    path = tmp_path / "changes.yaml"
+    path.write_text(changes_text(after.applied), "utf-8")
+    assert read_changes(path) == changes
+
+
+@pytest.mark.parametrize("text", ["", "changes: []", "changes: [{dran: n1}]", "{", "changes: 7"])
+def test_a_file_that_holds_no_changes_is_told(tmp_path, text):
+    path = tmp_path / "changes.yaml"
+    path.write_text(text, "utf-8")
+    with pytest.raises(InputError, match=re.escape(str(path))):
+        read_changes(path)
+
+
+def test_a_counterfactual_is_exported_as_what_it_changed(tmp_path):
+    before = run_spec()
+    with closing(run_of(before)) as run:
+        answers = run.counterfactuals(BIG, budget_s=30, timer=lambda: 0.0).answers
+    for answer in answers:
+        after = apply(before, [], Applied(BIG, answer)).run_spec
+        again = apply(before, after.applied).run_spec
+        with closing(run_of(after)) as one, closing(run_of(again)) as other:
+            assert [one.places.places, one.report.nodes] == [
+                other.places.places,
+                other.report.nodes,
+            ]

@@ -52,6 +52,8 @@ class Truth:
         #: Ports that others gave to two pods of a node. When one of them leaves, the port counts as free, as
         #: in the reference (`NodeInfo.used_ports`).
         self._shared_ports: set[tuple[str, HostPort]] = set()
+        #: Keys of volume claims that were deleted: another one of the name may be for one pod only.
+        self._deleted_claims: set[str] = set()
         self._highest_pending = -1
         #: Keys of gangs that lost a member, or had one bound by somebody else.
         self.disturbed: set[str] = set()
@@ -68,6 +70,8 @@ class Truth:
                     offered[name] = max(offered[name], amount)
             case Pod() as pod:
                 self._pod_changed(pod, change)
+            case PersistentVolumeClaim() as gone if change.type == "DELETED":
+                self._deleted_claims.add(gone.key)
             case ResourceClaim() as claim if claim.status.allocation is not None:
                 self._claim_changed(claim, change)
 
@@ -171,7 +175,7 @@ class Truth:
         if self.was_lied_to or self._swarm.has("node churn"):
             return
         users = Counter(key for other in self._ours() for key in _volume_claims(other))
-        for key in _volume_claims(pod):
+        for key in set(_volume_claims(pod)) - self._deleted_claims:
             claim = self._store.get(PersistentVolumeClaim, key)
             if claim is not None and claim.spec.access_modes == ["ReadWriteOncePod"]:
                 if users[key] > 1:
@@ -348,6 +352,11 @@ def check_all_are_placed(engine: Engine, *, woken: bool) -> None:
         if "MayHold" in queued.unschedulable_plugins:
             # It fits, and Permit says no.
             continue
+        if woken and "InterPodAffinity" in queued.unschedulable_plugins:
+            # A new node wakes only pods with terms of their own, here as in the reference.
+            terms = pod.spec.affinity
+            if terms is None or (terms.pod_affinity is None and terms.pod_anti_affinity is None):
+                continue
         if engine.fits(pod):
             why = "was not woken" if woken else "was not placed"
             raise Violation(f"pod {pod.key} fits, and {why}: {queued.unschedulable_plugins}")

@@ -17,13 +17,14 @@ import msgspec
 
 from mooring.errors import ApiError, Conflict, Expired, Forbidden, NotFound
 from mooring.objects.devices import ResourceClaim
+from mooring.objects.generated_names import generated_uid
 from mooring.objects.kinds import KINDS, Kind
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.sim import claim_api
 from tools.fuzz.loop import WORLD, FuzzLoop
 from tools.fuzz.network import Faults, Wire
-from tools.fuzz.store import Change, Store, missing, text_of
+from tools.fuzz.store import MODIFIED, Change, Store, missing, text_of
 
 _BOOKMARK_EVERY_S = 60.0
 _STATUS = {NotFound: 404, Conflict: 409, Expired: 410, Forbidden: 403}
@@ -74,7 +75,7 @@ class ApiServer:
         self._store = store
         self._faults = faults
         self._leases: dict[str, dict[str, Any]] = {}
-        self._events: dict[str, int] = {}
+        self._events: dict[str, dict[str, Any]] = {}
         self._watches: dict[Watch, None] = {}
         self._wires: dict[Wire, None] = {}
         #: Until when nobody can connect.
@@ -211,9 +212,21 @@ class ApiServer:
             assert isinstance(pod, Pod)
             uid = document["metadata"].get("uid")
             if uid and uid != pod.uid:
-                raise Conflict(f"Precondition failed: UID in precondition: {uid}, got {pod.uid}")
-            if pod.spec.scheduling_gates:
-                raise Conflict(f"pod {pod.name} has non-empty .spec.schedulingGates")
+                raise _cannot(
+                    f'pods "{pod.name}"',
+                    f"StorageError: invalid object, Code: 4, Key: /registry/pods/{key},"
+                    " ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in"
+                    f" precondition: {uid}, UID in object meta: {pod.uid}",
+                )
+            what, problem = f'pods/binding "{pod.name}"', ""
+            if pod.terminating:
+                problem = f"pod {pod.name} is being deleted, cannot be assigned to a host"
+            elif pod.node_name:
+                problem = f'pod {pod.name} is already assigned to node "{pod.node_name}"'
+            elif pod.spec.scheduling_gates:
+                problem = f"pod {pod.name} has non-empty .spec.schedulingGates"
+            if problem:
+                raise _cannot(what, problem)
             _now(self._store.bind(pod, document["target"]["name"]))
             return Answered(201, b'{"kind":"Status","status":"Success"}')
         if kind.struct is ResourceClaim:
@@ -233,51 +246,65 @@ class ApiServer:
         stored = self._get(kind, key)
         uid = asked.document.get("preconditions", {}).get("uid") if asked.body else None
         if uid is not None and uid != stored.uid:
-            raise Conflict(f"Precondition failed: UID in precondition: {uid}, got {stored.uid}")
+            raise _cannot(
+                f'{kind.name} "{stored.name}"',
+                f"the UID in the precondition ({uid}) does not match the UID in record"
+                f" ({stored.uid}). The object might have been deleted and then recreated",
+            )
         if isinstance(stored, Pod):
-            self._store.terminate(stored)
+            shown: KubeObject = self._store.terminate(stored)
         else:
             self._store.delete(stored)
-        return Answered(200, text_of(stored))
+            shown = self._store.get(kind.struct, key) or stored
+        return Answered(200, text_of(shown))
 
     def _lease(self, asked: Asked) -> Answered:
         name = asked.path.partition("/leases")[2].lstrip("/")
+        what = "leases.coordination.k8s.io"
         if asked.method == "POST":
             document = asked.document
             name = document["metadata"]["name"]
             if name in self._leases:
-                raise Conflict(f'leases "{name}" already exists', reason="AlreadyExists")
-            document["metadata"]["uid"] = f"lease-{name}"
+                raise Conflict(f'{what} "{name}" already exists', reason="AlreadyExists")
+            document["metadata"]["uid"] = generated_uid("", "Lease", "", name)
         elif name not in self._leases:
-            raise NotFound(f'leases "{name}" not found')
+            raise NotFound(f'{what} "{name}" not found')
         elif asked.method == "GET":
             return Answered(200, msgspec.json.encode(self._leases[name]))
         else:
             document = asked.document
             known = self._leases[name]["metadata"]["resourceVersion"]
             if document["metadata"].get("resourceVersion") != known:
-                raise Conflict(f'leases "{name}": the object has been modified')
+                raise _cannot(f'{what} "{name}"', MODIFIED)
+        self._leases[name] = self._counted(document)
+        return Answered(201 if asked.method == "POST" else 200, msgspec.json.encode(document))
+
+    def _counted(self, document: dict[str, Any]) -> dict[str, Any]:
+        """With the version of a write that nobody watches."""
         self._store.count_version()
         document["metadata"]["resourceVersion"] = str(self._store.version)
-        self._leases[name] = document
-        return Answered(200, msgspec.json.encode(document))
+        return document
 
     @property
     def lease_holder(self) -> str:
         return next((each["spec"].get("holderIdentity", "") for each in self._leases.values()), "")
 
     def _event(self, asked: Asked) -> Answered:
+        what = "events.events.k8s.io"
+        document = asked.document
         if asked.method == "POST":
-            name = asked.document["metadata"]["name"]
+            name = document["metadata"]["name"]
             if name in self._events:
-                raise Conflict(f'events "{name}" already exists', reason="AlreadyExists")
-            self._events[name] = 1
-            return Answered(201, asked.body)
+                raise Conflict(f'{what} "{name}" already exists', reason="AlreadyExists")
+            # Only what tells one Event from another is kept: there are many.
+            metadata = {"name": name, "uid": generated_uid("", "Event", "", name)}
+            self._events[name] = self._counted({"metadata": metadata})
+            return Answered(201, msgspec.json.encode(self._events[name]))
         name = asked.path.rpartition("/")[2]
         if name not in self._events:
-            raise NotFound(f'events "{name}" not found')
-        self._events[name] = asked.document["series"]["count"]
-        return Answered(200, asked.body)
+            raise NotFound(f'{what} "{name}" not found')
+        self._events[name] = self._counted({**self._events[name], "series": document["series"]})
+        return Answered(200, msgspec.json.encode(self._events[name]))
 
     # Watches
 
@@ -287,9 +314,6 @@ class ApiServer:
             connection.answer(refusal)
             return
         kind, version = _ROOTS[asked.path], int(asked.query.get("resourceVersion") or 0)
-        if version < self._store.compacted:
-            connection.answer(_status(410, "Expired", f"too old resource version: {version}"))
-            return
         watch = Watch(kind, version, connection)
         connection.watch = watch
         self._watches[watch] = None
@@ -450,6 +474,10 @@ def _status(status: int, reason: str, message: str) -> Answered:
         "message": message,
     }
     return Answered(status, msgspec.json.encode(document))
+
+
+def _cannot(what: str, problem: str) -> Conflict:
+    return Conflict(f"Operation cannot be fulfilled on {what}: {problem}", status=409)
 
 
 def _now(coroutine: Any) -> Any:

@@ -19,6 +19,10 @@ from mooring.objects.meta import KubeObject, encode_hook
 from mooring.objects.pod import Pod
 from mooring.sim.api import SimApi
 
+MODIFIED = (
+    "the object has been modified; please apply your changes to the latest version and try again"
+)
+
 K = TypeVar("K", bound=KubeObject)
 
 
@@ -82,6 +86,14 @@ class Store(SimApi):
 
     # Writes
 
+    def terminate(self, stored: Pod) -> Pod:  # type: ignore[override]
+        """As the simulation's; the API server marks a pod before it removes it. Returns it as marked."""
+        marked = self._must_get(stored)
+        if not marked.terminating and (not marked.node_name or marked.finished):
+            marked = self.update(self._marked(marked))
+        super().terminate(marked)
+        return self.get(Pod, stored.key) or marked
+
     def count_version(self) -> None:
         """Something was written that is kept elsewhere, and that nobody watches."""
         self._version += 1
@@ -102,11 +114,18 @@ class Store(SimApi):
         given = dict(patch.get("metadata", {}))
         uid, version = given.pop("uid", None), given.pop("resourceVersion", None)
         if uid is not None and uid != stored.uid:
-            raise Conflict(
-                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored.uid}"
+            group = f".{kind.group}" if kind.group else ""
+            raise ApiError(
+                f'{kind.name}{group} "{stored.name}" is invalid: metadata.uid: Invalid value:'
+                f' "{uid}": field is immutable',
+                status=422,
+                reason="Invalid",
             )
         if version is not None and version != stored.metadata.resource_version:
-            raise Conflict(f"{kind.name} {key} has been modified", reason="Conflict")
+            raise Conflict(
+                f'Operation cannot be fulfilled on {_resource(kind)} "{stored.name}": {MODIFIED}',
+                reason="Conflict",
+            )
         changes: dict[str, Any] = {"metadata": given} if given else {}
         for part in ("status",) if status else ("spec",):
             if part in patch:
@@ -135,7 +154,12 @@ def text_of(obj: KubeObject) -> bytes:
 
 
 def missing(kind: Kind, key: str) -> ApiError:
-    return NotFound(f'{kind.plural} "{key.rpartition("/")[2]}" not found', status=404)
+    return NotFound(f'{_resource(kind)} "{key.rpartition("/")[2]}" not found', status=404)
+
+
+def _resource(kind: Kind) -> str:
+    """As messages name it: `pods`, `resourceclaims.resource.k8s.io`."""
+    return f"{kind.plural}.{kind.group}" if kind.group else kind.plural
 
 
 #: Lists that a strategic merge patch merges, by the field that tells their entries apart.

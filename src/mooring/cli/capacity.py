@@ -177,7 +177,7 @@ def _answers(
     max_nodes: int | None,
 ) -> Iterator[Answer]:
     # Check the names first, before anything that takes long.
-    zones = {zone: nodes_of_zone(settled, zone) for zone in lost}
+    zones = {zone: nodes_of_zone(settled.nodes, zone) for zone in lost}
     drains = [_names(text) for text in drained]
     if mixes:
         yield _room(settled, mixes, limit)

@@ -14,7 +14,7 @@ from mooring.cli.output import counted
 from mooring.config.gates import FeatureGates
 from mooring.errors import InputError
 from mooring.explain.gang_room import GangTemplates, gang_templates
-from mooring.explain.room import Template
+from mooring.explain.room import Template, own_claims
 from mooring.explain.settled import Settled
 from mooring.objects.gangs import with_gangs
 from mooring.objects.kinds import PriorityClass
@@ -54,7 +54,7 @@ class Mix:
         jobs = gates.enabled("WorkloadWithJob")
         grouped, _ = with_gangs([*self.others, *self.pods], jobs=jobs)
         pods = [obj for obj in grouped if isinstance(obj, Pod)]
-        templates = (Template(pod, 1, tuple(_own_claims(pod, self.others))) for pod in pods)
+        templates = (Template(pod, 1, tuple(own_claims(pod, self.others))) for pod in pods)
         return gang_templates(grouped, templates, self.count)
 
     def alone(self) -> GangTemplates:
@@ -101,7 +101,7 @@ def read_mix(
     of_daemons = any(owner is not None and owner.kind == "DaemonSet" for owner in controllers)
     one_workload = len(controllers) == 1 and (None not in controllers or len(pods) == 1)
     if one_workload and not of_daemons:
-        template = Template(pods[0], int(count), tuple(_own_claims(pods[0], others)))
+        template = Template(pods[0], int(count), tuple(own_claims(pods[0], others)))
         return Mix(pods[0].name, int(count), False, (template,), others, tuple(pods))
     templates = tuple(_templates(pods, others, times=int(count)))
     return Mix(path, int(count), True, templates, others, tuple(pods))
@@ -117,31 +117,12 @@ def _templates(
         key = (owner.uid, id(pod.spec)) if owner is not None else (pod.key,)
         alike.setdefault(key, []).append(pod)
     for same in alike.values():
-        claims = tuple(_own_claims(same[0], others))
+        claims = tuple(own_claims(same[0], others))
         if claims:
             # Every one of them has claims of its own.
-            yield from (Template(pod, times, tuple(_own_claims(pod, others))) for pod in same)
+            yield from (Template(pod, times, tuple(own_claims(pod, others))) for pod in same)
         else:
             yield Template(same[0], times * len(same))
-
-
-def _own_claims(pod: Pod, others: Iterable[KubeObject]) -> Iterator[PersistentVolumeClaim]:
-    """The claims that were made for this pod: by its StatefulSet, or for an ephemeral volume."""
-    owner = pod.metadata.controller
-    of_stateful_set = owner is not None and owner.kind == "StatefulSet"
-    used = {
-        volume.persistent_volume_claim.claim_name
-        for volume in pod.spec.volumes
-        if volume.persistent_volume_claim is not None
-    }
-    ephemeral = {
-        f"{pod.name}-{each.name}" for each in pod.spec.volumes if each.ephemeral is not None
-    }
-    for claim in others:
-        if isinstance(claim, PersistentVolumeClaim) and claim.namespace == pod.namespace:
-            made_for_pod = of_stateful_set and claim.name.endswith(f"-{pod.name}")
-            if claim.name in ephemeral or (claim.name in used and made_for_pod):
-                yield claim
 
 
 def new_objects(settled: Settled, mixes: Sequence[Mix]) -> list[KubeObject]:

@@ -94,6 +94,15 @@ def output_option(*forms: str, help: str | None = None) -> Option:
 # Options that several commands have
 
 
+def what_if_option(command: Command) -> Command:
+    """The command gets the Path of the file, `what_if`, or None."""
+    return file_option(
+        "--what-if",
+        "what_if",
+        help="A file with changes to make first, as the page exports them (docs/page.md).",
+    )(command)
+
+
 def _keep_gates(context: click.Context, parameter: click.Parameter, text: str | None) -> None:
     """For `inputs.given_gates`."""
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from pathlib import Path
@@ -18,7 +19,11 @@ from mooring.cli.options import (
     priority_of,
     seed_option,
     until_option,
+    what_if_option,
 )
+from mooring.config import KubeSchedulerConfiguration
+from mooring.errors import InputError
+from mooring.objects.meta import KubeObject
 from mooring.sim.simulation import SimOptions, Simulation
 from mooring.sim.traces.openb import Sharing
 from mooring.sim.traces.reading import TraceOptions, read_trace
@@ -35,7 +40,7 @@ def page_input(command: Command) -> Command:
         type=click.Path(path_type=Path),
         metavar="TRACE",
         help="Replay this trace instead of reading a cluster, as `mooring replay` does.",
-    )(trace_options(seed_option(until_option(command))))
+    )(trace_options(seed_option(until_option(what_if_option(command)))))
     return cluster_input(config_input(command))
 
 
@@ -108,6 +113,7 @@ def read_page_input(
     seed: int | None,
     until_s: float | None,
     trace_input: TraceInput | None = None,
+    what_if: Path | None = None,
 ) -> tuple[Origin, RunSpec]:
     """Raises InputError, ConfigError, ApiError and CredentialsError."""
     if trace is not None and (
@@ -135,9 +141,29 @@ def read_page_input(
     if loaded.left_out:
         approximate = f"the answer is approximate, without {', '.join(loaded.left_out)}"
         origin = replace(origin, warnings=(*origin.warnings, approximate))
-    return origin, replace(
-        run_spec, objects=objects, config=loaded.config, seed=seed, until_s=until_s
-    )
+    run_spec = replace(run_spec, objects=objects, config=loaded.config, seed=seed, until_s=until_s)
+    return origin, run_spec if what_if is None else _changed(run_spec, what_if)
+
+
+def changed_by_file(
+    objects: Sequence[KubeObject], config: KubeSchedulerConfiguration | None, path: Path
+) -> tuple[list[KubeObject], KubeSchedulerConfiguration | None]:
+    """A cluster and its configuration with the changes of a file. Raises InputError and ConfigError."""
+    from mooring.web.run_spec import RunSpec
+
+    run_spec = _changed(RunSpec(tuple(objects), config=config), path)
+    return list(run_spec.objects), run_spec.config
+
+
+def _changed(run_spec: RunSpec, path: Path) -> RunSpec:
+    from mooring.web.changes_file import read_changes
+    from mooring.web.what_if import apply
+
+    changes = read_changes(path)
+    try:
+        return apply(run_spec, changes).run_spec
+    except InputError as error:
+        raise InputError([f"{path}: {problem}" for problem in error.problems]) from error
 
 
 def _of_cluster(cluster: ClusterInput, loaded: LoadedConfig) -> tuple[Origin, RunSpec]:

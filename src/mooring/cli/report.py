@@ -37,6 +37,7 @@ def report(
     seed: int | None,
     until_s: float | None,
     trace_input: TraceInput,
+    what_if: Path | None,
     target: str,
     budget_s: float,
 ) -> None:
@@ -62,6 +63,7 @@ def report(
         seed=seed,
         until_s=until_s,
         trace_input=trace_input,
+        what_if=what_if,
     )
     with Progress("writing the report") as progress:
         text = write_report(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import click
 
@@ -25,7 +26,9 @@ from mooring.cli.options import (
     seed_option,
     timeline_option,
     until_option,
+    what_if_option,
 )
+from mooring.cli.page_inputs import changed_by_file
 from mooring.cli.progress import Progress
 from mooring.cli.simulation_tables import write_tables
 from mooring.garbage import seldom_collecting
@@ -42,6 +45,7 @@ from mooring.sim.simulation import SimOptions
 @config_input
 @seed_option
 @until_option
+@what_if_option
 @timeline_option
 @output_option(
     "table",
@@ -56,6 +60,7 @@ def simulate(
     config: ConfigInput,
     seed: int | None,
     until_s: float | None,
+    what_if: Path | None,
     timeline: bool,
     form: str,
     rows: int,
@@ -84,8 +89,13 @@ def simulate(
     manifests = read_cluster(cluster, kinds=loaded.kinds)
     check_something_to_place(manifests)
     keeps = TIMELINE if timeline else NOTHING
-    manifests = replace(manifests, objects=list(config.choose_pods(manifests.objects, loaded)))
-    options = SimOptions(config=loaded.config, seed=seed, keeps=keeps, tries_without_nodes=timeline)
+    objects, scheduler_config = list(config.choose_pods(manifests.objects, loaded)), loaded.config
+    if what_if is not None:
+        objects, scheduler_config = changed_by_file(objects, loaded.config, what_if)
+    manifests = replace(manifests, objects=objects)
+    options = SimOptions(
+        config=scheduler_config, seed=seed, keeps=keeps, tries_without_nodes=timeline
+    )
     with naming(loaded.path):
         report = run(manifests, options, until_s)
     output.answer(

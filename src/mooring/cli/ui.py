@@ -8,7 +8,9 @@ import shutil
 import signal
 import sys
 import webbrowser
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from mooring.web.run_spec import RunSpec
     from mooring.web.service import Service
 
-#: Print the address when the first run ends, or this soon after its first attempt: the page shows progress.
+#: Print the address when the first run ends, or this soon after the page has something to show.
 _PATIENCE_S = 0.3
 _LOOPBACK = "127.0.0.1"
 
@@ -68,6 +70,7 @@ def ui(
     seed: int | None,
     until_s: float | None,
     trace_input: TraceInput,
+    what_if: Path | None,
     port: int,
     listen: str,
     token_file: Path | None,
@@ -100,6 +103,7 @@ def ui(
             seed=seed,
             until_s=until_s,
             trace_input=trace_input,
+            what_if=what_if,
         )
     )
     try:
@@ -115,7 +119,30 @@ def _saved(origin: Origin, run_spec: RunSpec) -> tuple[Origin, Path]:
     """Save the run for the worker processes; keeping it here too would waste memory."""
     from mooring.web.run_spec import save_run_spec
 
+    origin = replace(origin, arguments=tuple(_arguments_of_input(sys.argv[2:])))
     return origin, save_run_spec(run_spec)
+
+
+#: Options that are not about the cluster, and whether they have a value.
+_OF_THE_PAGE = {
+    "--port": True,
+    "--listen": True,
+    "--token-file": True,
+    "--name": True,
+    "--what-if": True,
+    "--no-open": False,
+}
+
+
+def _arguments_of_input(arguments: Sequence[str]) -> Iterator[str]:
+    """The arguments that say what to read, for other commands to read the same."""
+    left = iter(arguments)
+    for argument in left:
+        option, equals, _ = argument.partition("=")
+        if option not in _OF_THE_PAGE:
+            yield argument
+        elif _OF_THE_PAGE[option] and not equals:
+            next(left, None)
 
 
 def _access(listen: str, token_file: Path | None, names: tuple[str, ...]) -> Access:
@@ -159,17 +186,28 @@ async def _serve(
             asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     async with serving(origin, folder, access, listen=listen, port=port) as service:
         await _first_run(service, stopped)
-        job = service.first_job
-        if job.state == "failed":
-            print_problems([each["text"] for each in job.problems])
-            return False
-        if not stopped.is_set():
+        if not stopped.is_set() and service.first_job.state != "failed":
             click.echo(f"{origin.title} is at {service.address}")
             click.echo("press Ctrl-C to stop", err=True)
             if opens and _has_screen():
                 webbrowser.open(service.address)
-            await stopped.wait()
+            await _stopped_or_failed(service, stopped)
+        if service.first_job.state == "failed":
+            print_problems([each["text"] for each in service.first_job.problems])
+            return False
     return True
+
+
+async def _stopped_or_failed(service: Service, stopped: asyncio.Event) -> None:
+    """A first run that fails later ends the command too: there is nothing to look at."""
+    stopping = asyncio.ensure_future(stopped.wait())
+    await asyncio.wait(
+        [stopping, asyncio.ensure_future(service.session.settled(service.first_job))],
+        return_when=asyncio.FIRST_COMPLETED,
+    )
+    if service.first_job.state != "failed":
+        await stopping
+    stopping.cancel()
 
 
 async def _first_run(service: Service, stopped: asyncio.Event) -> None:
@@ -179,8 +217,8 @@ async def _first_run(service: Service, stopped: asyncio.Event) -> None:
             if await service.first_run(step_s):
                 return
             job = service.first_job
-            # Invalid input is found before the first pod is tried, so wait for it.
-            waited_s += step_s if job.done else 0.0
+            # An invalid configuration is found before there is something to show, so wait for it.
+            waited_s += step_s if service.can_be_looked_at else 0.0
             progress.update(job.done, job.total)
 
 

@@ -89,9 +89,6 @@ class Cluster:
         #: Shared by all profiles.
         self.deduced_selectors = DeducedSelectors(self.listers)
         self.device_classes = DeviceClassNames(self.listers, enabled=devices_serve_resources)
-        self.device_counts = DeviceCounts(
-            self.device_classes, self.device_pools, self.claims.devices
-        )
         self.columns = Columns()
         self.pod_counts = PodCounts(self.columns.capacity)
         self.held_terms = HeldTerms(self.columns.capacity)
@@ -105,6 +102,9 @@ class Cluster:
         #: The rows whose pods changed, and the rows whose node object changed.
         self.usage_changes: ChangeLog[int] = ChangeLog()
         self.node_changes: ChangeLog[int] = ChangeLog()
+        self.device_counts = DeviceCounts(
+            self.device_classes, self.device_pools, self.claims, self.node_changes
+        )
         #: Names of entries whose row must be written again: for the node, or only for its pods.
         #: Nodes are in order of arrival, because the first node that lists an image gives its size.
         self._stale_nodes: dict[str, None] = {}

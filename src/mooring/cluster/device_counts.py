@@ -7,11 +7,19 @@ its generation, and a device is in use if any claim has it or a share of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
+from mooring.cluster.changes import ChangeLog
+from mooring.cluster.claim_cache import ClaimCache
+from mooring.cluster.columns import Columns, Rows
 from mooring.cluster.device_classes import DeviceClassNames, is_counted
 from mooring.cluster.device_pools import DevicePools
-from mooring.devices.allocated import AllocatedDevices, DeviceID, PoolID
+from mooring.cluster.node_info import NodeInfo
+from mooring.devices.allocated import PoolID
 from mooring.devices.selectors import (
     Selector,
     SelectorCompileError,
@@ -29,11 +37,26 @@ class _Found:
 
     #: The node's labels.
     labels: dict[str, str]
-    devices: list[DeviceID]
-    pools: tuple[PoolID, ...]
+    #: Their names, by pool. A name that slices of several generations have counts several times.
+    devices: dict[PoolID, list[str]]
     #: How many are in use, and the revisions of the pools at which that was counted.
     in_use: int = 0
     revisions: list[int] | None = None
+
+
+@dataclass(slots=True)
+class _Counted:
+    """The counts of all rows for one resource."""
+
+    #: int64[row].
+    in_use: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    devices: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    #: The rows whose devices are in a pool.
+    rows_of: dict[PoolID, set[int]] = field(default_factory=dict)
+    #: What was counted: positions in logs, and the revision of slices and classes.
+    nodes_at: int = 0
+    pools_at: int = 0
+    revision: int = -1
 
 
 class DeviceCounts:
@@ -44,11 +67,20 @@ class DeviceCounts:
     """
 
     def __init__(
-        self, classes: DeviceClassNames, pools: DevicePools, allocated: AllocatedDevices
+        self,
+        classes: DeviceClassNames,
+        pools: DevicePools,
+        claims: ClaimCache,
+        node_changes: ChangeLog[int],
     ) -> None:
         self._classes = classes
         self._pools = pools
-        self._allocated = allocated
+        self._allocated = claims.devices
+        #: The pools whose use changed, and the rows whose node changed.
+        self._pool_changes = claims.pool_changes
+        self._node_changes = node_changes
+        #: By resource.
+        self._counted: dict[str, _Counted] = {}
         self._revision = -1
         #: Slices by the name of their node, and those that every node must be compared with.
         self._on_node: dict[str, list[ResourceSlice]] = {}
@@ -70,15 +102,51 @@ class DeviceCounts:
             found = self._devices(served_by, node)
         except (SelectorCompileError, SelectorRuntimeError):
             return 0, 0
-        revisions = [self._allocated.revision(pool) for pool in found.pools]
+        revisions = [self._allocated.revision(pool) for pool in found.devices]
         if revisions != found.revisions:
-            found.in_use = sum(map(self._is_in_use, found.devices))
+            found.in_use = sum(self._in_use(*each) for each in found.devices.items())
             found.revisions = revisions
-        return found.in_use, len(found.devices)
+        return found.in_use, sum(map(len, found.devices.values()))
 
-    def _is_in_use(self, device: DeviceID) -> bool:
-        use = self._allocated.in_pool(PoolID(device.driver, device.pool))
-        return device.device in use.dedicated or device.device in use.shares
+    def on_rows(
+        self, resource: str, columns: Columns, rows: Rows, infos: Mapping[str, NodeInfo]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The same for many nodes. Only nodes with other devices, or other use of them, are counted again."""
+        counted = self._counted.setdefault(resource, _Counted())
+        for row in self._outdated(counted, columns):
+            info = infos.get(columns.names[row])
+            node = None if info is None else info.node
+            counted.in_use[row], counted.devices[row] = self.of(resource, node) if node else (0, 0)
+            for pool in self._pools_of(resource, node) if node else ():
+                counted.rows_of.setdefault(pool, set()).add(row)
+        counted.nodes_at = self._node_changes.position
+        counted.pools_at = self._pool_changes.position
+        counted.revision = self._pools.revision
+        return counted.in_use[rows], counted.devices[rows]
+
+    def _outdated(self, counted: _Counted, columns: Columns) -> Iterable[int]:
+        nodes = self._node_changes.since(counted.nodes_at)
+        pools = self._pool_changes.since(counted.pools_at)
+        if (
+            counted.revision != self._pools.revision
+            or len(counted.devices) != columns.size
+            or nodes is None
+            or pools is None
+        ):
+            counted.in_use = np.zeros(columns.size, np.int64)
+            counted.devices = np.zeros(columns.size, np.int64)
+            counted.rows_of = {}
+            return range(columns.size)
+        return set(nodes).union(*(counted.rows_of.get(pool, ()) for pool in pools))
+
+    def _pools_of(self, resource: str, node: Node) -> Iterable[PoolID]:
+        served_by = self._classes.get(resource)
+        known = None if served_by is None else self._found.get((served_by.name, node.name))
+        return () if known is None else known.devices
+
+    def _in_use(self, pool: PoolID, names: list[str]) -> int:
+        use = self._allocated.in_pool(pool)
+        return sum(name in use.dedicated or name in use.shares for name in names)
 
     def _devices(self, device_class: DeviceClass, node: Node) -> _Found:
         if self._revision != self._pools.revision:
@@ -86,18 +154,17 @@ class DeviceCounts:
         key = device_class.name, node.name
         known = self._found.get(key)
         if known is None or (known.labels is not node.labels and known.labels != node.labels):
-            devices = self._look(device_class, node)
-            pools = dict.fromkeys(PoolID(each.driver, each.pool) for each in devices)
-            known = self._found[key] = _Found(node.labels, devices, tuple(pools))
+            known = self._found[key] = _Found(node.labels, self._look(device_class, node))
         return known
 
-    def _look(self, device_class: DeviceClass, node: Node) -> list[DeviceID]:
-        return [
-            DeviceID(piece.spec.driver, piece.spec.pool.name, device.name)
-            for piece in (*self._on_node.get(node.name, ()), *self._compared)
-            for device in _on(piece, node)
-            if self._is_of(device_class, piece.spec.driver, device)
-        ]
+    def _look(self, device_class: DeviceClass, node: Node) -> dict[PoolID, list[str]]:
+        found: dict[PoolID, list[str]] = {}
+        for piece in (*self._on_node.get(node.name, ()), *self._compared):
+            driver, pool = piece.spec.driver, piece.spec.pool.name
+            for device in _on(piece, node):
+                if self._is_of(device_class, driver, device):
+                    found.setdefault(PoolID(driver, pool), []).append(device.name)
+        return found
 
     def _is_of(self, device_class: DeviceClass, driver: str, device: Device) -> bool:
         for each in device_class.spec.selectors:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mooring.errors import InputError
@@ -58,7 +58,7 @@ def without_nodes(
                 gone += 1
             else:
                 displaced.append(obj)
-        elif not _is_of_node(obj, going):
+        elif not is_of_node(obj, going):
             kept.append(obj)
     tried = 0
 
@@ -82,16 +82,16 @@ def without_nodes(
     )
 
 
-def nodes_of_zone(settled: Settled, zone: str) -> list[str]:
+def nodes_of_zone(nodes: Sequence[Node], zone: str) -> list[str]:
     """The nodes of a zone, or with a `label=value`. Raises InputError if there are none."""
     key, equals, value = zone.rpartition("=")
     if not value or (equals and not key):
         raise InputError([f"{zone!r} is neither a zone nor LABEL=VALUE"])
     key = key if equals else ZONE
-    found = [node.name for node in settled.nodes if node.labels.get(key) == value]
+    found = [node.name for node in nodes if node.labels.get(key) == value]
     if found:
         return found
-    known = sorted({node.labels[key] for node in settled.nodes if key in node.labels})
+    known = sorted({node.labels[key] for node in nodes if key in node.labels})
     hint = f"the values are {_some(known)}" if known else f"no node has the label {key}"
     raise InputError([f"no node is in zone {value!r} ({key}); {hint}"])
 
@@ -109,7 +109,8 @@ def _some(names: list[str]) -> str:
     return ", ".join(names[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _is_of_node(obj: KubeObject, names: tuple[str, ...]) -> bool:
+def is_of_node(obj: KubeObject, names: Container[str]) -> bool:
+    """Whether the object goes with one of these nodes: the node itself, its devices, its CSINode."""
     if isinstance(obj, ResourceSlice):
         return obj.spec.node_name in names
     return (isinstance(obj, Node) or obj.kind == "CSINode") and obj.name in names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from msgspec.structs import replace as changed
@@ -232,6 +232,25 @@ class _AddingPods:
 
 def _last_failure(simulation: Simulation, pod: Pod) -> str:
     return simulation.summary.of(pod.uid).last_failure or "the scheduler did not try it"
+
+
+def own_claims(pod: Pod, others: Iterable[KubeObject]) -> Iterator[PersistentVolumeClaim]:
+    """The claims that were made for this pod: by its StatefulSet, or for an ephemeral volume."""
+    owner = pod.metadata.controller
+    of_stateful_set = owner is not None and owner.kind == "StatefulSet"
+    used = {
+        volume.persistent_volume_claim.claim_name
+        for volume in pod.spec.volumes
+        if volume.persistent_volume_claim is not None
+    }
+    ephemeral = {
+        f"{pod.name}-{each.name}" for each in pod.spec.volumes if each.ephemeral is not None
+    }
+    for claim in others:
+        if isinstance(claim, PersistentVolumeClaim) and claim.namespace == pod.namespace:
+            made_for_pod = of_stateful_set and claim.name.endswith(f"-{pod.name}")
+            if claim.name in ephemeral or (claim.name in used and made_for_pod):
+                yield claim
 
 
 def _claim_like(claim: PersistentVolumeClaim, name: str, pod: Pod) -> PersistentVolumeClaim:

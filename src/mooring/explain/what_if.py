@@ -6,10 +6,11 @@ told of the objects. Questions leave no trace: what they change, they change in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.explain.matrix import Matrix, matrix_of
@@ -58,6 +59,25 @@ class DecisionView:
         totals = self.matrix.totals
         behind = totals[totals < totals[0]] if len(totals) else totals
         return int(totals[0] - behind[0]) if len(behind) else None
+
+
+class _Nodes(Mapping[str, Node]):
+    """The nodes of a cluster by name, without a copy: most changes look at one of them or at none."""
+
+    def __init__(self, infos: Mapping[str, NodeInfo]) -> None:
+        self._infos = infos
+
+    def __getitem__(self, name: str) -> Node:
+        node = self._infos[name].node
+        if node is None:
+            raise KeyError(name)
+        return node
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, info in self._infos.items() if info.node is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 class WhatIf:
@@ -170,9 +190,8 @@ class WhatIf:
             else:
                 listers.put(obj)
 
-    def nodes(self) -> dict[str, Node]:
-        infos = self.cluster.infos
-        return {name: info.node for name, info in infos.items() if info.node is not None}
+    def nodes(self) -> Mapping[str, Node]:
+        return _Nodes(self.cluster.infos)
 
 
 def on_pod(pod: Pod, changes: Sequence[Change]) -> Pod:

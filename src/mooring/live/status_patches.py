@@ -41,6 +41,8 @@ _PAUSES_S = (0.01, 0.05, 0.25)
 _JITTER = 0.1
 #: What is worth another try, beside conflicts and a server that cannot be reached or asks for patience.
 _TRANSIENT = frozenset((401, 500, 503))
+#: The answer to a patch with the UID of another object.
+_INVALID = 422
 #: How often a server may ask for patience.
 _MOST_RETRIES = 10
 
@@ -410,7 +412,8 @@ def _said(condition: PodCondition) -> tuple[str, str, str]:
 
 def _as_gone(error: ApiError) -> ApiError:
     """A pod that another one has followed under its name is as gone as one that is not found."""
-    if isinstance(error, Conflict) and "uid" in str(error).lower():
+    is_refused = isinstance(error, Conflict) or error.status == _INVALID
+    if is_refused and "uid" in str(error).lower():
         return NotFound(str(error), status=error.status, reason=error.reason)
     return error
 

@@ -125,7 +125,7 @@ class LiveWriter:
         except ServerUnavailable as error:
             if error.status == _GATEWAY_TIMEOUT:
                 await self._settle(pod, node_name)
-            elif not await self._was_bound(pod, node_name):
+            elif not await self._is_bound_after_all(pod, node_name):
                 raise
 
     async def _post_binding(self, pod: Pod, node_name: str) -> None:

@@ -10,18 +10,18 @@ from mooring.objects.node import Node
 from mooring.objects.well_known import HOSTNAME
 
 OS, ARCH = "kubernetes.io/os", "kubernetes.io/arch"
+#: Names of the same from before Kubernetes 1.14. Kubelets still set them, and manifests still select by them.
+BETA_OS, BETA_ARCH = "beta.kubernetes.io/os", "beta.kubernetes.io/arch"
 
 _MOST_NAMES = 5
 
 
 def missing_labels(node: Node) -> dict[str, str]:
     """The labels that a kubelet would have set, and the node lacks."""
-    info = node.status.node_info
-    wanted = {
-        HOSTNAME: node.name,
-        OS: info.operating_system or "linux",
-        ARCH: info.architecture or "amd64",
-    }
+    info, labels = node.status.node_info, node.labels
+    os = labels.get(OS) or info.operating_system or "linux"
+    arch = labels.get(ARCH) or info.architecture or "amd64"
+    wanted = {HOSTNAME: node.name, OS: os, ARCH: arch, BETA_OS: os, BETA_ARCH: arch}
     return {key: value for key, value in wanted.items() if key not in node.labels}
 
 
@@ -34,12 +34,16 @@ def labelled(node: Node) -> Node:
 
 
 def warning(nodes: Sequence[Node]) -> str:
-    """One line about all nodes that lack labels; "" if there are none."""
-    without = {node.name: missing_labels(node) for node in nodes}
+    """One line about all nodes that lack labels; "" if there are none.
+
+    Few people write the labels of old, so that a node lacks them is not told.
+    """
+    told = (HOSTNAME, OS, ARCH)
+    without = {node.name: missing_labels(node).keys() & set(told) for node in nodes}
     names = [name for name, missing in without.items() if missing]
     if not names:
         return ""
-    keys = [key for key in (HOSTNAME, OS, ARCH) if any(key in each for each in without.values())]
+    keys = [key for key in told if any(key in each for each in without.values())]
     more = len(names) - _MOST_NAMES
     shown = ", ".join(names[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
     lack = "node lacks" if len(names) == 1 else "nodes lack"

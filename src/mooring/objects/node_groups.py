@@ -23,12 +23,12 @@ from mooring.objects.instance_types import (
     find_instance_type,
     similar_instance_types,
 )
+from mooring.objects.kubelet_labels import ARCH, BETA_ARCH, BETA_OS, OS
 from mooring.objects.quantity import parse_quantity
 from mooring.objects.well_known import HOSTNAME, REGION, ZONE
 
 EXAMPLES = "3xm5.xlarge or 10x8cpu,32Gi,zones=3"
 
-_ARCH, _OS = "kubernetes.io/arch", "kubernetes.io/os"
 _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 _NVIDIA = "nvidia.com/gpu"
 _DEFAULT_PODS = 110
@@ -178,11 +178,8 @@ class _Parser:
         ):
             if value and value not in known:
                 raise ValueError(f"{key}={value}: write {' or '.join(known)}")
-        labels = {
-            _OS: os,
-            _ARCH: arch or (self._kind.arch if self._kind else "amd64"),
-            REGION: region,
-        }
+        arch = arch or (self._kind.arch if self._kind else "amd64")
+        labels = {OS: os, ARCH: arch, BETA_OS: os, BETA_ARCH: arch, REGION: region}
         if self._kind is not None:
             labels[_INSTANCE_TYPE] = self._kind.name
         self._group.labels = {**labels, **self._group.labels}

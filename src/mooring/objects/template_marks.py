@@ -35,6 +35,7 @@ _FREE_TEXT = frozenset(
         "image",
         "lifecycle",
         "livenessProbe",
+        "parameters",
         "readinessProbe",
         "startupProbe",
         "stringData",

@@ -79,15 +79,17 @@ class NodeResourcesBalancedAllocation:
         scores: Ints = np.zeros(row_count(rows), np.int64)
         if not any(request.amounts):
             return scores
-        if any(map(self._device_counts.counts, request.names)):
-            nodes = (self._infos.get(name) for name in columns.names_of(rows))
-            scored = [0 if node is None else self._score_one(request, node) for node in nodes]
-            return np.array(scored, np.int64)
         known = request.on_rows(columns)
         allocated = resource_scoring.gathered(columns.requested, known.indices, rows)
         allocatable = resource_scoring.gathered(columns.allocatable, known.indices, rows)
+        amounts = known.amounts
+        if any(map(self._device_counts.counts, request.names)):
+            allocated, allocatable = resource_scoring.count_devices_of_rows(
+                request, columns, rows, allocated, allocatable, self._device_counts, self._infos
+            )
+            amounts = resource_scoring.as_column(request.amounts)
         return resource_scoring.balanced_allocation(
-            allocated + known.amounts,
+            allocated + amounts,
             allocated,
             allocatable,
             out=scores,

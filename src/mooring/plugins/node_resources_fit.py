@@ -184,16 +184,18 @@ class NodeResourcesFit:
 
     def score_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> Ints:
         wanted = state.read(_PRE_SCORE, ScoredRequest) or self._scored_request(pod)
-        if any(map(self._device_counts.counts, wanted.names)):
-            nodes = (self._infos.get(name) for name in columns.names_of(rows))
-            scored = [0 if node is None else self._score_one(wanted, node) for node in nodes]
-            return np.array(scored, np.int64)
         request = wanted.on_rows(columns)
-        requested = rows_scored_as_held(columns, request.indices, rows)
-        requested += request.amounts
+        held = rows_scored_as_held(columns, request.indices, rows)
         allocatable = resource_scoring.gathered(columns.allocatable, request.indices, rows)
+        amounts, weights = request.amounts, request.weights
+        if any(map(self._device_counts.counts, wanted.names)):
+            held, allocatable = resource_scoring.count_devices_of_rows(
+                wanted, columns, rows, held, allocatable, self._device_counts, self._infos
+            )
+            amounts, weights = map(resource_scoring.as_column, (wanted.amounts, wanted.weights))
+        held += amounts
         scores: Ints = np.empty(row_count(rows), np.int64)
-        return self._score_rows(requested, allocatable, request.weights, out=scores)
+        return self._score_rows(held, allocatable, weights, out=scores)
 
     # Queueing
 

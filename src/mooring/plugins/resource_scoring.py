@@ -75,8 +75,8 @@ class ScoredRequest:
             columns.resources,
             len(columns.resources),
             [columns.resources[self.names[index]] for index in known],
-            np.array([[self.amounts[index]] for index in known], np.int64).reshape(-1, 1),
-            np.array([[self.weights[index]] for index in known], np.int64).reshape(-1, 1),
+            as_column([self.amounts[index] for index in known]),
+            as_column([self.weights[index] for index in known]),
         )
 
 
@@ -124,6 +124,38 @@ def count_devices(
             in_use, devices = counts.of(name, node.node)
             if devices:
                 held[place], allocatable[place] = in_use, devices
+
+
+def count_devices_of_rows(
+    request: ScoredRequest,
+    columns: Columns,
+    rows: Rows,
+    held: Ints,
+    allocatable: Ints,
+    counts: DeviceCounts,
+    infos: Mapping[str, NodeInfo],
+) -> tuple[Ints, Ints]:
+    """`count_devices` for many rows.
+
+    `held` and `allocatable` have the resources that the columns know. The answer has all that are
+    requested, since devices may serve one that the columns do not know.
+    """
+    places = [place for place, name in enumerate(request.names) if name in columns.resources]
+    shape = len(request.names), held.shape[1]
+    all_held, all_allocatable = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    all_held[places], all_allocatable[places] = held, allocatable
+    for place, name in enumerate(request.names):
+        if counts.counts(name):
+            in_use, devices = counts.on_rows(name, columns, rows, infos)
+            served = (all_allocatable[place] == 0) & (devices != 0)
+            np.copyto(all_held[place], in_use, where=served)
+            np.copyto(all_allocatable[place], devices, where=served)
+    return all_held, all_allocatable
+
+
+def as_column(numbers: Sequence[int]) -> Ints:
+    """int64[resource, 1]."""
+    return np.array(numbers, np.int64).reshape(-1, 1)
 
 
 def gathered(table: Ints, indices: Sequence[int], rows: Rows) -> Ints:

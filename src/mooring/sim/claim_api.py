@@ -117,8 +117,10 @@ def _check(stored: ResourceClaim, status: ResourceClaimStatus) -> None:
             raise _invalid(stored, "status.allocation: field is immutable")
     if len(status.reserved_for) > MOST_RESERVATIONS:
         raise _invalid(stored, f"status.reservedFor: must have at most {MOST_RESERVATIONS} items")
-    if len({user.uid for user in status.reserved_for}) < len(status.reserved_for):
-        raise _invalid(stored, "status.reservedFor: duplicate value")
+    uids = [user.uid for user in status.reserved_for]
+    for index, uid in enumerate(uids):
+        if uid in uids[:index]:
+            raise _invalid(stored, f'status.reservedFor[{index}]: Duplicate value: "{uid}"')
 
 
 def _invalid(claim: ResourceClaim, problem: str) -> ApiError:

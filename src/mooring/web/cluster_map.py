@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from mooring.cluster.device_classes import DEVICE_CLASS_PREFIX
 from mooring.cluster.device_usage import DeviceUsage
@@ -17,13 +17,14 @@ from mooring.framework.changes import taint_text
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.pod_groups import POD_GROUP_SCHEDULED, PodGroup
-from mooring.objects.requests import CPU, MEMORY, PODS
+from mooring.objects.requests import CPU, MEMORY, PODS, amounts
 from mooring.objects.well_known import ZONE
-from mooring.sim.report import unit_of
+from mooring.sim.report import Pending, unit_of
 from mooring.web.codes import Codes
 from mooring.web.devices import map_devices
-from mooring.web.places import WAITING
+from mooring.web.places import WAITING, Places
 from mooring.web.run import Run
+from mooring.web.run_spec import RunSpec
 from mooring.web.timeline import opening_step
 from mooring.web.workloads import workload_name
 
@@ -55,14 +56,56 @@ def map_data(run: Run) -> dict[str, Any]:
     data = {
         "resources": [{"name": name, "unit": unit_of(name)} for name in resources],
         "groupKeys": group_keys(nodes),
-        **_nodes(run, nodes, resources, _Labels(strings, label_sets)),
-        "pods": _pods(run, _Labels(strings, label_sets), _Shapes(resources, usage, shapes)),
-        "devices": map_devices(run, usage, strings),
+        **_nodes(nodes, _Labels(strings, label_sets), _usages(run, resources)),
+        "pods": _pods(
+            run.pods,
+            _Labels(strings, label_sets),
+            _Shapes(resources, usage.held_by_pods(), shapes),
+            places=run.places.places,
+            states=_states(run),
+        ),
+        "devices": map_devices(run.places, usage.devices, strings),
         "states": STATES,
         "pending": _pending(run, strings),
         "gangs": _gangs(run),
         "opensAt": opening_step(run),
         "measures": run.measures.to_data(),
+    }
+    return {
+        **data,
+        "strings": strings.values,
+        "labelSets": label_sets.values,
+        "shapes": shapes.values,
+    }
+
+
+def start_map_data(run_spec: RunSpec) -> dict[str, Any]:
+    """The cluster as it is put in, to be looked at while the simulation runs."""
+    strings: Codes[str] = Codes()
+    strings.code("")
+    label_sets: Codes[tuple[int, ...]] = Codes()
+    shapes: Codes[tuple[int, ...]] = Codes()
+    labels = _Labels(strings, label_sets)
+    nodes, pods, places = run_spec.nodes, run_spec.pods, Places.of((), run_spec)
+    asked = sorted({name for pod in pods for name, amount in pod.held.items() if amount})
+    resources = [CPU, MEMORY, PODS, *(name for name in asked if name not in (CPU, MEMORY, PODS))]
+    finished = STATES.index("finished")
+    states = {i: finished for i, pod in enumerate(pods) if pod.finished}
+    states |= {i: STATES.index("queued") for i, at in enumerate(places.start) if at == WAITING}
+    data = {
+        "resources": [{"name": name, "unit": unit_of(name)} for name in resources],
+        "groupKeys": group_keys(nodes),
+        **_nodes(nodes, labels, _start_usages(nodes, pods, places, resources)),
+        "pods": _pods(
+            pods, labels, _Shapes(resources, {}, shapes), places=places.start, states=states
+        ),
+        "start": places.start,
+        "devices": map_devices(places, (), strings),
+        "states": STATES,
+        "pending": _pending_columns((), places, {}, strings),
+        "gangs": [],
+        "opensAt": None,
+        "measures": None,
     }
     return {
         **data,
@@ -105,10 +148,14 @@ class _Shapes:
     """What pods hold of each resource; of device classes, what they have at the end."""
 
     def __init__(
-        self, resources: Sequence[str], usage: DeviceUsage, shapes: Codes[tuple[int, ...]]
+        self,
+        resources: Sequence[str],
+        devices: Mapping[str, Mapping[str, int]],
+        shapes: Codes[tuple[int, ...]],
     ) -> None:
         self._resources = resources
-        self._devices = usage.held_by_pods()
+        #: Pod key → device class → devices.
+        self._devices = devices
         self._shapes = shapes
 
     def code(self, pod: Pod) -> int:
@@ -125,30 +172,65 @@ def _resources(run: Run) -> list[str]:
     return reported or [CPU, MEMORY, PODS]
 
 
-def _nodes(
-    run: Run, nodes: Sequence[Node], resources: Sequence[str], labels: _Labels
-) -> dict[str, Any]:
+class _Usages(NamedTuple):
+    """By resource, then node."""
+
+    allocatable: list[list[int]]
+    requested: list[list[int]]
+
+
+def _usages(run: Run, resources: Sequence[str]) -> _Usages:
+    usages = [each.usages for each in run.report.utilisation]
+    return _Usages(
+        [[each[r].allocatable for each in usages] for r in range(len(resources))],
+        [[each[r].requested for each in usages] for r in range(len(resources))],
+    )
+
+
+def _start_usages(
+    nodes: Sequence[Node], pods: Sequence[Pod], places: Places, resources: Sequence[str]
+) -> _Usages:
+    capacities = [{**amounts(node.status.allocatable), PODS: _pods_allowed(node)} for node in nodes]
+    requested = [[0] * len(nodes) for _ in resources]
+    for pod, place in zip(pods, places.start, strict=True):
+        if place >= 0:
+            for r, name in enumerate(resources):
+                requested[r][place] += 1 if name == PODS else pod.held.get(name, 0)
+    return _Usages([[each.get(name, 0) for each in capacities] for name in resources], requested)
+
+
+def _pods_allowed(node: Node) -> int:
+    allowed = node.status.allocatable.get(PODS)
+    return 0 if allowed is None else allowed.value
+
+
+def _nodes(nodes: Sequence[Node], labels: _Labels, usages: _Usages) -> dict[str, Any]:
     taint_sets: Codes[tuple[str, ...]] = Codes()
     taint_sets.code(())
-    usages = [each.usages for each in run.report.utilisation]
     columns = {
         "name": [node.name for node in nodes],
         "labels": [labels.code(node.labels) for node in nodes],
         "taints": [taint_sets.code(tuple(map(taint_text, node.taints))) for node in nodes],
         "cordoned": [int(node.spec.unschedulable) for node in nodes],
-        "allocatable": [[each[r].allocatable for each in usages] for r in range(len(resources))],
-        "requested": [[each[r].requested for each in usages] for r in range(len(resources))],
+        "allocatable": usages.allocatable,
+        "requested": usages.requested,
     }
     return {"nodes": columns, "taintSets": taint_sets.values}
 
 
-def _pods(run: Run, labels: _Labels, shapes: _Shapes) -> dict[str, Any]:
-    pods, strings = run.pods, labels.strings
-    states = _states(run)
+def _pods(
+    pods: Sequence[Pod],
+    labels: _Labels,
+    shapes: _Shapes,
+    *,
+    places: Sequence[int],
+    states: Mapping[int, int],
+) -> dict[str, Any]:
+    strings = labels.strings
     return {
         "name": [pod.name for pod in pods],
         "namespace": [strings.code(pod.namespace) for pod in pods],
-        "node": [max(place, WAITING) for place in run.places.places],
+        "node": [max(place, WAITING) for place in places],
         "shape": [shapes.code(pod) for pod in pods],
         "priority": [pod.priority for pod in pods],
         "labels": [labels.code(pod.labels) for pod in pods],
@@ -191,8 +273,12 @@ def _gangs(run: Run) -> list[dict[str, Any]]:
 
 
 def _pending(run: Run, strings: Codes[str]) -> dict[str, Any]:
-    pending, places = run.report.unplaced, run.places
-    plugins = run.plugins_by_reason()
+    return _pending_columns(run.report.unplaced, run.places, run.plugins_by_reason(), strings)
+
+
+def _pending_columns(
+    pending: Sequence[Pending], places: Places, plugins: dict[str, str], strings: Codes[str]
+) -> dict[str, Any]:
     causes: Codes[str] = Codes()
     return {
         "pod": [places.pod_index[each.pod] for each in pending],

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, get_args
 
-from mooring.cluster.device_usage import DeviceUsage, Holder, State
+from mooring.cluster.device_usage import DeviceUse, Holder, State
 from mooring.explain.explanation import Explanation
 from mooring.web.codes import Codes
+from mooring.web.places import Places
 from mooring.web.run import Run
 
 #: The states of a device; columns have their indices.
@@ -15,22 +17,25 @@ DEVICE_STATES: tuple[str, ...] = get_args(State)
 _MOST_DEVICES = 20
 
 
-def map_devices(run: Run, usage: DeviceUsage, strings: Codes[str]) -> dict[str, Any]:
+def map_devices(
+    places: Places, devices: Sequence[DeviceUse], strings: Codes[str]
+) -> dict[str, Any]:
     """All devices as columns."""
-    node_index = run.places.node_index
-    devices = usage.devices
+    node_index = places.node_index
     return {
         "states": DEVICE_STATES,
         "name": [str(device.id) for device in devices],
         "node": [node_index.get(device.node, -1) for device in devices],
         "classes": [[strings.code(name) for name in device.classes] for device in devices],
         "state": [DEVICE_STATES.index(device.state) for device in devices],
-        "holders": [[_holder(run, each, strings) for each in device.holders] for device in devices],
+        "holders": [
+            [_holder(places, each, strings) for each in device.holders] for device in devices
+        ],
     }
 
 
-def _holder(run: Run, holder: Holder, strings: Codes[str]) -> dict[str, Any]:
-    index = run.places.pod_index
+def _holder(places: Places, holder: Holder, strings: Codes[str]) -> dict[str, Any]:
+    index = places.pod_index
     return {
         "claim": strings.code(holder.claim),
         "pods": [index[key] for key in holder.pods if key in index],

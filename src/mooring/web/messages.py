@@ -40,6 +40,8 @@ class Progress:
     done: int
     total: int | None
     phase: str
+    #: The pods that moved since the last message, and their places: pod, place, pod, place, …
+    moves: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,9 +45,13 @@ class Places:
         else:
             start = [_place(pod, nodes) for pod in pods]
         places = cls(nodes, {pod.key: i for i, pod in enumerate(pods)}, start, list(start))
-        for fact in facts:
-            places._add(fact)
+        places.follow(facts)
         return places
+
+    def follow(self, facts: Iterable[Fact]) -> None:
+        """What happened next."""
+        for fact in facts:
+            self._add(fact)
 
     def _add(self, fact: Fact) -> None:
         if fact.what in TIMELINE:

@@ -39,6 +39,8 @@ class RunProgress:
     tried: int
     attempts: int
     virtual_s: float
+    #: Where the pods are so far.
+    places: Places
 
     @property
     def text(self) -> str:
@@ -79,20 +81,29 @@ class Run:
 
         waiting = sum(1 for pod in run_spec.pods if not pod.node_name and not pod.finished)
         tried = 0
+        places = Places.of((), run_spec)
+        followed = 0
+
+        def follow() -> None:
+            nonlocal followed
+            facts = simulation.journal.facts
+            places.follow(facts[followed:])
+            followed = len(facts)
 
         def count(decision: Decision) -> None:
             nonlocal tried
+            follow()
             summary = simulation.summary
             if summary.last_decision is not None and summary.last_decision.number == 1:
                 tried += 1
             at_s = simulation.clock.elapsed_s
-            on_progress(RunProgress(waiting, tried, summary.decisions, at_s))
+            on_progress(RunProgress(waiting, tried, summary.decisions, at_s, places))
 
         with seldom_collecting():
             simulation = run_spec.simulation(count)
             simulation.run(until_s=run_spec.until_s)
             report = build_report(simulation)
-            places = Places.of(simulation.journal.facts, run_spec)
+            follow()
         shapes = shapes_of(run_spec.pods)
         cluster = simulation.scheduler.cluster
         return cls(

@@ -19,6 +19,7 @@ from mooring.scheduler.journal import EVERYTHING, FactKind
 from mooring.sim.simulation import Simulation
 from mooring.sim.traces.replay import Replay
 from mooring.sim.traces.trace import Trace, TracePod
+from mooring.web.requested_changes import RequestedChanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,8 @@ class RunSpec(RunInput):
     keeps: AbstractSet[FactKind] = EVERYTHING
     #: Pod key → its times in the trace; None without a trace.
     times: dict[str, TracePod] | None = None
+    #: The changes that led here from the input of the command, in order.
+    applied: tuple[RequestedChanges, ...] = ()
 
     @classmethod
     def of_trace(cls, trace: Trace) -> RunSpec:

@@ -18,6 +18,7 @@ from mooring.errors import MooringError
 from mooring.web.access import Access
 from mooring.web.assets import Asset, Assets, Document, served_document
 from mooring.web.messages import unpacked
+from mooring.web.requested_changes import Named, NodesLike, RequestedChanges
 from mooring.web.session import (
     DEFAULT_BUDGET_S,
     MOST_BUDGET_S,
@@ -25,7 +26,6 @@ from mooring.web.session import (
     NotReady,
     Session,
 )
-from mooring.web.what_if import Named, NodesLike, RequestedChanges
 from mooring.web.worker_process import Refused
 
 _LOG = logging.getLogger(__name__)
@@ -70,12 +70,23 @@ class WhatIfBody(_Body):
     objects: str = ""
     remove: list[Named] = []
     add_nodes: list[NodesLike] = []
+    #: One after the other, after the parts above.
+    changes: list[RequestedChanges] = []
     counterfactual: AnswerBody | None = None
 
 
 class CompareBody(_Body):
     runs: tuple[int, int]
     why: bool = False
+
+
+class ExportBody(_Body):
+    run: int
+    changes: list[RequestedChanges] = []
+
+
+class RoomBody(_Body):
+    pod: str
 
 
 class CheckBody(_Body):
@@ -104,6 +115,8 @@ class Page:
                 web.get("/static/{path:.+}", self._static),
                 web.get("/api/session", self._get_session),
                 web.get("/api/events", self._events),
+                web.get(r"/api/runs/{run:\d{1,9}}/start", self._start),
+                web.get(r"/api/runs/{run:\d{1,9}}/moves", self._moves),
                 web.get(r"/api/runs/{run:\d{1,9}}/map", self._map),
                 web.get(r"/api/runs/{run:\d{1,9}}/time", self._time),
                 web.get(r"/api/runs/{run:\d{1,9}}/pod", self._pod),
@@ -112,6 +125,9 @@ class Page:
                 web.post(r"/api/runs/{run:\d{1,9}}/counterfactuals", self._counterfactuals),
                 web.delete(r"/api/runs/{run:\d{1,9}}", self._forget),
                 web.post("/api/runs", self._what_if),
+                web.get(r"/api/runs/{run:\d{1,9}}/changes", self._changes),
+                web.post(r"/api/runs/{run:\d{1,9}}/capacity", self._room),
+                web.post("/api/export", self._export),
                 web.post("/api/compare", self._compare),
                 web.post("/api/check", self._check),
                 web.get(r"/api/jobs/{job:\d{1,9}}/result", self._result),
@@ -221,6 +237,13 @@ class Page:
 
     # A run
 
+    async def _start(self, request: web.Request) -> web.Response:
+        return _packed(request, self._session.start(_number(request, "run")))
+
+    async def _moves(self, request: web.Request) -> web.Response:
+        after = _whole_number(request, "after") or 0
+        return _json(self._session.moves(_number(request, "run"), after))
+
     async def _map(self, request: web.Request) -> web.Response:
         return _packed(request, await self._session.map(_number(request, "run")))
 
@@ -228,10 +251,7 @@ class Page:
         return _packed(request, await self._session.time(_number(request, "run")))
 
     async def _pod(self, request: web.Request) -> web.Response:
-        key, attempt = _query(request, "key"), request.query.get("attempt", "")
-        if attempt and not (attempt.isascii() and attempt.isdigit() and len(attempt) < 10):
-            raise web.HTTPBadRequest(reason="attempt: must be a number")
-        number = int(attempt) if attempt else None
+        key, number = _query(request, "key"), _whole_number(request, "attempt")
         return _packed(request, await self._session.pod(_number(request, "run"), key, number))
 
     async def _config(self, request: web.Request) -> web.Response:
@@ -255,8 +275,9 @@ class Page:
     async def _what_if(self, request: web.Request) -> web.Response:
         body = await _body(request, WhatIfBody)
         answer = body.counterfactual
-        changes = RequestedChanges(body.config, body.objects, body.remove, body.add_nodes)
-        if changes == RequestedChanges() and answer is None:
+        first = RequestedChanges(body.config, body.objects, body.remove, body.add_nodes)
+        changes = [each for each in (first, *body.changes) if each != RequestedChanges()]
+        if not changes and answer is None:
             raise web.HTTPBadRequest(
                 reason="the request changes nothing, so there is nothing to run"
             )
@@ -267,6 +288,17 @@ class Page:
             counterfactual=None if answer is None else (answer.job, answer.answer),
         )
         return _json({"run": run.id, "job": run.job}, status=202)
+
+    async def _export(self, request: web.Request) -> web.Response:
+        body = await _body(request, ExportBody)
+        return _json(await self._session.export(body.run, body.changes))
+
+    async def _changes(self, request: web.Request) -> web.Response:
+        return _json(await self._session.own_changes(_number(request, "run")))
+
+    async def _room(self, request: web.Request) -> web.Response:
+        body = await _body(request, RoomBody)
+        return _json({"job": self._session.room(_number(request, "run"), body.pod).id}, status=202)
 
     async def _compare(self, request: web.Request) -> web.Response:
         body = await _body(request, CompareBody)
@@ -349,6 +381,14 @@ async def _body(request: web.Request, kind: type[T]) -> T:
 
 def _number(request: web.Request, name: str) -> int:
     return int(request.match_info[name])
+
+
+def _whole_number(request: web.Request, name: str) -> int | None:
+    """None if it is not in the address."""
+    text = request.query.get(name, "")
+    if text and not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise web.HTTPBadRequest(reason=f"{name}: must be a number")
+    return int(text) if text else None
 
 
 def _query(request: web.Request, name: str) -> str:

@@ -32,6 +32,11 @@ class Service:
     def first_job(self) -> Job:
         return self.session.job(1)
 
+    @property
+    def can_be_looked_at(self) -> bool:
+        """Whether the first run has started, with a configuration that can be used."""
+        return bool(self.session.run_data(1)["started"])
+
     async def first_run(self, patience_s: float) -> bool:
         """Wait for the first run, at most this long; whether it has ended."""
         waiting = asyncio.ensure_future(self.session.settled(self.first_job))

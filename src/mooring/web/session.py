@@ -10,6 +10,7 @@ The session computes nothing: it keeps the answers of workers.
 from __future__ import annotations
 
 import asyncio
+from array import array
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,9 +20,10 @@ import mooring
 from mooring.errors import MooringError
 from mooring.explain.past_decision import PastDecision
 from mooring.web.messages import Progress
-from mooring.web.origin import Origin
+from mooring.web.origin import CHANGES_FILE, Origin
+from mooring.web.requested_changes import Named, RequestedChanges
 from mooring.web.run_spec import run_spec_path
-from mooring.web.what_if import Applied, Named, RequestedChanges
+from mooring.web.what_if import Applied
 from mooring.web.worker_process import Gone, Refused, WorkerProcess
 
 #: A run of 50,000 pods takes half a gigabyte. With more runs than this, the least recently used worker ends;
@@ -95,6 +97,8 @@ class RunEntry:
     job: int = 0
     problems: list[dict[str, Any]] = field(default_factory=list)
     summary: dict[str, Any] | None = None
+    #: While it runs, what pods moved to: pod, place, pod, place, …
+    moves: array[int] = field(default_factory=lambda: array("i"))
     worker: WorkerProcess | None = None
     #: Cached answers.
     kept: dict[str, bytes] = field(default_factory=dict)
@@ -114,6 +118,7 @@ class RunEntry:
             "job": self.job,
             "problems": self.problems,
             "summary": self.summary,
+            "started": "start" in self.kept,
         }
 
 
@@ -159,6 +164,9 @@ class Session:
             "jobs": [job.to_data() for job in self._jobs.values()],
         }
 
+    def run_data(self, number: int) -> dict[str, Any]:
+        return self._run(number).to_data()
+
     async def change_after(self, version: int) -> None:
         """Wait until the session changes after this version."""
         while self.version <= version:
@@ -173,6 +181,18 @@ class Session:
 
     async def map(self, number: int) -> bytes:
         return self._ready(number).kept["map"]
+
+    def start(self, number: int) -> bytes:
+        """The map before the run."""
+        run = self._run(number)
+        if "start" not in run.kept:
+            raise NotReady(f"run {number} has not started", run.problems)
+        return run.kept["start"]
+
+    def moves(self, number: int, after: int) -> dict[str, Any]:
+        """What pods moved to while the run is under way, after the first so many numbers."""
+        moves = self._run(number).moves
+        return {"moves": moves[after:].tolist(), "next": len(moves)}
 
     async def time(self, number: int) -> bytes:
         run = self._ready(number)
@@ -224,7 +244,7 @@ class Session:
     async def what_if(
         self,
         base: int,
-        what_if: RequestedChanges,
+        changes: list[RequestedChanges],
         *,
         name: str,
         counterfactual: tuple[int, int] | None,
@@ -234,17 +254,42 @@ class Session:
             raise NotReady(f"there are already {MOST_RUNS} runs; delete one first")
         origin, target = self._run(base), self._run_spec_path()
         applied = None if counterfactual is None else self._answer(*counterfactual)
-        changes: tuple[str, ...] = await self._at_desk(
+        sentences: tuple[str, ...] = await self._at_desk(
             "derive",
             run_spec=origin.run_spec,
-            what_if=what_if,
+            changes=changes,
             counterfactual=applied,
             target=target,
         )
         number = self._next_run()
-        run = RunEntry(number, name or _title(changes), target, base=base, changes=changes)
+        run = RunEntry(number, name or _title(sentences), target, base=base, changes=sentences)
         self._start_run(run)
         return run
+
+    async def export(self, base: int, changes: list[RequestedChanges]) -> dict[str, Any]:
+        """The changes of a run and these, as a file, and the command that simulates with it."""
+        run_spec = self._run(base).run_spec
+        text = await self._at_desk("export", run_spec=run_spec, changes=changes)
+        return {"text": text, "file": CHANGES_FILE, "command": self._origin.with_changes()}
+
+    async def own_changes(self, number: int) -> dict[str, Any]:
+        """The changes that made a run of its base, to change them and run again."""
+        run = self._run(number)
+        base = None if run.base is None else self._runs.get(run.base)
+        changes = await self._at_desk(
+            "own_changes", run_spec=run.run_spec, base=None if base is None else base.run_spec
+        )
+        return {"base": 1 if base is None else base.id, "name": run.name, "changes": changes}
+
+    def room(self, number: int, pod: str) -> Job:
+        """How many more copies of the pod fit."""
+        run, about = self._run(number), ("capacity", number, pod)
+        known = self._about(about)
+        if known is not None:
+            return known
+        job = self._new_job("capacity", run.id, f"how many more {pod} fit", about)
+        job.task = asyncio.create_task(self._count_room(job, run, pod))
+        return job
 
     def counterfactuals(self, number: int, pod: str, budget_s: float) -> Job:
         run = self._ready(number)
@@ -309,9 +354,12 @@ class Session:
     async def _play(self, job: Job, run: RunEntry) -> None:
         worker = run.worker = await self._worker_for(job)
         async with _Outcome(self, job):
-            asked = worker.ask("run", run_spec=run.run_spec, on_progress=self._noting(job))
+            run.kept["start"] = await worker.ask("start", run_spec=run.run_spec).reply
+            self._changed()
+            asked = worker.ask("run", run_spec=run.run_spec, on_progress=self._noting(job, run))
             run.summary = await asked.reply
             run.kept["map"] = await worker.ask("map", run=run.id).reply
+            run.kept["outcome"] = await worker.ask("outcome").reply
             await self._end_least_used()
         run.state = "ready" if job.state == "done" else job.state
         run.problems = job.problems
@@ -333,18 +381,25 @@ class Session:
             job.break_off = break_off
             job.result, job.answers = await asked.reply
 
+    async def _count_room(self, job: Job, run: RunEntry, pod: str) -> None:
+        worker = await self._worker_for(job)
+        async with _Outcome(self, job):
+            asked = worker.ask(
+                "room", run_spec=run.run_spec, key=pod, on_progress=self._noting(job, run)
+            )
+            job.result = await asked.reply
+        await worker.end()
+
     async def _compare(self, job: Job, first: RunEntry, second: RunEntry) -> None:
         async with _Outcome(self, job):
             job.result, _ = await self._compared(first, second)
 
     async def _compared(self, first: RunEntry, second: RunEntry) -> tuple[bytes, list[str]]:
-        baseline = await self._asked(first, "outcome")
-        compared: tuple[bytes, list[str]] = await self._asked(
-            second,
+        compared: tuple[bytes, list[str]] = await self._at_desk(
             "compare",
             runs=(first.id, second.id),
             names=(first.name, second.name),
-            baseline=baseline,
+            outcomes=(first.kept["outcome"], second.kept["outcome"]),
         )
         return compared
 
@@ -365,9 +420,10 @@ class Session:
             job.result = await asked.reply
         await worker.end()
 
-    def _noting(self, job: Job) -> Callable[[Progress], None]:
+    def _noting(self, job: Job, run: RunEntry) -> Callable[[Progress], None]:
         def note(progress: Progress) -> None:
             job.done, job.total, job.phase = progress.done, progress.total, progress.phase
+            run.moves.extend(progress.moves)
             self._changed()
 
         return note

@@ -6,7 +6,7 @@ Texts are read like files, and configurations are built as for a run.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ import msgspec
 from mooring.config import KubeSchedulerConfiguration, default_config, load_config, write_config
 from mooring.errors import InputError
 from mooring.explain.counterfactuals import Counterfactual
+from mooring.explain.drain import is_of_node, nodes_of_zone
 from mooring.explain.settled import unbound
 from mooring.framework.changes import AddNodes, apply_changes
 from mooring.objects.documents import STDIN, read_documents
@@ -22,37 +23,20 @@ from mooring.objects.findings import Findings
 from mooring.objects.manifests import read_manifests
 from mooring.objects.meta import KubeObject, encode_hook
 from mooring.objects.node import Node
+from mooring.objects.node_groups import node_documents, parse_node_group
 from mooring.objects.pod import Pod
 from mooring.objects.policies import ResourceQuota
+from mooring.sim.scenarios.drain import cordoned
 from mooring.sim.simulation import SimOptions, Simulation
+from mooring.web.requested_changes import Named, NodesLike, RequestedChanges
 from mooring.web.run_spec import RunSpec
+from mooring.web.scaling import scaled
 
 #: A typing error must not use up all memory.
 MOST_NODES = 10_000
 _MOST_SENTENCES = 20
 #: The fields at the top of a manifest.
 _FIRST = ("apiVersion", "kind", "metadata")
-
-
-class Named(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An object by its kind and key."""
-
-    kind: str
-    key: str
-
-
-class NodesLike(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    like: str
-    count: int = 1
-
-
-class RequestedChanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """The requested changes; empty parts change nothing."""
-
-    config: str = ""
-    objects: str = ""
-    remove: list[Named] = []
-    add_nodes: list[NodesLike] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,31 +55,73 @@ class Outcome:
     changes: tuple[str, ...]
 
 
-def apply(run_spec: RunSpec, what_if: RequestedChanges, counterfactual: Applied | None) -> Outcome:
-    """Raises InputError and ConfigError; the first word of a problem names the part."""
+def apply(
+    run_spec: RunSpec, changes: Sequence[RequestedChanges], counterfactual: Applied | None = None
+) -> Outcome:
+    """One change after the other. Raises InputError and ConfigError."""
+    sentences: list[str] = []
+    if counterfactual is not None:
+        run_spec = _with_counterfactual(run_spec, counterfactual)
+        sentences.append(f"{counterfactual.answer.text} (for {counterfactual.pod})")
+    for change in changes:
+        run_spec, more = _applied(run_spec, change)
+        sentences += more
+    return Outcome(run_spec, _some(sentences))
+
+
+def _with_counterfactual(run_spec: RunSpec, counterfactual: Applied) -> RunSpec:
+    before = run_spec.objects
+    _check_still_there(before, counterfactual)
+    after = apply_changes(before, counterfactual.pod, counterfactual.answer.changes)
+    change = _difference(before, after)
+    return replace(run_spec, objects=tuple(after), applied=(*run_spec.applied, change))
+
+
+def _difference(before: Sequence[KubeObject], after: Sequence[KubeObject]) -> RequestedChanges:
+    """The same as manifests, for those who want to repeat it."""
+    old, kept = {_identity(obj): obj for obj in before}, {_identity(obj) for obj in after}
+    others = [obj for obj in after if old.get(_identity(obj)) is not obj]
+    gone = [Named(obj.kind, obj.key) for obj in before if _identity(obj) not in kept]
+    return RequestedChanges(objects="---\n".join(map(_object_text, others)), remove=gone)
+
+
+def _applied(run_spec: RunSpec, change: RequestedChanges) -> tuple[RunSpec, list[str]]:
     sentences: list[str] = []
     objects: Sequence[KubeObject] = run_spec.objects
-    if counterfactual is not None:
-        _check_still_there(objects, counterfactual)
-        objects = apply_changes(objects, counterfactual.pod, counterfactual.answer.changes)
-        sentences.append(f"{counterfactual.answer.text} (for {counterfactual.pod})")
-    for each in what_if.remove:
+    for each in change.remove:
         objects = _without(objects, each)
         sentences.append(f"remove {each.kind.lower()} {each.key}")
-    if what_if.objects.strip():
-        found = read_beside(what_if.objects, objects)
-        objects = list(_merged(objects, found))
+    if change.objects.strip():
+        found = read_beside(change.objects, objects)
         sentences += found_sentences(found, run_spec.objects)
-    for wanted in what_if.add_nodes:
+        objects = list(_merged(objects, found))
+    for wanted in change.add_nodes:
         added = _added(objects, wanted)
         sentences.append(AddNodes(wanted.like, wanted.count).text)
         objects = [*objects, *added]
+    if change.nodes:
+        objects = [*objects, *_of_machine_type(objects, change.nodes)]
+        sentences.append(f"add {change.nodes}")
+    if change.scale is not None:
+        objects = scaled(objects, change.scale.workload, change.scale.replicas)
+        sentences.append(f"scale {change.scale.workload} to {change.scale.replicas:,}")
+    if change.drain:
+        names = [name.strip() for name in change.drain.split(",") if name.strip()]
+        objects = _drained(objects, names)
+        sentences.append(f"drain {', '.join(names)}")
+    if change.lose:
+        going = nodes_of_zone(_nodes(objects), change.lose)
+        objects = list(_without_nodes(objects, frozenset(going)))
+        nodes = "1 node" if len(going) == 1 else f"{len(going):,} nodes"
+        sentences.append(f"lose {change.lose} ({nodes})")
     config = run_spec.config
-    if what_if.config.strip():
-        config = read_config(what_if.config)
+    if change.config.strip():
+        config = read_config(change.config)
         sentences.append("another configuration")
-    changed = replace(run_spec, objects=tuple(objects), config=config)
-    return Outcome(changed, _some(sentences))
+    changed = replace(
+        run_spec, objects=tuple(objects), config=config, applied=(*run_spec.applied, change)
+    )
+    return changed, sentences
 
 
 def read_config(text: str) -> KubeSchedulerConfiguration:
@@ -140,10 +166,14 @@ def object_text(run_spec: RunSpec, named: Named) -> str | None:
     """The object as YAML; None if there is no such object."""
     for obj in run_spec.objects:
         if obj.kind == named.kind and obj.key == named.key:
-            data = msgspec.to_builtins(obj, enc_hook=encode_hook, str_keys=True)
-            first = {field: data[field] for field in _FIRST if field in data}
-            return _yaml(first | data)
+            return _object_text(obj)
     return None
+
+
+def _object_text(obj: KubeObject) -> str:
+    data = msgspec.to_builtins(obj, enc_hook=encode_hook, str_keys=True)
+    first = {field: data[field] for field in _FIRST if field in data}
+    return _yaml(first | data)
 
 
 def _yaml(data: Any) -> str:
@@ -173,17 +203,50 @@ def _without(objects: Sequence[KubeObject], named: Named) -> list[KubeObject]:
         raise InputError([f"there is no {named.kind} {named.key!r} in this run"])
     if named.kind != "Node":
         return [obj for obj in objects if obj.kind != named.kind or obj.key != named.key]
-    return list(_without_node(objects, named.key))
+    return list(_without_nodes(objects, {named.key}))
 
 
-def _without_node(objects: Sequence[KubeObject], name: str) -> Iterator[KubeObject]:
-    """Remove the node; its pods become pending, as if their controllers recreated them."""
+def _without_nodes(objects: Sequence[KubeObject], names: Collection[str]) -> Iterator[KubeObject]:
+    """Remove the nodes; their pods become pending, as if their controllers recreated them."""
     for obj in objects:
-        if isinstance(obj, Pod) and obj.node_name == name:
+        if isinstance(obj, Pod) and obj.node_name in names:
             if not obj.belongs_to_node:
                 yield obj if obj.finished else unbound(obj)
-        elif obj.kind not in ("Node", "CSINode") or obj.name != name:
+        elif not is_of_node(obj, names):
             yield obj
+
+
+def _drained(objects: Sequence[KubeObject], names: Sequence[str]) -> list[KubeObject]:
+    """Cordon the nodes; their pods become pending, except those that belong to a node."""
+    known = {node.name for node in _nodes(objects)}
+    problems = [f"there is no node {name!r} in this run" for name in names if name not in known]
+    if problems or not names:
+        raise InputError(problems or ["name a node to drain"])
+    return [_drained_object(obj, names) for obj in objects]
+
+
+def _drained_object(obj: KubeObject, names: Sequence[str]) -> KubeObject:
+    if isinstance(obj, Node) and obj.name in names:
+        return cordoned(obj)
+    if isinstance(obj, Pod) and obj.node_name in names:
+        stays = obj.belongs_to_node or obj.finished
+        return obj if stays else unbound(obj)
+    return obj
+
+
+def _nodes(objects: Sequence[KubeObject]) -> list[Node]:
+    return [obj for obj in objects if isinstance(obj, Node)]
+
+
+def _of_machine_type(objects: Sequence[KubeObject], text: str) -> list[KubeObject]:
+    try:
+        group = parse_node_group(text)
+    except ValueError as error:
+        raise InputError([str(error)]) from error
+    if group.count > MOST_NODES:
+        raise InputError([f"{group.count} nodes: write a number from 1 to {MOST_NODES:,}"])
+    taken = {node.name for node in _nodes(objects)}
+    return list(read_manifests([], documents=node_documents([group], taken)).objects)
 
 
 def _merged(objects: Sequence[KubeObject], found: Sequence[KubeObject]) -> Iterator[KubeObject]:

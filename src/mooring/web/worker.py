@@ -25,7 +25,9 @@ from mooring.explain.explanation import CannotAnswer
 from mooring.explain.past_decision import PastDecision, decide_again
 from mooring.explain.what_if import DecisionView
 from mooring.garbage import collect_seldom, spare_what_stays
-from mooring.web.cluster_map import map_data
+from mooring.sim.simulation import Simulation
+from mooring.web.changes_file import changes_text
+from mooring.web.cluster_map import map_data, start_map_data
 from mooring.web.comparison import (
     Outcome,
     comparison_data,
@@ -44,15 +46,16 @@ from mooring.web.messages import (
     packed,
     read_message,
 )
+from mooring.web.places import Places
 from mooring.web.pod_page import pod_data
+from mooring.web.requested_changes import Named, RequestedChanges
+from mooring.web.room import room_data
 from mooring.web.run import Run, RunProgress
 from mooring.web.run_spec import RunSpec, read_run_spec, write_run_spec
 from mooring.web.source_lines import Problem, located
 from mooring.web.timeline import timeline_data
 from mooring.web.what_if import (
     Applied,
-    Named,
-    RequestedChanges,
     apply,
     config_text,
     found_sentences,
@@ -79,6 +82,7 @@ class Worker:
         self.cancelled: set[int] = set()
         self._number = 0
         self._next_progress_s = 0.0
+        self._told_moves = 0
 
     def listen(self, pipe: IO[bytes]) -> None:
         """Read messages, in a thread of its own. The process exits when the server closes the pipe."""
@@ -140,16 +144,31 @@ class Worker:
         self,
         *,
         run_spec: Path,
-        what_if: RequestedChanges,
+        changes: list[RequestedChanges],
         counterfactual: Applied | None,
         target: Path,
     ) -> tuple[str, ...]:
         """Writes the run_spec of another run; returns its changes in sentences."""
-        outcome = apply(self._run_spec(run_spec), what_if, counterfactual)
+        outcome = apply(self._run_spec(run_spec), changes, counterfactual)
         write_run_spec(outcome.run_spec, target)
         return outcome.changes
 
+    def export(self, *, run_spec: Path, changes: list[RequestedChanges]) -> str:
+        """All changes that lead from the command's input to what the run would be with these."""
+        return changes_text(apply(self._run_spec(run_spec), changes).run_spec.applied)
+
+    def own_changes(self, *, run_spec: Path, base: Path | None) -> list[RequestedChanges]:
+        """The changes that the run has and its base has not."""
+        applied = self._run_spec(run_spec).applied
+        return list(applied[0 if base is None else len(self._run_spec(base).applied) :])
+
     # Running
+
+    def start(self, *, run_spec: Path) -> bytes:
+        """The cluster before the run, to be looked at meanwhile. An invalid configuration is refused."""
+        started_from = self._run_spec(run_spec)
+        Simulation(started_from.options()).close()
+        return packed(start_map_data(started_from))
 
     def run(self, *, run_spec: Path) -> dict[str, object]:
         started_from = self._run_spec(run_spec)
@@ -187,12 +206,12 @@ class Worker:
         return pickle.dumps(Outcome.of(self._ready), pickle.HIGHEST_PROTOCOL)
 
     def compare(
-        self, *, runs: tuple[int, int], names: tuple[str, str], baseline: bytes
+        self, *, runs: tuple[int, int], names: tuple[str, str], outcomes: tuple[bytes, bytes]
     ) -> tuple[bytes, list[str]]:
-        """This run against another one, and the pods whose first decision differs."""
-        outcomes = pickle.loads(baseline), Outcome.of(self._ready)
-        data = comparison_data(names, outcomes)
-        return packed({"runs": runs, **data}), differing_pods(*outcomes)
+        """One run against another, and the pods whose first decision differs; it needs neither run."""
+        before, after = map(pickle.loads, outcomes)
+        data = comparison_data(names, (before, after))
+        return packed({"runs": runs, **data}), differing_pods(before, after)
 
     def first_choices(self, *, pods: list[str]) -> list[PastDecision]:
         return first_choices(self._ready, pods)
@@ -211,6 +230,11 @@ class Worker:
             for path, pasts in zip(run_specs, choices, strict=True)
         ]
         return packed({"why": why_data(names, (views[0], views[1]))})
+
+    def room(self, *, run_spec: Path, key: str) -> bytes:
+        """How many more copies of a pod fit, as `mooring capacity --pod` counts them."""
+        _step_back()
+        return packed(room_data(self._run_spec(run_spec), key, self._count))
 
     def counterfactuals(
         self, *, run: int, key: str, budget_s: float
@@ -240,15 +264,23 @@ class Worker:
 
     def _run_progress(self, progress: RunProgress) -> None:
         if progress.tried < progress.waiting:
-            self._progress(progress.tried, progress.waiting, "placing pods")
+            self._progress(progress.tried, progress.waiting, "placing pods", progress.places)
         else:
-            self._progress(progress.attempts, None, progress.text)
+            self._progress(progress.attempts, None, progress.text, progress.places)
 
-    def _progress(self, done: int, total: int | None, phase: str) -> None:
+    def _count(self, done: int) -> None:
+        self._send(Progress(self._number, done, None, "adding pods"))
+
+    def _progress(self, done: int, total: int | None, phase: str, places: Places) -> None:
         now = time.perf_counter()
-        if now >= self._next_progress_s:
-            self._next_progress_s = now + _PROGRESS_EVERY_S
-            self._send(Progress(self._number, done, total, phase))
+        if now < self._next_progress_s:
+            return
+        self._next_progress_s = now + _PROGRESS_EVERY_S
+        told = self._told_moves
+        self._told_moves = len(places.pods)
+        moved = zip(places.pods[told:], places.moved_to[told:], strict=True)
+        moves = tuple(number for move in moved for number in move)
+        self._send(Progress(self._number, done, total, phase, moves))
 
     def _send(self, message: object) -> None:
         self._out.write(framed(message))
@@ -262,6 +294,10 @@ ANSWERS: dict[str, Callable[..., Any]] = {
         Worker.manifest,
         Worker.check,
         Worker.derive,
+        Worker.export,
+        Worker.own_changes,
+        Worker.room,
+        Worker.start,
         Worker.run,
         Worker.outcome,
         Worker.compare,

@@ -426,6 +426,15 @@ def test_the_timeline_is_there_if_asked_for(tmp_path):
         ("steps:\n- fail: the zone", "is not a node's name, 'zone NAME' or 'nodes with SELECTOR'"),
         ("steps:\n- apply: {a: b}", "must be the name of a file, or an object with apiVersion"),
         ("steps: {a: b}", "steps.a: unknown field"),
+        (
+            "devices: [gpu, 'gpu,patitions=2']\nexpect: no pods pending",
+            ":7: devices[1]: there is no option 'patitions'",
+        ),
+        ("devices: {gpu: 8}\nexpect: no pods pending", ":7: devices: must be text"),
+        (
+            "devices: 'gpu,on=pool=none'\nexpect: no pods pending",
+            ":7: devices: --devices gpu,on=pool=none: no node is chosen; the nodes are a-1",
+        ),
         ("seed: x\nexpect: no pods pending", ":7: seed: must be a whole number, not 'x'"),
         ("config: 5\nexpect: no pods pending", "config: must be a file's name or a configuration"),
         ("expect: [\n", "s.scenario.yaml:8: "),
@@ -529,3 +538,26 @@ def test_all_pods_include_those_that_are_not_created(tmp_path):
 
     assert found(outcome) == ["4 of 5 pods", "4 of 5 pods", "4 of 6 pods", "0 of 1 pod"]
     assert "not created: exceeded quota: q, requested: pods=1, used: pods=4" in outcome.report()
+
+
+def test_nodes_of_a_scenario_have_the_devices_that_it_gives_them(tmp_path):
+    outcome = played(
+        tmp_path,
+        *ZONES[:1],
+        workload(
+            "Deployment",
+            "train",
+            replicas=3,
+            spec=", resourceClaims: [{name: gpu, resourceClaimTemplateName: one}]",
+        ),
+        "{apiVersion: resource.k8s.io/v1, kind: ResourceClaimTemplate, metadata: {name: one},"
+        " spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com}}]}}}}",
+        body="""
+        devices: 2xgpu.example.com,memory=80Gi
+        expect:
+        - 2 pods of app=train placed
+        - 1 pods of app=train pending by DynamicResources because "cannot allocate all claims"
+        """,
+    )
+
+    assert outcome.failures == ()

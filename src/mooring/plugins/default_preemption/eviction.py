@@ -72,6 +72,9 @@ class _Eviction:
     nominated: list[Pod]
     #: The last victim, set when its eviction starts.
     last: Pod | None = None
+    #: Whether a victim is deleted that has no node, as far as the watch has shown. Its place may have become
+    #: free before, while the preemptor was held back, and the end of such a pod tells nobody of a place.
+    is_silent: bool = False
     work: Coroutine[Any, Any, None] | None = None
 
 
@@ -128,7 +131,7 @@ class Evictions:
             if self._under_way.get(preemptor.uid) is eviction:
                 del self._under_way[preemptor.uid]
         metrics.evicted("success" if succeeded else "error", metrics.timer() - started)
-        if not succeeded:
+        if not succeeded or eviction.is_silent:
             # Perhaps no event follows that makes the queue try the pod again.
             self._handle.activate({pod.key: pod for pod in preemptor.pods})
 
@@ -178,6 +181,9 @@ class Evictions:
         if self._stop_in_memory(victim):
             note += _IN_MEMORY
         else:
+            observed = self._handle.observed_pod(victim.key)
+            if observed is not None and not observed.node_name:
+                eviction.is_silent = True
             try:
                 await self._delete(victim, preemptor)
             except NotFound:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cmp_to_key, partial
 
@@ -77,7 +77,7 @@ class PreemptionDetail:
     #: Node name → why preemption does not help, for other nodes that were tried.
     rejected: Mapping[str, Status]
     #: Gives `tied`.
-    tied_names: Callable[[], tuple[str, ...]] = tuple
+    tied_names: Callable[[], tuple[str, ...]] = field(default=tuple, repr=False, compare=False)
     #: The pods to evict, from most to least important.
     victims: tuple[Pod, ...] = ()
     #: "" if preemption does not help on any node.

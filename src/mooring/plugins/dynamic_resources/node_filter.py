@@ -115,8 +115,12 @@ class NodeFilter:
             return CANNOT_FIT
         if not served and not claims.has_user_claims:
             return SUCCESS
-        requests, found.mappings = extended_resources.requests_for(pod, served, classes)
-        found.extended = extended_resources.claim_with(claim, requests)
+        made = claims.extended_for.get(served)
+        if made is None:
+            requests, mappings = extended_resources.requests_for(pod, served, classes)
+            made = extended_resources.claim_with(claim, requests), mappings
+            claims.extended_for[served] = made
+        found.extended, found.mappings = made
         return None
 
     def unavailable(self, claims: PodClaims, node: NodeInfo) -> list[int]:

@@ -73,6 +73,10 @@ class PodClaims:
     by_rows: bool = False
     #: For each claim, the allocation to write; known after Reserve.
     chosen: list[Allocation | None] = field(default_factory=list)
+    #: Resources that devices serve on some node → the claim for them, and who uses which of its requests.
+    extended_for: dict[
+        tuple[str, ...], tuple[ResourceClaim, list[ContainerExtendedResourceRequest]]
+    ] = field(default_factory=dict)
     #: The UID under which the claim for extended resources is in flight.
     extended_uid: str = ""
 

@@ -28,8 +28,12 @@ _MOST_ATTEMPTS = 720
 
 def cordon(api: SimApi, node: Node) -> None:
     if not node.spec.unschedulable:
-        taints = [*_other_taints(node), UNSCHEDULABLE_TAINT]
-        api.update(replace(node, spec=replace(node.spec, unschedulable=True, taints=taints)))
+        api.update(cordoned(node))
+
+
+def cordoned(node: Node) -> Node:
+    taints = [*_other_taints(node), UNSCHEDULABLE_TAINT]
+    return replace(node, spec=replace(node.spec, unschedulable=True, taints=taints))
 
 
 def uncordon(api: SimApi, node: Node) -> None:

@@ -10,8 +10,10 @@ from typing import Any
 
 from mooring.config import KubeSchedulerConfiguration, load_config
 from mooring.errors import ConfigError, InputError, MooringError
+from mooring.objects.device_groups import CannotAddDevices, device_objects
 from mooring.objects.manifests import read_manifests
 from mooring.objects.meta import KubeObject
+from mooring.objects.node import Node
 from mooring.runtime.plugin_folder import find_plugins_beside
 from mooring.scheduler.journal import NOTHING, TIMELINE, Fact
 from mooring.sim.scenarios import fields
@@ -125,7 +127,16 @@ class _Playing:
                 documents=scenario.objects,
                 among=base,
             )
-            cluster.load(base, manifests)
+        with _at(scenario, ("devices",)):
+            known = [*base, *manifests.objects]
+            try:
+                devices = device_objects(
+                    scenario.devices, [obj for obj in known if isinstance(obj, Node)], known
+                )
+            except CannotAddDevices as error:
+                raise InputError([str(error)]) from error
+        with _at(scenario, ("cluster",)):
+            cluster.load([*base, *devices], manifests)
         cluster.settle()
 
     def go_on(self) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mooring.errors import InputError
+from mooring.objects.device_groups import DeviceGroup, parse_device_group
 from mooring.objects.documents import Document, yaml_chunks
 from mooring.objects.yaml_text import YamlError, parse_yaml
 from mooring.sim.scenarios.expectation_fields import read_checks
@@ -35,6 +36,8 @@ class Scenario:
     #: Files and folders of the cluster, and objects in the scenario itself.
     cluster: tuple[str, ...]
     objects: tuple[Document, ...]
+    #: Devices for the nodes of the cluster, as in `--devices`.
+    devices: tuple[DeviceGroup, ...]
     #: The name of a file, or the configuration itself; None is the default configuration.
     config: str | Mapping[str, Any] | None
     seed: int | None
@@ -94,6 +97,7 @@ def _read(source: Source, path: Path, value: Any, *, number: int) -> Scenario:
         folder=path.parent,
         cluster=tuple(paths),
         objects=(*in_cluster, *documents),
+        devices=tuple(_device_groups(fields)),
         config=fields.read("config", _config, None),
         seed=fields.read("seed", whole_number, None),
         steps=tuple(steps),
@@ -104,6 +108,14 @@ def _read(source: Source, path: Path, value: Any, *, number: int) -> Scenario:
     if source.faultless and not checks:
         fields.wrong("expects nothing, so it cannot fail; add expect")
     return scenario
+
+
+def _device_groups(fields: Fields) -> Iterator[DeviceGroup]:
+    for at, value in fields.items("devices"):
+        try:
+            yield parse_device_group(text(value))
+        except ValueError as error:
+            fields.source.wrong(at, str(error))
 
 
 def _config(value: object) -> str | Mapping[str, Any]:

@@ -285,14 +285,14 @@ def _surplus(workload: Workload, pods: Sequence[Pod], nodes: dict[str, Node]) ->
     match workload:
         case ReplicaSet() | ReplicationController():
             wanted = 1 if workload.spec.replicas is None else workload.spec.replicas
-            return _in_deletion_order(at_work)[: max(len(at_work) - wanted, 0)]
+            return in_deletion_order(at_work)[: max(len(at_work) - wanted, 0)]
         case Job() if not workload.finished:
             wanted = 0 if workload.spec.suspend else wanted_pods(workload, pods)
-            return _in_deletion_order(at_work)[: max(len(at_work) - wanted, 0)]
+            return in_deletion_order(at_work)[: max(len(at_work) - wanted, 0)]
         case StatefulSet():
             wanted = 1 if workload.spec.replicas is None else workload.spec.replicas
             end = workload.spec.ordinals.start + wanted
-            return [pod for pod in at_work if _ordinal(pod) >= end]
+            return [pod for pod in at_work if ordinal(pod) >= end]
         case DaemonSet() if workload.spec.template is not None:
             spec = daemons.tolerant(workload.spec.template.spec)
             unwanted = {name for name, node in nodes.items() if not daemons.runs_on(spec, node)}
@@ -304,7 +304,8 @@ def _surplus(workload: Workload, pods: Sequence[Pod], nodes: dict[str, Node]) ->
     return []
 
 
-def _in_deletion_order(pods: Sequence[Pod]) -> list[Pod]:
+def in_deletion_order(pods: Sequence[Pod]) -> list[Pod]:
+    """The pods of a ReplicaSet or Job; the first are given up first."""
     shared = Counter(pod.node_name for pod in pods)
     age = {pod.uid: i for i, pod in enumerate(pods)}
 
@@ -319,7 +320,8 @@ def _deletion_cost(pod: Pod) -> int:
     return int(text) if text.removeprefix("-").isdecimal() else 0
 
 
-def _ordinal(pod: Pod) -> int:
+def ordinal(pod: Pod) -> int:
+    """The number of a StatefulSet's pod; -1 if it has none."""
     text = pod.labels.get(POD_INDEX) or pod.name.rpartition("-")[2]
     return int(text) if text.isdecimal() else -1
 

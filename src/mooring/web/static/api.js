@@ -38,6 +38,11 @@ async function fetched(address) {
   });
 }
 
+// What an address answers now, for the few that change.
+export function get(address) {
+  return request("GET", address);
+}
+
 export function post(address, body) {
   return request("POST", address, body);
 }

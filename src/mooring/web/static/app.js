@@ -31,7 +31,7 @@ export function App() {
   const { session, heard } = useFollowedSession();
   const run = runOf(session, route.run);
   const { cluster, error } = useCluster(run);
-  const moments = useMoments(run, cluster, route.query);
+  const moments = useMoments(run, jobOf(session, run?.job), cluster, route.query);
   const text = route.query.q ?? "";
   const setText = (q) => setQuery({ q });
   const main = useRef(null);
@@ -54,7 +54,7 @@ export function App() {
       <${Shown} route=${route} session=${session} run=${run} cluster=${cluster} error=${error} moments=${moments}
         text=${text} onText=${setText} />
     </main>
-    <${JobTray} jobs=${session.jobs} />
+    <${JobTray} jobs=${session.jobs} but=${moments.underWay ? run.job : null} />
     <div id="announced" class="unseen" role="status" aria-live="polite"></div>
   <//>`;
 }
@@ -83,21 +83,42 @@ function Shown({ route, session, run, cluster, error, moments, text, onText }) {
       <h1>No such run</h1>
       <p>It was deleted, or never existed. <a href=${linkTo(1, "map")}>Go to the first run</a></p>
     </div>`;
-  if (run.state !== "ready") return html`<${NotReady} run=${run} job=${jobOf(session, run.job)} />`;
+  if (run.state !== "ready" && !moments.underWay) return html`<${NotReady} run=${run} job=${jobOf(session, run.job)} />`;
   if (error) return html`<${Problems} error=${error} />`;
   if (moments.error) return html`<${Problems} error=${moments.error} />`;
   if (!cluster || !moments.scene) return html`<p class="loading" role="status">Reading the cluster …</p>`;
   const all = { cluster, run, moments, text, onText };
-  if (route.view === "pending") return html`<${PendingView} ...${all} scene=${moments.scene} />`;
-  if (route.view === "pod")
-    return html`<${PodView} ...${all} podKey=${route.parts.join("/")} attempt=${route.query.attempt} endSeconds=${run.summary.elapsedSeconds} />`;
-  if (route.view === "workload")
-    return html`<${WorkloadView} ...${all} scene=${moments.scene} name=${route.parts.join("/")} />`;
-  if (route.view === "gang")
-    return html`<${WorkloadView} ...${all} scene=${moments.scene} name=${route.parts.join("/")} isGang />`;
-  if (route.view === "time") return html`<${TimeView} ...${all} />`;
-  if (route.view === "whatif") return html`<${WhatIfView} ...${all} parts=${route.parts} />`;
-  return html`<${MapView} ...${all} chosen=${route.parts[0]} />`;
+  // The view stays in its place when the run is over, with what was typed into it.
+  return html`${moments.underWay && html`<${SoFar} key="so-far" job=${jobOf(session, run.job)} />`}
+    <${View} key="view" route=${route} all=${all} />`;
+}
+
+// Views that can be shown before the simulation is done.
+const SO_FAR = ["map", "pending", "whatif", "workload"];
+
+function View({ route, all }) {
+  const { view, parts } = route;
+  const { run, moments } = all;
+  const name = parts.join("/");
+  if (moments.underWay && !SO_FAR.includes(view))
+    return html`<div class="empty"><h1>${view === "pod" ? name : TITLES[view]}</h1>
+      <p>This is shown when the simulation is done.</p></div>`;
+  if (view === "pending") return html`<${PendingView} ...${all} scene=${moments.scene} />`;
+  if (view === "pod")
+    return html`<${PodView} ...${all} podKey=${name} attempt=${route.query.attempt} endSeconds=${run.summary.elapsedSeconds} />`;
+  if (view === "workload") return html`<${WorkloadView} ...${all} scene=${moments.scene} name=${name} />`;
+  if (view === "gang") return html`<${WorkloadView} ...${all} scene=${moments.scene} name=${name} isGang />`;
+  if (view === "time") return html`<${TimeView} ...${all} />`;
+  if (view === "whatif") return html`<${WhatIfView} ...${all} parts=${parts} />`;
+  return html`<${MapView} ...${all} chosen=${parts[0]} />`;
+}
+
+function SoFar({ job }) {
+  return html`<section class="so-far" aria-labelledby="so-far-title">
+    <h2 id="so-far-title">Simulating</h2>
+    <p class="quiet">This is the cluster so far.</p>
+    <${JobProgress} job=${job} />
+  </section>`;
 }
 
 function Lost({ restarted }) {

@@ -20,10 +20,11 @@ export function JobProgress({ job }) {
   </div>`;
 }
 
-export function JobTray({ jobs }) {
+// `but`: the job that the view itself shows.
+export function JobTray({ jobs, but }) {
   useTold(jobs);
   // What would make a pod fit is looked for on the pod's own page, and shown there.
-  const running = jobs.filter((job) => job.state === "running" && job.kind !== "counterfactuals");
+  const running = jobs.filter((job) => job.state === "running" && job.kind !== "counterfactuals" && job.id !== but);
   if (!running.length) return null;
   return html`<section class="tray" aria-label="Running jobs">
     ${running.map((job) => html`<${JobProgress} key=${job.id} job=${job} />`)}

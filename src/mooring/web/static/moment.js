@@ -1,10 +1,12 @@
 // Which moment of a run is looked at, and the clock that plays it. It stands in the address, so views and links agree:
 // `at=90s` is a time, `at=12` so many changes, `at=end` the end.
 import { useEffect, useMemo, useRef, useState } from "preact-hooks";
-import { useAnswer } from "mooring/api";
+import { get, useAnswer } from "mooring/api";
 import { Cluster, Reel, Scene } from "mooring/cluster";
 import { setQuery } from "mooring/route";
 
+// The place of `running` among the states of pods.
+const RUNNING = 0;
 const PLAYS_MS = 14000;
 
 export const END = { step: null, seconds: null };
@@ -16,11 +18,59 @@ function clusterOf(map) {
   return clusters.get(map);
 }
 
-// The run's cluster at its end; null while it is not known.
+// The run's cluster at its end, or as it was put in while the run is under way; null while it is not known.
 export function useCluster(run) {
-  const { value, error } = useAnswer(run?.state === "ready" ? `api/runs/${run.id}/map` : null);
-  const cluster = value && clusterOf(value);
+  const part = run?.state === "ready" ? "map" : run?.state === "running" && run.started ? "start" : null;
+  const { value, error } = useAnswer(part && `api/runs/${run.id}/${part}`);
+  // The start is shown until the end is there, so that views stay as they are.
+  const last = useRef({});
+  if (value) last.current = { run: run.id, cluster: clusterOf(value) };
+  const cluster = part && last.current.run === run.id ? last.current.cluster : null;
   return { cluster, error };
+}
+
+// Whether this is the cluster before the run's end.
+function isStart(cluster) {
+  return Boolean(cluster?.map.start);
+}
+
+// Where the pods are so far, for a run that is under way; null for others. It follows the run's progress.
+function useSceneSoFar(run, cluster, done) {
+  const active = isStart(cluster);
+  const so = useRef(null);
+  const [scene, setScene] = useState(null);
+  useEffect(() => {
+    if (!active) {
+      so.current = null;
+      setScene(null);
+      return;
+    }
+    if (so.current?.cluster === cluster) return;
+    so.current = { cluster, places: Int32Array.from(cluster.map.start), next: 0, asking: false };
+    setScene(new Scene(cluster, so.current.places.slice(), null));
+  }, [active, cluster]);
+  useEffect(() => {
+    const now = so.current;
+    if (!active || !now || now.asking) return;
+    now.asking = true;
+    // Each answer is another one, so it is not kept.
+    get(`api/runs/${run.id}/moves?after=${now.next}`).then(
+      ({ moves, next }) => {
+        now.asking = false;
+        if (so.current !== now || !moves.length) return;
+        now.next = next;
+        for (let i = 0; i < moves.length; i += 2) {
+          now.places[moves[i]] = moves[i + 1];
+          if (moves[i + 1] >= 0) cluster.map.pods.state[moves[i]] = RUNNING;
+        }
+        setScene(new Scene(cluster, now.places.slice(), null));
+      },
+      () => {
+        now.asking = false;
+      },
+    );
+  }, [active, cluster, done]);
+  return active && scene?.cluster === cluster ? scene : null;
 }
 
 export function useEndScene(cluster) {
@@ -49,10 +99,11 @@ function atOf({ step, seconds }, opens) {
 }
 
 // Steps are what is slid over: changes one by one, or the seconds at which they happened.
-export function useMoments(run, cluster, query) {
+export function useMoments(run, job, cluster, query) {
+  const soFar = useSceneSoFar(run, cluster, job?.done);
   const { value: time, error } = useAnswer(run?.state === "ready" ? `api/runs/${run.id}/time` : null);
-  const reel = useMemo(() => (cluster && time ? new Reel(cluster, time) : null), [cluster, time]);
-  const end = useEndScene(cluster);
+  const reel = useMemo(() => (cluster && !isStart(cluster) && time ? new Reel(cluster, time) : null), [cluster, time]);
+  const end = useEndScene(isStart(cluster) ? null : cluster);
   const { step, seconds } = useMemo(() => momentOf(query.at, cluster, reel), [query.at, cluster, reel]);
   const [playing, setPlaying] = useState(false);
   const hasTime = Boolean(time && time.endSeconds > 0 && time.changes.atSeconds.some((at) => at > 0));
@@ -60,13 +111,15 @@ export function useMoments(run, cluster, query) {
   useEffect(() => setPlaying(false), [run?.id]);
 
   const scene = useMemo(() => {
+    if (isStart(cluster)) return soFar;
     if (step === undefined) return null;
     return reel && step !== null ? reel.at(step) : end;
-  }, [reel, step, end]);
+  }, [reel, step, end, soFar, cluster]);
   const setMoment = (moment) => setQuery({ at: atOf(moment, cluster?.map.opensAt ?? null) });
   const moments = {
     time,
     reel,
+    underWay: isStart(cluster),
     error,
     step,
     scene,

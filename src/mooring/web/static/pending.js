@@ -3,8 +3,32 @@
 
 // [{pod, key, state, message, cause, plugins, sinceSeconds, attempts, nominated}]
 export function pendingAt(moments, cluster) {
+  if (moments.underWay) return soFar(moments.scene, cluster);
   if (moments.step === null || moments.step === undefined || !moments.time) return cluster.pending();
   return atStep(moments.time, moments.step, moments.scene, cluster);
+}
+
+export const NO_CAUSE = { text: "not tried yet", of: 0, reasons: [] };
+const NONE_SO_FAR = { text: "no node so far", of: 0, reasons: [] };
+
+// While a run is under way, what rejects pods is not known.
+function soFar(scene, cluster) {
+  const rows = [];
+  for (let pod = 0; pod < scene.places.length; pod += 1) {
+    if (scene.places[pod] !== -1) continue;
+    rows.push({
+      pod,
+      key: cluster.podKey(pod),
+      state: "queued",
+      message: NONE_SO_FAR.text,
+      cause: NONE_SO_FAR,
+      plugins: [],
+      sinceSeconds: 0,
+      attempts: 0,
+      nominated: "",
+    });
+  }
+  return rows;
 }
 
 const MEANS = { queued: "queued", gated: "gated", ignored: "ignored", failed: "unschedulable" };
@@ -42,8 +66,6 @@ function atStep(time, step, scene, cluster) {
   }
   return rows;
 }
-
-export const NO_CAUSE = { text: "not tried yet", of: 0, reasons: [] };
 
 export function pluginsOf(cause) {
   return [...new Set(cause.reasons.map(([, , plugin]) => plugin).filter(Boolean))];

@@ -9,6 +9,7 @@ const TICKS = 1000;
 export function TimeStrip({ moments }) {
   const { time, reel, playing, hasTime, bySeconds, step, steps } = moments;
   if (!time || !reel || !steps) {
+    if (moments.underWay) return html`<div class="strip quiet">The slider over time is there when the simulation is done.</div>`;
     return html`<div class="strip quiet">${time ? "No pod was placed or moved in this run." : "Loading the timeline …"}</div>`;
   }
   const value = Math.round(positionOf(moments) * TICKS);

@@ -14,7 +14,7 @@ const VIEWS = [
 ];
 
 export function Top({ session, route, cluster, moments, text, onText }) {
-  const pending = cluster?.pending().length ?? 0;
+  const pending = (moments.underWay ? moments.scene?.waiting() : cluster?.pending().length) ?? 0;
   return html`<header class="top">
     <a class="brand" href=${link("map")} aria-label="Mooring, to the map"><${Bollard} /><span>Mooring</span></a>
     <nav aria-label="Views">

@@ -161,7 +161,10 @@ function NamespaceChoice({ cluster, text, onText }) {
 function Whole({ scene, moments }) {
   const { cluster } = scene;
   const waiting = scene.waiting();
-  const reasons = useMemo(() => rejectionsOf(pendingAt(moments, cluster)).slice(0, 2), [moments.step, moments.time, cluster]);
+  const reasons = useMemo(
+    () => (moments.underWay ? [] : rejectionsOf(pendingAt(moments, cluster)).slice(0, 2)),
+    [moments.step, moments.time, moments.underWay, cluster],
+  );
   return html`<div class="whole">
     <span class="fact"><strong>${cluster.nodeCount.toLocaleString("en")}</strong> ${cluster.nodeCount === 1 ? "node" : "nodes"}</span>
     <span class="fact"><strong>${scene.pods.length.toLocaleString("en")}</strong> ${scene.pods.length === 1 ? "pod" : "pods"} on nodes</span>

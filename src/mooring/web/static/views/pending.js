@@ -13,7 +13,7 @@ import { clock, count } from "mooring/words";
 
 export function PendingView({ cluster, run, moments, scene, text, onText }) {
   const found = useMemo(() => find(cluster, scene.places, text), [cluster, scene, text]);
-  const all = useMemo(() => pendingAt(moments, cluster), [moments.step, moments.time, cluster]);
+  const all = useMemo(() => pendingAt(moments, cluster), [moments.step, moments.time, moments.underWay && moments.scene, cluster]);
   const rows = useMemo(() => (found ? all.filter((row) => found.pods[row.pod]) : all), [all, found]);
   const rejections = useMemo(() => rejectionsOf(all), [all]);
   const groups = useMemo(() => groupsOf(rows, cluster), [rows, cluster]);
@@ -35,14 +35,14 @@ export function PendingView({ cluster, run, moments, scene, text, onText }) {
       (tab === "pods"
         ? html`<${Table} label="Pending pods" columns=${COLUMNS} rows=${rows} rowKey=${(row) => row.pod} sortIn="sort"
       empty="No pending pod matches." />`
-        : html`<${Groups} groups=${groups} run=${run} cluster=${cluster} scene=${scene} atEnd=${moments.step === null} />`)
+        : html`<${Groups} groups=${groups} run=${run} cluster=${cluster} scene=${scene} atEnd=${moments.step === null && !moments.underWay} />`)
     }
     <${TimeStrip} moments=${moments} />
   </div>`;
 }
 
 function sentence(shown, all, moments) {
-  const when = moments.step === null ? "at the end" : `at ${clock(moments.seconds)}`;
+  const when = moments.underWay ? "so far" : moments.step === null ? "at the end" : `at ${clock(moments.seconds)}`;
   if (!all) return `Every pod has a node ${when}.`;
   const of = shown === all ? "" : ` of ${all.toLocaleString("en")}`;
   return `${count(shown, "pod")}${of} without a node ${when}.`;

@@ -1,15 +1,17 @@
 // What if: another configuration, a changed pod or node, more nodes or fewer; run, and see the difference.
-import { useEffect, useRef, useState } from "preact-hooks";
-import { ask, isReport, post, remove, useAnswer } from "mooring/api";
+import { useEffect, useMemo, useRef, useState } from "preact-hooks";
+import { ask, get, isReport, post, remove, useAnswer } from "mooring/api";
 import { Editor, goToLine, useCheck } from "mooring/editor";
 import { html } from "mooring/html";
-import { ProblemList, Problems, Switch } from "mooring/parts";
+import { JobProgress } from "mooring/jobs";
+import { Choice, ProblemList, Problems, Switch } from "mooring/parts";
 import { go, link, linkTo, useQuery } from "mooring/route";
-import { useSession } from "mooring/session";
+import { useSession, useWork } from "mooring/session";
 import { weightsIn, withWeight } from "mooring/weights";
 import { count } from "mooring/words";
 
-const EMPTY = { config: null, objects: "", addNodes: [], remove: [], name: "" };
+const EMPTY = { config: null, objects: "", changes: [], name: "" };
+const MOST_UNDONE = 30;
 const KEPT = "mooring.draft.";
 
 // Edits are kept for the tab, by run: through other views, «back», a reload and a run that was cancelled.
@@ -37,17 +39,29 @@ function WhatIf({ cluster, run, parts }) {
   const [state, setState] = useState(() => readDraft(run.id));
   const latest = useRef(state);
   const [tab, setTab] = useQuery("tab", parts[0] === "Pod" || parts[0] === "Node" ? "objects" : "config");
-  const change = (more) => {
-    latest.current = { ...latest.current, ...more };
-    writeDraft(run.id, latest.current);
-    setState(latest.current);
+  const set = (draft) => {
+    latest.current = draft;
+    writeDraft(run.id, draft);
+    setState(draft);
   };
-  useAsked(parts, run, latest, change);
-  const anything = JSON.stringify(state) !== JSON.stringify(EMPTY);
+  const change = (more) => set({ ...latest.current, ...more });
+  // A change of the list can be undone; what is typed, the browser undoes.
+  const list = (more) => {
+    const { past = [], ...now } = latest.current;
+    set({ ...now, ...more, past: [...past.slice(1 - MOST_UNDONE), now] });
+  };
+  const undo = () => {
+    const past = latest.current.past ?? [];
+    set({ ...past.at(-1), past: past.slice(0, -1) });
+  };
+  useAsked(parts, run, latest, list);
+  const { past = [], ...draft } = state;
+  const anything = JSON.stringify(draft) !== JSON.stringify(EMPTY);
   return html`<div class="whatif-view">
     <div class="title"><h1>What if</h1>
       <p>mooring tries changes on a copy of <strong>${run.name}</strong>, never on a real cluster.</p>
-      ${anything && html`<button type="button" class="small" onClick=${() => change(EMPTY)}>Drop all changes</button>`}</div>
+      ${past.length > 0 && html`<button type="button" class="small" onClick=${undo}>Undo</button>`}
+      ${anything && html`<button type="button" class="small" onClick=${() => list(EMPTY)}>Drop all changes</button>`}</div>
     <div class="whatif-edit">
       <${Switch} label="Edit" value=${tab} onChange=${setTab} options=${[
         ["config", "Configuration"],
@@ -60,8 +74,11 @@ function WhatIf({ cluster, run, parts }) {
       }
     </div>
     <div class="whatif-side">
-      <${NodesForm} cluster=${cluster} state=${state} change=${change} />
-      <${RunForm} run=${run} state=${state} change=${change} />
+      <${Adding} cluster=${cluster} run=${run} onAdd=${(more) => list({ changes: [...latest.current.changes, more] })} />
+      <${ChangeList} draft=${draft} list=${list} />
+      <${RunForm} run=${run} state=${draft} change=${change} />
+      <${Export} run=${run} changes=${changesOf(draft)} />
+      <${Room} cluster=${cluster} run=${run} />
       <${Runs} run=${run} />
     </div>
   </div>`;
@@ -73,7 +90,16 @@ function useAsked(parts, run, latest, change) {
     const [what, ...rest] = parts;
     const key = rest.join("/");
     if (what === "without") {
-      if (!latest.current.remove.includes(key)) change({ remove: [...latest.current.remove, key] });
+      const wanted = { remove: [{ kind: "Node", key }] };
+      const known = latest.current.changes.some((each) => JSON.stringify(each) === JSON.stringify(wanted));
+      if (!known) change({ changes: [...latest.current.changes, wanted] });
+      return;
+    }
+    if (what === "again") {
+      get(`api/runs/${Number(key)}/changes`).then(
+        ({ changes }) => change(draftOf(changes)),
+        (error) => change({ objects: `# ${error.message}\n${latest.current.objects}` }),
+      );
       return;
     }
     if (what !== "Pod" && what !== "Node") return;
@@ -164,42 +190,172 @@ function Said({ id, text, check, fine, unchanged }) {
   </div>`;
 }
 
-function NodesForm({ cluster, state, change }) {
-  const [like, setLike] = useState("");
+const KINDS = [
+  ["addNodes", "add nodes"],
+  ["nodes", "add nodes of a machine type"],
+  ["drain", "drain nodes"],
+  ["lose", "lose a zone"],
+  ["scale", "scale a workload"],
+];
+const MOST_OFFERED = 300;
+
+// One form for all changes that need no YAML. The server knows whether a change can be made; here only what is
+// misspelt is told.
+function Adding({ cluster, onAdd }) {
+  const [kind, setKind] = useState("addNodes");
+  const [text, setText] = useState("");
   const [number, setNumber] = useState(1);
-  const first = like || cluster.nodeNames[0] || "";
-  const known = cluster.indexOfNode(first) >= 0;
+  const fields = { addNodes: "like node", nodes: "Machines", drain: "Nodes", lose: "Zone", scale: "Workload" };
+  const given = text || (kind === "addNodes" ? (cluster.nodeNames[0] ?? "") : "");
+  const wrong = given ? problemOf(cluster, kind, given) : "";
+  const numbered = kind === "addNodes" || kind === "scale";
+  const fine = given && !wrong && (!numbered || (Number.isInteger(number) && number >= (kind === "scale" ? 0 : 1)));
   const add = (event) => {
     event.preventDefault();
-    change({ addNodes: [...state.addNodes, { like: first, count: number }] });
+    onAdd(madeOf(kind, given.trim(), number));
+    setText("");
+  };
+  const choose = (to) => {
+    setKind(to);
+    setText("");
   };
   return html`<section class="box" aria-labelledby="nodes-title">
-    <h2 id="nodes-title">Nodes</h2>
+    <h2 id="nodes-title">Add a change</h2>
     <form class="add-nodes" onSubmit=${add}>
-      <label class="field"><span>Add</span><input type="number" min="1" max="1000" value=${number}
-        onInput=${(e) => setNumber(Number(e.currentTarget.value))} /></label>
-      <label class="field grow"><span>like node</span><input list="node-names" value=${first}
-        onInput=${(e) => setLike(e.currentTarget.value)} /></label>
-      <datalist id="node-names">${cluster.nodeNames.slice(0, 300).map(
-        (name) => html`<option
-        value=${name}></option>`,
-      )}</datalist>
-      <button type="submit" disabled=${!known || !(number >= 1)}>Add</button>
+      <${Choice} label="Change" value=${kind} onChange=${choose} options=${KINDS} />
+      ${
+        numbered &&
+        html`<label class="field"><span>${kind === "scale" ? "Replicas" : "Add"}</span><input type="number"
+        min=${kind === "scale" ? 0 : 1} max="10000" value=${number}
+        onInput=${(e) => setNumber(e.currentTarget.value === "" ? NaN : Number(e.currentTarget.value))} /></label>`
+      }
+      <label class="field grow"><span>${fields[kind]}</span><input list=${`offered-${kind}`} value=${given}
+        placeholder=${{ nodes: "3xm5.xlarge,zones=3", lose: "a zone, or label=value", drain: "n1,n2" }[kind] ?? ""}
+        onInput=${(e) => setText(e.currentTarget.value)} /></label>
+      <datalist id=${`offered-${kind}`}>${offered(cluster, kind).map((name) => html`<option value=${name}></option>`)}</datalist>
+      <button type="submit" disabled=${!fine}>Add</button>
     </form>
-    ${first && !known && html`<p class="state bad"><span aria-hidden="true">▲</span> No such node.</p>`}
-    <ul class="drafted">
-      ${state.addNodes.map(
-        (each, i) => html`<li>${count(each.count, "node")} like <code>${each.like}</code>
-        <button type="button" class="text" aria-label=${`Do not add nodes like ${each.like}`}
-          onClick=${() => change({ addNodes: state.addNodes.filter((_, k) => k !== i) })}>drop</button></li>`,
-      )}
-      ${state.remove.map(
-        (name) => html`<li>without <code>${name}</code>
-        <button type="button" class="text" aria-label=${`Keep ${name}`}
-          onClick=${() => change({ remove: state.remove.filter((each) => each !== name) })}>drop</button></li>`,
-      )}
-    </ul>
+    ${wrong && html`<p class="state bad"><span aria-hidden="true">▲</span> ${wrong}</p>`}
   </section>`;
+}
+
+function madeOf(kind, text, number) {
+  if (kind === "addNodes") return { addNodes: [{ like: text, count: number }] };
+  if (kind === "scale") return { scale: { workload: text, replicas: number } };
+  return { [kind]: text };
+}
+
+function offered(cluster, kind) {
+  if (kind === "addNodes" || kind === "drain") return cluster.nodeNames.slice(0, MOST_OFFERED);
+  if (kind === "lose") return zonesOf(cluster).slice(0, MOST_OFFERED);
+  return kind === "scale" ? workloadsOf(cluster).slice(0, MOST_OFFERED) : [];
+}
+
+const ZONE = "topology.kubernetes.io/zone";
+
+function zonesOf(cluster) {
+  const found = cluster.groups(ZONE).map(({ name }) => name);
+  return found.filter((name) => name !== "(none)" && name !== "(empty)").sort();
+}
+
+function workloadsOf(cluster) {
+  return [...new Set(cluster.map.pods.workload)].map((code) => cluster.map.strings[code]).filter(Boolean).sort();
+}
+
+function problemOf(cluster, kind, text) {
+  if (kind === "addNodes") return cluster.indexOfNode(text) < 0 ? "No such node." : "";
+  if (kind === "drain") {
+    const unknown = text.split(",").map((each) => each.trim()).filter((each) => each && cluster.indexOfNode(each) < 0);
+    return unknown.length ? `No such node: ${unknown.join(", ")}.` : "";
+  }
+  if (kind === "lose" && !text.includes("=")) return zonesOf(cluster).includes(text) ? "" : "No such zone.";
+  if (kind === "scale") return workloadsOf(cluster).includes(text) ? "" : "No such workload.";
+  return "";
+}
+
+// All that is changed, in one list.
+function ChangeList({ draft, list }) {
+  const rows = [];
+  if (draft.objects.trim())
+    rows.push([sentenceOf({ objects: draft.objects }), "what is edited as YAML", () => list({ objects: "" })]);
+  draft.changes.forEach((each, i) => {
+    const text = sentenceOf(each);
+    rows.push([text, text, () => list({ changes: draft.changes.filter((_, k) => k !== i) })]);
+  });
+  if (draft.config !== null) rows.push(["another configuration", "the configuration", () => list({ config: null })]);
+  return html`<section class="box" aria-labelledby="changes-title"><h2 id="changes-title">Changes</h2>
+    ${!rows.length && html`<p class="quiet">None yet. They are made in the order of this list.</p>`}
+    <ol class="drafted">${rows.map(
+      ([text, name, drop]) => html`<li>${text}
+      <button type="button" class="text" aria-label=${`Drop ${name}`} onClick=${drop}>drop</button></li>`,
+    )}</ol>
+  </section>`;
+}
+
+// The list as a file, and the command that reads it.
+function Export({ run, changes }) {
+  const [made, setMade] = useState(null);
+  const asked = JSON.stringify(changes);
+  useEffect(() => setMade(null), [asked, run.id]);
+  if (!changes.length && run.base === null) return null;
+  const start = () =>
+    post("api/export", { run: run.id, changes }).then(
+      (value) => setMade({ value }),
+      (error) => setMade({ error }),
+    );
+  return html`<section class="box" aria-labelledby="export-title"><h2 id="export-title">Export</h2>
+    ${!made && html`<button type="button" class="small" onClick=${start}>Show as YAML and as a command</button>`}
+    <${Problems} error=${made?.error} />
+    ${made?.value && html`<${Exported} ...${made.value} />`}
+  </section>`;
+}
+
+function Exported({ text, file, command }) {
+  const address = useMemo(() => URL.createObjectURL(new Blob([text], { type: "application/yaml" })), [text]);
+  useEffect(() => () => URL.revokeObjectURL(address), [address]);
+  return html`<div class="exported">
+    <label class="field grow"><span>Changes</span>
+      <textarea readonly rows="10" spellcheck="false" value=${text}></textarea></label>
+    <p><a href=${address} download=${file}>Save as ${file}</a></p>
+    <label class="field grow"><span>Command</span><input readonly value=${command} onFocus=${(e) => e.currentTarget.select()} /></label>
+  </div>`;
+}
+
+// How many more pods like one of a workload fit, as `mooring capacity` counts them.
+function Room({ cluster, run }) {
+  const [workload, setWorkload] = useState("");
+  const [asked, setAsked] = useState(null);
+  const pod = useMemo(() => podOf(cluster, workload), [cluster, workload]);
+  const { job, value, error } = useWork(`api/runs/${run.id}/capacity`, asked && { pod: asked });
+  const ask = (event) => {
+    event.preventDefault();
+    setAsked(pod);
+  };
+  return html`<section class="box" aria-labelledby="room-title"><h2 id="room-title">Capacity</h2>
+    <form class="add-nodes" onSubmit=${ask}>
+      <label class="field grow"><span>How many more pods like</span><input list="offered-scale-room" value=${workload}
+        placeholder="a workload, or namespace/pod" onInput=${(e) => setWorkload(e.currentTarget.value)} /></label>
+      <datalist id="offered-scale-room">${offered(cluster, "scale").map((name) => html`<option value=${name}></option>`)}</datalist>
+      <button type="submit" disabled=${!pod}>Count</button>
+    </form>
+    <${JobProgress} job=${job} />
+    <${Problems} error=${error} />
+    ${value && html`<p role="status">${roomSentence(value)}</p>`}
+  </section>`;
+}
+
+function podOf(cluster, text) {
+  if (!text) return "";
+  if (cluster.indexOfPod(text) >= 0) return text;
+  const code = cluster.map.strings.indexOf(text);
+  const found = code > 0 ? cluster.map.pods.workload.indexOf(code) : -1;
+  return found >= 0 ? cluster.podKey(found) : "";
+}
+
+function roomSentence({ pod, more, limited, stoppedBy, nodes }) {
+  if (limited) return `${count(more, "more pod")} like ${pod} fit, and maybe more: mooring stopped counting.`;
+  if (!more) return `No more pod like ${pod} fits: ${stoppedBy}`;
+  return `${count(more, "more pod")} like ${pod} ${more === 1 ? "fits" : "fit"}, on ${count(nodes, "node")}. Then: ${stoppedBy}`;
 }
 
 function RunForm({ run, state, change }) {
@@ -235,11 +391,48 @@ function RunForm({ run, state, change }) {
 function bodyOf(run, state) {
   const body = { base: run.id };
   if (state.name.trim()) body.name = state.name.trim();
-  if (state.config !== null) body.config = state.config;
-  if (state.objects.trim()) body.objects = state.objects;
-  if (state.addNodes.length) body.addNodes = state.addNodes;
-  if (state.remove.length) body.remove = state.remove.map((key) => ({ kind: "Node", key }));
+  const changes = changesOf(state);
+  if (changes.length) body.changes = changes;
   return body;
+}
+
+// The whole list in the order in which it is made: manifests, then what was added, then the configuration.
+function changesOf(draft) {
+  const changes = [...draft.changes];
+  if (draft.objects.trim()) changes.unshift({ objects: draft.objects });
+  if (draft.config !== null) changes.push({ config: draft.config });
+  return changes;
+}
+
+// The other way round, for a run that is to be changed and run again. A list that begins otherwise stays a list.
+function draftOf(changes) {
+  const left = [...changes];
+  const isOnly = (each, key) => each && Object.keys(each).length === 1 && key in each;
+  const objects = isOnly(left[0], "objects") ? left.shift().objects : "";
+  const config = isOnly(left.at(-1), "config") ? left.pop().config : null;
+  return { ...EMPTY, objects, config, changes: left };
+}
+
+// One change in words, as the server says them too.
+function sentenceOf(each) {
+  const parts = [];
+  for (const { kind, key } of each.remove ?? []) parts.push(`without ${kind === "Node" ? "" : `${kind} `}${key}`);
+  for (const { like, count: number = 1 } of each.addNodes ?? []) parts.push(`${count(number, "node")} like ${like}`);
+  if (each.nodes) parts.push(`add ${each.nodes}`);
+  if (each.scale) parts.push(`scale ${each.scale.workload} to ${each.scale.replicas.toLocaleString("en")}`);
+  if (each.drain) parts.push(`drain ${each.drain}`);
+  if (each.lose) parts.push(`lose ${each.lose}`);
+  if (each.objects) parts.push(`manifests: ${headsOf(each.objects).join(", ")}`);
+  if (each.config) parts.push("another configuration");
+  return parts.join("; ");
+}
+
+function headsOf(text) {
+  const documents = text.split(/^---.*$/m).filter((each) => each.trim());
+  return documents.map((each) => {
+    const word = (key) => each.match(new RegExp(`^\\s*(?:metadata: *\\{.*)?${key}: *([\\w./-]+)`, "m"))?.[1] ?? "";
+    return `${word("kind")} ${word("name")}`.trim() || "?";
+  });
 }
 
 function Runs({ run }) {
@@ -258,6 +451,10 @@ function Runs({ run }) {
         each.base !== null &&
         html`<a
         href=${linkTo(each.id, "compare", String(each.base), String(each.id))}>compare</a>`
+      }
+      ${
+        each.base !== null &&
+        html`<a aria-label=${`Change ${each.name} and run again`} href=${linkTo(each.base, "whatif", "again", String(each.id))}>change</a>`
       }
       ${
         each.id !== 1 &&

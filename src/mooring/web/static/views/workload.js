@@ -17,7 +17,7 @@ export function WorkloadView({ cluster, moments, scene, name, isGang = false }) 
   const waiting = useMemo(() => {
     const own = new Set(pods);
     return groupsOf(pendingAt(moments, cluster).filter((row) => own.has(row.pod)), cluster);
-  }, [moments.step, moments.time, cluster, pods]);
+  }, [moments.step, moments.time, moments.underWay && moments.scene, cluster, pods]);
   if (!pods.length)
     return html`<div class="empty"><h1>No such ${isGang ? "gang" : "workload"}</h1>
       <p>No pod of this run belongs to “${name}”. <a href=${link("map")}>Go to the map</a></p></div>`;
