@@ -45,18 +45,18 @@ def told(pod: Pod, *conditions: str, **status: Any) -> Pod:
     return pod.with_status(conditions=now, **status).stored_as("2")
 
 
-def test_the_confirmation_of_a_bind_changes_no_row():
+def test_a_version_that_changes_no_sum_takes_the_place_of_the_known_one():
     cluster = cluster_with("n")
     pod = make_pod("p", cpu="1", node="n")
     cluster.assume_pod(pod)
     cluster.snapshot()
-    position, generation = cluster.usage_changes.position, cluster.infos["n"].generation
 
     cluster.add_pod(confirmed := told(pod, "PodScheduled"))
 
+    assert not cluster.is_assumed(pod)
     assert cluster.pods[pod.uid] is confirmed
     assert list(cluster.infos["n"].pods.values()) == [confirmed]
-    assert (cluster.usage_changes.position, cluster.infos["n"].generation) == (position, generation)
+    assert requested_cpu(cluster, "n") == 1000
     cluster.validate()
 
 

@@ -19,8 +19,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
-from msgspec.structs import replace
-
 from mooring.cluster.affinity_terms import HeldTerms
 from mooring.cluster.changes import ChangeLog
 from mooring.cluster.claim_cache import ClaimCache
@@ -40,8 +38,7 @@ from mooring.cluster.volume_cache import VolumeCache
 from mooring.devices.features import ALL_FEATURES, DeviceFeatures
 from mooring.errors import InvariantError, MooringError, PluginError, check_kept
 from mooring.objects.node import Node
-from mooring.objects.pod import Pod, PodStatus
-from mooring.objects.well_known import POD_SCHEDULED
+from mooring.objects.pod import Pod
 
 
 class CacheError(MooringError):
@@ -535,8 +532,7 @@ class Cluster:
         del self.pods[pod.uid]
         self.pods[pod.uid] = pod
         self._assumed.discard(pod.uid)
-        if not _alike_on_node(known, pod):
-            self._touch(info)
+        self._touch(info)
 
     def _touch(self, info: NodeInfo) -> None:
         self._generation += 1
@@ -565,25 +561,6 @@ def _count_alike(known: Pod, pod: Pod) -> bool:
         and known.held == pod.held
         and known.held_non_zero == pod.held_non_zero
     )
-
-
-def _alike_on_node(known: Pod, pod: Pod) -> bool:
-    """Whether a plugin that looks at the pods on a node finds the same in both versions of a pod.
-
-    For pods that count alike. When a bind is confirmed, a new version differs in its number and in the
-    condition PodScheduled.
-    """
-    return (
-        _seen_on_node(known) == _seen_on_node(pod)
-        and known.metadata.annotations == pod.metadata.annotations
-        and known.metadata.owner_references == pod.metadata.owner_references
-    )
-
-
-def _seen_on_node(pod: Pod) -> PodStatus:
-    """The status without what says only that the pod has a node."""
-    conditions = [each for each in pod.status.conditions if each.type != POD_SCHEDULED]
-    return replace(pod.status, conditions=conditions)
 
 
 def _alike(a: Node, b: Node) -> bool:

@@ -62,7 +62,7 @@ class Depends(IntEnum):
 
     #: Only the node object.
     NODE = 1
-    #: The node object and the pods on it, but not their condition PodScheduled.
+    #: The node object and the pods on it.
     USAGE = 2
     #: All node objects, no pods.
     NODES = 3
