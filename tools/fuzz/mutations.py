@@ -129,8 +129,8 @@ MUTATIONS = (
     Mutation(
         "a conflict means that nothing was done",
         "live.writer:LiveWriter._bind",
-        "if not await self._is_bound_after_all(pod, node_name):",
-        "if True:",
+        "twice.\n            if not await self._is_bound_after_all(pod, node_name):",
+        "twice.\n            if True:",
         mode="safety",
         seed=143,
     ),
