@@ -6,7 +6,6 @@ answers that need another run, such as another configuration or a comparison.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,7 +25,7 @@ from mooring.web.run import Run
 from mooring.web.run_spec import RunSpec
 from mooring.web.timeline import timeline_data
 from mooring.web.what_if import config_text
-from mooring.web.workloads import workload_name
+from mooring.web.workloads import folded_name, workload_name
 
 #: The most pages of pending pods, one for each cause, and of placed pods.
 _MOST_CAUSES, _SOME_PLACED = 100, 20
@@ -35,8 +34,6 @@ _MOST_CHARACTERS = 3_000_000
 #: If the run took longer than this, placed pods have no pages: each would repeat the run.
 _QUICK_S = 1.0
 _NAME = "as it is"
-#: Pods without a controller are often numbered.
-_NUMBERED = re.compile(r"-\d+$")
 
 #: Called with the phase, the number done and the total.
 OnProgress = Callable[[str, int, int | None], None]
@@ -122,7 +119,7 @@ def representatives(run: Run) -> list[str]:
     groups: dict[tuple[object, ...], list[str]] = {}
     for each in run.report.pending:
         pod = run.pod(each.pod)
-        of = workload_name(pod) or _NUMBERED.sub("", each.pod)
+        of = folded_name(each.pod, workload_name(pod))
         reasons = tuple(sorted(reason.text for reason in reasons_in(each.message)))
         groups.setdefault((of, each.state, reasons), []).append(each.pod)
     return [pods[0] for pods in sorted(groups.values(), key=lambda pods: -len(pods))]
