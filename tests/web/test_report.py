@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -115,13 +116,13 @@ def test_a_report_of_5000_nodes_is_small_and_has_a_page_for_each_cause(
 
     page = open_page(f"{path.as_uri()}#/pending")
     causes = page.get_by_role("list", name="Pending pods by cause").locator(".cause")
-    expect(causes).to_have_count(7)
-    for i in range(7):
+    expect(causes).to_have_count(30)
+    for i in range(30):
         causes.nth(i).get_by_role("link").first.click()
         expect(page.locator(".title .state")).to_contain_text("unschedulable")
         expect(page.get_by_role("table", name="Node by plugin")).to_be_visible()
         page.go_back()
-        expect(causes).to_have_count(7)
+        expect(causes).to_have_count(30)
     page.locator("details.made summary").click()
     made = page.locator("details.made")
     expect(made).to_contain_text(re.compile(r"20\d\d-\d\d-\d\d"))
@@ -130,7 +131,8 @@ def test_a_report_of_5000_nodes_is_small_and_has_a_page_for_each_cause(
 
 
 def _of_several_causes() -> Iterator[Manifest]:
-    """The large cluster, whose pods wait by five workloads, with two pods that wait for something else."""
+    """The large cluster, in which five groups of pods wait, and 25 pods that wait for something else."""
     yield from large()
-    yield pod("odd/pinned", cpu="1", memory="1Gi", nodeSelector={"pool": "nowhere"})
     yield pod("odd/deep", cpu="1", memory="9000Gi")
+    for name in string.ascii_lowercase[:24]:
+        yield pod(f"odd/{name}", cpu="1", memory="1Gi", nodeSelector={"pool": name})
