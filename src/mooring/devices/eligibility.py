@@ -17,8 +17,8 @@ from mooring.devices.holdings import Holdings
 from mooring.devices.pools import Pool, PoolDevice
 from mooring.devices.slice_index import NodePools
 from mooring.errors import MooringError
-from mooring.objects.devices import DeviceTaint, DeviceToleration
 from mooring.objects.node import Node
+from mooring.objects.resource_claims import tolerates_taint
 
 #: Passing so many devices takes about as long as one decision.
 DEVICES_A_STEP = 16
@@ -234,7 +234,7 @@ class Eligibility:
     def _repels(self, request: Request, candidate: PoolDevice) -> bool:
         """Whether the device has a taint that the request does not tolerate."""
         for taint in candidate.taints:
-            if not any(_tolerates(each, taint) for each in request.tolerations):
+            if not any(tolerates_taint(each, taint) for each in request.tolerations):
                 text = f"{taint.key}={taint.value}:{taint.effect}"
                 self._holdings.refuse(request, candidate, "taint", text)
                 return True
@@ -243,14 +243,3 @@ class Eligibility:
 
 def _values(candidate: PoolDevice, constraints: Sequence[AttributeConstraint]) -> Hashable:
     return tuple(value_of(candidate, constraint.attribute) for constraint in constraints)
-
-
-def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    return (
-        toleration.effect in ("", taint.effect)
-        and toleration.key in ("", taint.key)
-        and (
-            toleration.operator == "Exists"
-            or (toleration.operator in ("", "Equal") and toleration.value == taint.value)
-        )
-    )
