@@ -56,6 +56,7 @@ class _Level:
         "next",
         "option",
         "place",
+        "retries",
         "state",
         "taken",
     )
@@ -84,7 +85,8 @@ class _Level:
         self.all_too_many = True
         #: The state in which the request was begun; None if it is not remembered.
         self.state: Hashable = None
-        #: What the devices that were tried here in vain are like.
+        #: Whether a device was tried here in vain, and what such devices are like.
+        self.retries = False
         self.failed: set[Hashable] = set()
 
 
@@ -213,14 +215,21 @@ class Search:
         missing = option.count - level.have
         while found := self._eligibility.next_free(option, level.next, missing):
             level.next, (pool, candidate, amounts) = found
-            if level.failed and _likeness(pool, candidate) in level.failed:
-                continue
-            if missing > 1 and self._exact and self._too_few_match(option, candidate):
+            if level.retries and self._must_fail(level, option, pool, candidate):
                 continue
             level.taken = self._holdings.take(option, pool, candidate, amounts)
             if level.taken is not None:
                 return self._enter(level.place, option, level.have + 1, level.next)
         return self._leave(_Outcome.FAILED)
+
+    def _must_fail(
+        self, level: _Level, option: Request, pool: Pool, candidate: PoolDevice
+    ) -> bool:
+        """Whether one of the shortcuts applies to a device."""
+        if level.failed and _likeness(pool, candidate) in level.failed:
+            return True
+        missing = option.count - level.have
+        return missing > 1 and self._exact and self._too_few_match(option, candidate)
 
     def _too_few_match(self, option: Request, candidate: PoolDevice) -> bool:
         """Whether fewer devices than requested have the values that the claim's constraints compare."""
@@ -244,6 +253,7 @@ class Search:
             # Another choice in an earlier claim may let this one do with fewer devices.
             return self._leave(_Outcome.FAILED)
         self._holdings.undo(level.taken)
+        level.retries = True
         if self._symmetric and not level.taken.candidate.multiple:
             level.failed.add(_likeness(level.taken.pool, level.taken.candidate))
         level.taken = None
