@@ -239,11 +239,12 @@ def test_many_claims_need_more_levels_than_python_has_nested_calls():
 
 
 def test_a_hopeless_search_can_be_stopped():
-    """Nine requests for devices that do not exist beside twelve that do: too many ways to fail."""
+    """Four requests for three of 14 devices that all differ, and one for a device that does not exist."""
     claim = make_claim(
         *(make_request(f"r{number}", count=3) for number in range(4)), make_request("s", "false")
     )
-    allocator = make_allocator([make_slice(*(f"x{number}" for number in range(14)))])
+    devices = [make_device(f"x{number}", attributes={"numa": number}) for number in range(14)]
+    allocator = make_allocator([make_slice(*devices)])
     steps = 0
 
     def expired() -> bool:
@@ -253,6 +254,43 @@ def test_a_hopeless_search_can_be_stopped():
 
     with pytest.raises(AllocationTimeout):
         allocator.allocate(N1, [claim], expired)
+
+
+def steps_of(slices, *claims) -> int:
+    """How often a search that finds nothing asks whether its time is over."""
+    steps = 0
+
+    def expired() -> bool:
+        nonlocal steps
+        steps += 1
+        return steps > 100_000
+
+    assert make_allocator(slices).allocate(N1, claims, expired) is None
+    return steps
+
+
+def test_attributes_that_no_devices_share_do_not_need_all_pairs():
+    """10,000 devices, each with a value of its own, or one other with the same: 50 million pairs."""
+    for sharing in (1, 2):
+        devices = [
+            make_device(f"x{number}", attributes={"numa": number // sharing})
+            for number in range(10_000)
+        ]
+        constraint = DeviceConstraint(match_attribute="d/numa")
+        claim = make_claim(make_request(count=3), constraints=[constraint])
+
+        assert steps_of([make_slice(*devices)], claim) < 20_000
+
+
+def test_devices_that_are_alike_are_not_tried_twice_at_the_same_place():
+    """Three of 10,000 equal devices, and one that does not exist: 10**11 combinations are one."""
+    devices = [make_device(f"x{number}", attributes={"numa": 1}) for number in range(10_000)]
+    constraint = DeviceConstraint(match_attribute="d/numa")
+    claim = make_claim(
+        make_request("r", count=3), make_request("s", "false"), constraints=[constraint]
+    )
+
+    assert steps_of([make_slice(*devices)], claim) < 10_000
 
 
 def test_missing_devices_are_noticed_without_trying_all_combinations():

@@ -182,6 +182,7 @@ PUBLIC = {
         NodeOnlyError
         PoolID
         UnknownClaimError
+        after_steps_of
         double_booked
         is_counted
     """,

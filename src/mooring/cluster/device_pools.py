@@ -85,7 +85,8 @@ class DevicePools:
             self._rules[key] = after
         rules = [rule for rule in (before, after) if rule is not None]
         for seen in list(self.slices.slices):
-            if any(may_select(rule, seen) for rule in rules):
+            driver, pool = seen.spec.driver, seen.spec.pool.name
+            if any(may_select(rule, driver, pool) for rule in rules):
                 self._taint(seen)
 
     def _taint(self, seen: ResourceSlice) -> None:

@@ -14,7 +14,8 @@ from mooring.objects.devices import Device, DeviceTaint, DeviceTaintRule, Resour
 
 def with_rules(published: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> ResourceSlice:
     """The slice with the taints of the rules, in the order of their names, after its own."""
-    chosen = [rule for rule in rules if may_select(rule, published)]
+    spec = published.spec
+    chosen = [rule for rule in rules if may_select(rule, spec.driver, spec.pool.name)]
     if not chosen:
         return published
     chosen.sort(key=lambda rule: rule.name)
@@ -22,12 +23,16 @@ def with_rules(published: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> Re
     return replace(published, spec=replace(published.spec, devices=devices))
 
 
-def may_select(rule: DeviceTaintRule, published: ResourceSlice) -> bool:
+def may_select(rule: DeviceTaintRule, driver: str, pool: str) -> bool:
     """Whether driver and pool match. A rule without a selector matches every device."""
-    selector, spec = rule.spec.device_selector, published.spec
-    return selector is None or (
-        selector.driver in (None, spec.driver) and selector.pool in (None, spec.pool.name)
-    )
+    selector = rule.spec.device_selector
+    return selector is None or (selector.driver in (None, driver) and selector.pool in (None, pool))
+
+
+def selects(rule: DeviceTaintRule, device: str) -> bool:
+    """Whether a rule selects the device of this name, if driver and pool match."""
+    selector = rule.spec.device_selector
+    return selector is None or selector.device in (None, device)
 
 
 def taints_of(seen: ResourceSlice) -> list[list[DeviceTaint]]:
@@ -35,10 +40,5 @@ def taints_of(seen: ResourceSlice) -> list[list[DeviceTaint]]:
 
 
 def _with_taints(device: Device, rules: Sequence[DeviceTaintRule]) -> Device:
-    added = [rule.spec.taint for rule in rules if _selects(rule, device)]
+    added = [rule.spec.taint for rule in rules if selects(rule, device.name)]
     return replace(device, taints=[*device.taints, *added]) if added else device
-
-
-def _selects(rule: DeviceTaintRule, device: Device) -> bool:
-    selector = rule.spec.device_selector
-    return selector is None or selector.device in (None, device.name)

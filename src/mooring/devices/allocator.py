@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from mooring.devices.allocated import AllocatedDevices
 from mooring.devices.claim_requests import MOST_RESULTS, ClaimRequests, PodRequests, prepare
 from mooring.devices.constraints import AttributeConstraint, make_constraint
-from mooring.devices.eligibility import Eligibility
+from mooring.devices.eligibility import AllocationTimeout, Eligibility
 from mooring.devices.features import DeviceFeatures
 from mooring.devices.holdings import ConstraintViolated, Holdings
 from mooring.devices.node_matching import NodeSelectorError
 from mooring.devices.refusals import PoolRefusal, Refusal
 from mooring.devices.results import TooManyTermsError, make_allocation
-from mooring.devices.search import REMEMBER_AFTER, AllocationTimeout, Search, TooManyResults
+from mooring.devices.search import REMEMBER_AFTER, Search, TooManyResults
 from mooring.devices.selection import SelectorError
 from mooring.devices.slice_index import NodePools, SliceIndex
 from mooring.errors import MooringError
@@ -79,7 +79,7 @@ class Allocator:
         requests = self._prepared(claims)
         constraints: list[list[AttributeConstraint]] = [[] for _ in claims]
         holdings = Holdings(self._allocated, constraints, refusals)
-        eligibility = Eligibility(node, pools, requests, self._allocated, holdings)
+        eligibility = Eligibility(node, pools, requests, self._allocated, holdings, expired)
         search = Search(
             requests, eligibility, holdings, expired, remember_after=self._remember_after
         )

@@ -137,6 +137,12 @@ def look_up(candidate: PoolDevice, name: str) -> DeviceAttribute | None:
     return attribute
 
 
+def value_of(candidate: PoolDevice, name: str) -> Value:
+    """The value of an attribute; None also if the device does not have it."""
+    attribute = look_up(candidate, name)
+    return None if attribute is None else _value(attribute)
+
+
 def _value(attribute: DeviceAttribute) -> Value:
     if attribute.string is not None:
         return "string", attribute.string

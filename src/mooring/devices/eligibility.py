@@ -6,24 +6,37 @@ so a device that the search never reaches must not be looked at.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+
 from mooring.devices.allocated import AllocatedDevices
 from mooring.devices.capacity import Consumed
 from mooring.devices.claim_requests import PodRequests, Request
+from mooring.devices.constraints import AttributeConstraint, value_of
 from mooring.devices.holdings import Holdings
 from mooring.devices.pools import Pool, PoolDevice
 from mooring.devices.slice_index import NodePools
-from mooring.objects.devices import DeviceTaint, DeviceToleration
+from mooring.errors import MooringError
 from mooring.objects.node import Node
+from mooring.objects.resource_claims import tolerates_taint
+
+#: Passing so many devices takes about as long as one decision.
+DEVICES_A_STEP = 16
+TIMED_OUT = "timed out trying to allocate devices"
 
 Amounts = tuple[Consumed, ...]
 #: A device, its pool, and what the request would consume of it.
 Eligible = tuple[Pool, PoolDevice, Amounts]
 
 
+class AllocationTimeout(MooringError):
+    """The search took too long."""
+
+
 class EligibleDevices:
     """The devices that a request can have, found as far as the search has come."""
 
-    __slots__ = ("device", "exhausted", "found", "pool", "unknown")
+    __slots__ = ("device", "exhausted", "found", "matching", "pool", "unknown")
 
     def __init__(self) -> None:
         #: In order. Amounts are None for a device that was taken when its turn came, and so was not
@@ -36,6 +49,9 @@ class EligibleDevices:
         self.exhausted = False
         #: How many of those found are not judged.
         self.unknown = 0
+        #: How many devices have the same values of the attributes that constraints compare; None if not all
+        #: devices are judged yet.
+        self.matching: Counter[Hashable] | None = None
 
 
 class Eligibility:
@@ -46,7 +62,10 @@ class Eligibility:
         requests: PodRequests,
         allocated: AllocatedDevices,
         holdings: Holdings,
+        expired: Callable[[], bool] | None = None,
     ) -> None:
+        """`expired` is asked now and then as a request passes devices; true raises AllocationTimeout."""
+        self._expired = expired
         self._node = node
         self._pools = pools
         self._allocated = allocated
@@ -98,9 +117,11 @@ class Eligibility:
         devices = self._devices[request.number]
         if devices is None:
             devices = self._devices[request.number] = EligibleDevices()
-        found, holdings = devices.found, self._holdings
+        found, holdings, expired = devices.found, self._holdings, self._expired
         place = start
         while True:
+            if expired is not None and not place % DEVICES_A_STEP and expired():
+                raise AllocationTimeout(TIMED_OUT)
             if place == len(found) and (devices.exhausted or not self._find_more(request, devices)):
                 return None
             if devices.exhausted and not devices.unknown and len(found) - place < missing:
@@ -120,6 +141,23 @@ class Eligibility:
                     continue
             if not holdings.exceeded(request, pool, candidate, amounts):
                 return place, (pool, candidate, amounts)
+
+    def number_with_values_of(
+        self, candidate: PoolDevice, request: Request, constraints: Sequence[AttributeConstraint]
+    ) -> int | None:
+        """How many devices have the candidate's values of all attributes that the constraints compare.
+
+        None if that is not known, because not all devices are judged yet. The constraints are always those of
+        the request.
+        """
+        devices = self._devices[request.number]
+        if devices is None or not devices.exhausted or devices.unknown:
+            return None
+        if devices.matching is None:
+            devices.matching = Counter(
+                _values(entry[1], constraints) for entry in devices.found if entry is not None
+            )
+        return devices.matching[_values(candidate, constraints)]
 
     def _find_more(self, request: Request, devices: EligibleDevices) -> bool:
         """Add the next device that is eligible, or that cannot be judged now."""
@@ -196,19 +234,12 @@ class Eligibility:
     def _repels(self, request: Request, candidate: PoolDevice) -> bool:
         """Whether the device has a taint that the request does not tolerate."""
         for taint in candidate.taints:
-            if not any(_tolerates(each, taint) for each in request.tolerations):
+            if not any(tolerates_taint(each, taint) for each in request.tolerations):
                 text = f"{taint.key}={taint.value}:{taint.effect}"
                 self._holdings.refuse(request, candidate, "taint", text)
                 return True
         return False
 
 
-def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    return (
-        toleration.effect in ("", taint.effect)
-        and toleration.key in ("", taint.key)
-        and (
-            toleration.operator == "Exists"
-            or (toleration.operator in ("", "Equal") and toleration.value == taint.value)
-        )
-    )
+def _values(candidate: PoolDevice, constraints: Sequence[AttributeConstraint]) -> Hashable:
+    return tuple(value_of(candidate, constraint.attribute) for constraint in constraints)

@@ -7,6 +7,10 @@ because a pod may ask for more devices than Python allows nested calls.
 
 Requests that are alike can take the same devices in many orders. A long search therefore remembers the states
 from which it found nothing: the same state, reached another way, has the same outcome.
+
+Two shortcuts leave out what must fail, so they change no result. Where a device was tried in vain, one that
+is alike is not tried. And a request for several devices with equal attributes passes over values that too few
+devices have.
 """
 
 from __future__ import annotations
@@ -15,17 +19,15 @@ from collections.abc import Callable, Hashable
 from enum import Enum, auto
 
 from mooring.devices.claim_requests import MOST_RESULTS, Alternatives, PodRequests, Request
-from mooring.devices.eligibility import Eligibility
+from mooring.devices.constraints import MatchAttribute
+from mooring.devices.eligibility import TIMED_OUT, AllocationTimeout, Eligibility
 from mooring.devices.holdings import Holdings, Taken
+from mooring.devices.pools import Pool, PoolDevice
 from mooring.errors import MooringError
 
 #: After that many steps a search remembers its dead ends, and that many at most.
 REMEMBER_AFTER = 512
 _MOST_DEAD_ENDS = 1 << 16
-
-
-class AllocationTimeout(MooringError):
-    """The search took too long."""
 
 
 class TooManyResults(MooringError):
@@ -49,10 +51,12 @@ class _Level:
     __slots__ = (
         "all_too_many",
         "alternatives",
+        "failed",
         "have",
         "next",
         "option",
         "place",
+        "retries",
         "state",
         "taken",
     )
@@ -81,6 +85,9 @@ class _Level:
         self.all_too_many = True
         #: The state in which the request was begun; None if it is not remembered.
         self.state: Hashable = None
+        #: Whether a device was tried here in vain, and what such devices are like.
+        self.retries = False
+        self.failed: set[Hashable] = set()
 
 
 class Search:
@@ -104,12 +111,26 @@ class Search:
         self._unremembered = remember_after
         #: The states in which nothing was found.
         self._dead_ends: dict[Hashable, _Outcome] = {}
+        #: Whether a device can be passed over without a trace. A distinctAttribute forgets a value when a
+        #: device is taken back, so what follows would differ.
+        self._exact = False
+        #: Whether devices that are alike always have the same outcome. With alternatives, it may also be that
+        #: there would be too many results.
+        self._symmetric = False
 
     def run(self) -> bool:
         """Whether there is a solution. Then it is in the holdings.
 
         Raises SelectorError, NodeSelectorError, ConstraintViolated, TooManyResults, AllocationTimeout.
         """
+        self._exact = all(
+            isinstance(constraint, MatchAttribute)
+            for constraints in self._holdings.constraints
+            for constraint in constraints
+        )
+        self._symmetric = self._exact and not any(
+            each.subrequests for claim in self._claims for each in claim.requests
+        )
         outcome = self._enter((0, 0))
         while outcome is not _Outcome.DONE:
             if outcome is _Outcome.TRY:
@@ -136,7 +157,7 @@ class Search:
         """Go on to the next decision: of this request, or of the requests after it."""
         while True:
             if self._expired is not None and self._expired():
-                raise AllocationTimeout("timed out trying to allocate devices")
+                raise AllocationTimeout(TIMED_OUT)
             claim, request = place
             if claim == len(self._claims):
                 return _Outcome.DONE
@@ -194,10 +215,33 @@ class Search:
         missing = option.count - level.have
         while found := self._eligibility.next_free(option, level.next, missing):
             level.next, (pool, candidate, amounts) = found
+            if level.retries and self._must_fail(level, option, pool, candidate):
+                continue
             level.taken = self._holdings.take(option, pool, candidate, amounts)
             if level.taken is not None:
                 return self._enter(level.place, option, level.have + 1, level.next)
         return self._leave(_Outcome.FAILED)
+
+    def _must_fail(
+        self, level: _Level, option: Request, pool: Pool, candidate: PoolDevice
+    ) -> bool:
+        """Whether one of the shortcuts applies to a device."""
+        if level.failed and _likeness(pool, candidate) in level.failed:
+            return True
+        missing = option.count - level.have
+        return missing > 1 and self._exact and self._too_few_match(option, candidate)
+
+    def _too_few_match(self, option: Request, candidate: PoolDevice) -> bool:
+        """Whether fewer devices than requested have the values that the claim's constraints compare."""
+        constraints = [
+            constraint
+            for constraint in self._holdings.constraints[option.claim_index]
+            if constraint.applies(option.base, option.full_name)
+        ]
+        if not constraints:
+            return False
+        number = self._eligibility.number_with_values_of(candidate, option, constraints)
+        return number is not None and number < option.count
 
     def _return_to(self, level: _Level, outcome: _Outcome) -> _Outcome:
         """What follows if nothing was found after this decision."""
@@ -209,6 +253,9 @@ class Search:
             # Another choice in an earlier claim may let this one do with fewer devices.
             return self._leave(_Outcome.FAILED)
         self._holdings.undo(level.taken)
+        level.retries = True
+        if self._symmetric and not level.taken.candidate.multiple:
+            level.failed.add(_likeness(level.taken.pool, level.taken.candidate))
         level.taken = None
         assert level.option is not None
         if level.option.all_devices or outcome is _Outcome.TOO_MANY:
@@ -221,3 +268,8 @@ class Search:
         if level.state is not None and len(self._dead_ends) < _MOST_DEAD_ENDS:
             self._dead_ends[level.state] = outcome
         return outcome
+
+
+def _likeness(pool: Pool, candidate: PoolDevice) -> Hashable:
+    """Equal for free devices that differ, as far as a search can tell, only in names and places."""
+    return pool.id, candidate.content, candidate.counters, candidate.taints

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from mooring.cluster.cache import Cluster
 from mooring.cluster.device_classes import DEVICE_CLASS_PREFIX
 from mooring.cluster.device_usage import ClassUse, DeviceUsage
+from mooring.devices.step_limit import after_steps_of
 from mooring.errors import MooringError
-from mooring.explain.devices import classes_of
+from mooring.explain.devices import LONGEST_SEARCH_S, classes_of
 from mooring.explain.measures import ResourceMeasures
 from mooring.objects.devices import ResourceClaim, ResourceClaimStatus
 from mooring.objects.meta import canonical_hook
@@ -87,7 +88,8 @@ def _fits(cluster: Cluster, claim: ResourceClaim, name: str) -> bool:
     node = cluster.infos[name].node
     another = replace(claim, status=ResourceClaimStatus())
     try:
-        found = node and cluster.device_pools.allocator().allocate(node, [another])
+        expired = after_steps_of(LONGEST_SEARCH_S)
+        found = node and cluster.device_pools.allocator().allocate(node, [another], expired)
     except MooringError:
         return False
     return bool(found)

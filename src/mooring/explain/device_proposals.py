@@ -21,6 +21,7 @@ from mooring.devices.allocator import Allocator
 from mooring.devices.claim_requests import Request, prepare
 from mooring.devices.pools import PoolDevice
 from mooring.devices.refusals import DeviceRefusal, Refusal
+from mooring.devices.step_limit import after_steps_of
 from mooring.errors import MooringError
 from mooring.explain.device_changes import (
     AddDevices,
@@ -33,7 +34,7 @@ from mooring.explain.device_changes import (
     RequestOfClaim,
     TolerateDevices,
 )
-from mooring.explain.devices import claims_to_allocate, needs_devices
+from mooring.explain.devices import LONGEST_SEARCH_S, claims_to_allocate, needs_devices
 from mooring.framework.changes import Change
 from mooring.objects.devices import (
     Device,
@@ -166,7 +167,10 @@ class _Proposals:
         claims = claims_to_allocate(self._cluster, self._pod, info)
         # The verdict of the node says what is wrong.
         with suppress(MooringError):
-            return bool(claims) and bool(allocator.allocate(info.node, claims, refusals=refusals))
+            expired = after_steps_of(LONGEST_SEARCH_S)
+            return bool(claims) and bool(
+                allocator.allocate(info.node, claims, expired, refusals=refusals)
+            )
         return False
 
     # Changes of the claims

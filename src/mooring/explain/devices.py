@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from mooring.cluster.cache import Cluster
 from mooring.cluster.node_info import NodeInfo
 from mooring.devices.refusals import DeviceRefusal, Refusal
+from mooring.devices.step_limit import after_steps_of
 from mooring.errors import MooringError
 from mooring.objects.devices import ResourceClaim, ResourceClaimSpec, ResourceClaimTemplate
 from mooring.objects.node import Node
@@ -18,6 +19,8 @@ from mooring.plugins.dynamic_resources.pod_claims import claims_of
 
 #: On how many nodes devices are looked at.
 MOST_NODES = 200
+#: How long a search on one node may take, in the seconds that its steps stand for.
+LONGEST_SEARCH_S = 5.0
 
 
 @dataclass(slots=True)
@@ -45,7 +48,7 @@ def device_reasons(cluster: Cluster, pod: Pod) -> list[DeviceReason]:
         try:
             claims = claims_to_allocate(cluster, pod, node)
             if not claims or cluster.device_pools.allocator().allocate(
-                _node(node), claims, refusals=refusals
+                _node(node), claims, after_steps_of(LONGEST_SEARCH_S), refusals=refusals
             ):
                 continue
         except MooringError:

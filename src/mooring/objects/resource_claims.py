@@ -13,6 +13,8 @@ from mooring.objects.devices import (
     ConsumerReference,
     DeviceAllocationResult,
     DeviceCondition,
+    DeviceTaint,
+    DeviceToleration,
     ResourceClaim,
 )
 from mooring.objects.pod import Pod, PodResourceClaim
@@ -114,6 +116,17 @@ def without_finalizer(finalizers: list[str]) -> list[str]:
 
 class BindingConditionFailed(ValueError):
     """A driver says that a device cannot be made ready."""
+
+
+def tolerates_taint(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+    return (
+        toleration.effect in ("", taint.effect)
+        and toleration.key in ("", taint.key)
+        and (
+            toleration.operator == "Exists"
+            or (toleration.operator in ("", "Equal") and toleration.value == taint.value)
+        )
+    )
 
 
 def has_binding_conditions(claim: ResourceClaim) -> bool:

@@ -12,3 +12,4 @@ from mooring.devices.allocator import AllocationTimeout as AllocationTimeout
 from mooring.devices.allocator import Allocator as Allocator
 from mooring.devices.allocator import NodeOnlyError as NodeOnlyError
 from mooring.devices.double_booking import double_booked as double_booked
+from mooring.devices.step_limit import after_steps_of as after_steps_of

@@ -65,7 +65,7 @@ class SimApi:
         self.finished: list[Pod] = []
         #: The number of timers that will still change something, such as runs and terminations.
         self.busy = 0
-        #: How many of them are pods that run until they finish.
+        #: How many of them are pods that run until they finish, or as long as they tolerate a device's taint.
         self.running = 0
 
     # Objects
@@ -305,11 +305,14 @@ class SimApi:
 def run_seconds(pod: Pod) -> float | None:
     """The run time in the pod's annotation; None if it has none and never finishes. Raises ValueError."""
     text = pod.metadata.annotations.get(RUN_SECONDS)
-    if text is None:
-        return None
+    return None if text is None else seconds_in(text, RUN_SECONDS)
+
+
+def seconds_in(text: str, annotation: str) -> float:
+    """The seconds in the value of an annotation. Raises ValueError."""
     if not _SECONDS.fullmatch(text):
         raise ValueError(
-            f"metadata.annotations[{RUN_SECONDS}]: {text!r} is not a number of seconds;"
+            f"metadata.annotations[{annotation}]: {text!r} is not a number of seconds;"
             ' write one such as "90" or "0.5"'
         )
     return float(text)

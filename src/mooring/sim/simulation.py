@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mooring.config import default_config
+from mooring.config.gates import FeatureGates
 from mooring.config.types import KubeSchedulerConfiguration
 from mooring.errors import InputError
 from mooring.framework.api import ApiWriter
+from mooring.objects.devices import ResourceSlice
 from mooring.objects.gangs import asks_to_be_a_gang, with_gangs
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
@@ -28,9 +30,11 @@ from mooring.scheduler.drive_loop import DriveLoop
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.extenders.extender import Transport
 from mooring.scheduler.journal import NOTHING, FactKind, Journal
-from mooring.sim.api import SimApi, run_seconds
+from mooring.sim.api import SimApi, Watcher, run_seconds
 from mooring.sim.claim_controller import ClaimController
 from mooring.sim.clock import VirtualClock, VirtualLoop
+from mooring.sim.device_driver import DeviceDrivers, check_binding_seconds
+from mooring.sim.device_taint_eviction import DeviceTaintEviction
 from mooring.sim.recorder import Recorder
 from mooring.sim.volume_controller import VolumeController
 
@@ -149,15 +153,15 @@ class Simulation:
         self.api.watch(self.scheduler)
         self._recorder.scheduler = self.scheduler
         self.api.watch(self._recorder)
-        self.api.watch(_Controllers(self.api))
+        self.api.watch(_Controllers(self.api, self.clock, config.gates))
 
     def load(self, objects: Iterable[KubeObject]) -> None:
         """Create objects: first whatever pods may refer to, then the pods, each in their order.
 
-        Raises InputError if a pod's run time is not one, or its gang cannot be understood.
+        Raises InputError if the annotations of a pod, a slice or a gang cannot be understood.
         """
         known = self.in_gangs(objects)
-        _check_run_times(known)
+        _check_annotations(known)
         self.api.create_all(obj for obj in known if not isinstance(obj, Pod))
         self.api.create_all(obj for obj in known if isinstance(obj, Pod) and not obj.finished)
 
@@ -332,21 +336,27 @@ class Simulation:
 class _Controllers:
     """All controllers as one watcher: each watcher costs a turn of the loop for every change."""
 
-    def __init__(self, api: SimApi) -> None:
-        self._volumes = VolumeController(api)
-        self._claims = ClaimController(api)
+    def __init__(self, api: SimApi, clock: VirtualClock, gates: FeatureGates) -> None:
+        self._all: list[Watcher] = [
+            VolumeController(api),
+            ClaimController(api),
+            DeviceDrivers(api, clock),
+        ]
+        if gates.enabled("DRADeviceTaints"):
+            has_rules = gates.enabled("DRADeviceTaintRules")
+            self._all.append(DeviceTaintEviction(api, clock, has_rules=has_rules))
 
     def added(self, obj: KubeObject) -> None:
-        self._volumes.added(obj)
-        self._claims.added(obj)
+        for each in self._all:
+            each.added(obj)
 
     def updated(self, old: KubeObject, new: KubeObject) -> None:
-        self._volumes.updated(old, new)
-        self._claims.updated(old, new)
+        for each in self._all:
+            each.updated(old, new)
 
     def deleted(self, obj: KubeObject) -> None:
-        self._volumes.deleted(obj)
-        self._claims.deleted(obj)
+        for each in self._all:
+            each.deleted(obj)
 
 
 def _http_transport(config: KubeSchedulerConfiguration) -> HttpTransport | None:
@@ -375,7 +385,7 @@ def _pods_in_gangs(objects: Iterable[KubeObject]) -> int:
     return count
 
 
-def _check_run_times(objects: Iterable[KubeObject]) -> None:
+def _check_annotations(objects: Iterable[KubeObject]) -> None:
     problems: list[str] = []
     for obj in objects:
         if isinstance(obj, Pod):
@@ -383,5 +393,10 @@ def _check_run_times(objects: Iterable[KubeObject]) -> None:
                 run_seconds(obj)
             except ValueError as error:
                 problems.append(f"pod {obj.key}: {error}")
+        elif isinstance(obj, ResourceSlice):
+            try:
+                check_binding_seconds(obj)
+            except ValueError as error:
+                problems.append(f"resourceslice {obj.key}: {error}")
     if problems:
         raise InputError(problems)

@@ -24,7 +24,7 @@ from mooring.plugin import (
     row_count,
     unresolvable,
 )
-from mooring.plugin.devices import AllocationTimeout, Allocator, NodeOnlyError
+from mooring.plugin.devices import AllocationTimeout, Allocator, NodeOnlyError, after_steps_of
 from mooring.plugin.nodes import match_rows_any, matches_any
 from mooring.plugins.dynamic_resources import extended_resources
 from mooring.plugins.dynamic_resources.extended_resources import CannotFit
@@ -156,9 +156,10 @@ class NodeFilter:
             raise PluginError(TIMED_OUT.format(node.name)) from error
 
     def _deadline(self) -> Callable[[], bool] | None:
-        """Whether the time for one node is over, by the clock that the scheduler was given."""
+        """Whether the time for one node is over, by the clock that the scheduler was given or by steps."""
         if not self._filter_timeout_s:
             return None
         clock = self._handle.clock
         end = clock.now() + self._filter_timeout_s
-        return lambda: clock.now() >= end
+        out_of_steps = after_steps_of(self._filter_timeout_s)
+        return lambda: out_of_steps() or clock.now() >= end
