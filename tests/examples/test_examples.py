@@ -68,6 +68,14 @@ def test_every_example_is_tested():
     assert {path.name for path in EXAMPLES.iterdir() if path.is_dir()} == FOLDERS.keys()
 
 
+def test_the_readme_of_the_training_cluster_has_its_time_line():
+    folder = EXAMPLES / "05-training"
+    timeline, _, _ = (folder / "output.txt").read_text().partition("\n\nPLACEMENTS")
+
+    assert timeline.startswith("TIMELINE")
+    assert f"```text\n{timeline}\n```" in (folder / "README.md").read_text()
+
+
 @pytest.mark.parametrize("name", FOLDERS)
 def test_an_example_prints_what_stands_beside_it(name, installed):
     result = run(EXAMPLES / name, installed)

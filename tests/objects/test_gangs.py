@@ -234,9 +234,18 @@ def test_a_part_of_a_workload_may_stay_out_of_its_gang(tmp_path):
     assert groups == {"x": 3}
 
 
-@pytest.mark.parametrize(("least", "expected"), [("minAvailable: 2, ", 2), ("", 4)])
-def test_a_job_of_volcano_is_a_gang_of_the_pods_that_it_needs(tmp_path, least, expected):
-    spec = f"{{{least}tasks: [{{name: a, replicas: 3, {TEMPLATE}}}, {{name: b, {TEMPLATE}}}]}}"
+@pytest.mark.parametrize(
+    ("least", "of_task", "expected"),
+    [
+        ("minAvailable: 2, ", "", 2),
+        ("", "", 4),
+        ("minAvailable: 0, ", "", 4),
+        ("", "minAvailable: 1, ", 2),
+    ],
+)
+def test_a_job_of_volcano_is_a_gang_of_the_pods_that_it_needs(tmp_path, least, of_task, expected):
+    first = f"{{name: a, replicas: 3, {of_task}{TEMPLATE}}}"
+    spec = f"{{{least}tasks: [{first}, {{name: b, {TEMPLATE}}}]}}"
 
     groups, pods, _ = read(
         tmp_path,

@@ -88,6 +88,22 @@ def test_without_the_gate_users_are_told_that_pods_are_scheduled_alone():
         assert "2 pods are in pod groups, but the feature gate GenericWorkload is off" in note
 
 
+@pytest.mark.parametrize(
+    ("on", "texts"),
+    [
+        (["GenericWorkload"], ["GangScheduling is off", "TopologyAwareWorkloadScheduling is off"]),
+        (GANGS, ["TopologyAwareWorkloadScheduling is off"]),
+        (BY_RACK, []),
+    ],
+)
+def test_users_are_told_which_gate_a_group_lacks(on, texts):
+    with simulation(*on) as sim:
+        sim.load([make_group("a", min_count=2, rack_key="rack")])
+
+        assert len(sim.notes) == len(texts)
+        assert all(text in note for text, note in zip(texts, sim.notes, strict=True))
+
+
 def test_an_annotated_workload_is_all_or_nothing():
     owner = make_owner("ReplicaSet", "rs")
     pods = [make_pod(f"rs-{n}", cpu=1, owner=owner, annotations={GANG: "true"}) for n in range(3)]
@@ -132,3 +148,32 @@ def test_a_gang_takes_the_place_of_less_important_pods(on):
         assert sorted(placed(sim)) == ["a-0", "a-1", "a-2", "a-3"]
         assert sim.summary.last_s < 30
         assert not sim.errors
+
+
+@pytest.mark.parametrize("names", ["a", "ab"])
+def test_a_gang_whose_nominations_change_is_not_tried_again_for_that(names):
+    """Members find nodes while another one waits for its victim, and find others each time they are tried.
+
+    1. The gang is nominated to all nodes; the victim on one of them takes 30 s to end.
+    2. It is tried after its backoff: the nominations are given back, or go to other members.
+    3. Each nomination that is given up may help others, but not the members that gave it up.
+    """
+    decisions = []
+
+    def count(decision) -> None:
+        decisions.append(decision)
+        if len(decisions) > 100:
+            sim.loop.stop()
+
+    config = default_config(FeatureGates(dict.fromkeys(GANGS, True)))
+    with Simulation(SimOptions(config=config, on_decision=count)) as sim:
+        sim.load(make_node(node, cpu=4) for node in ("n", "m", "o"))
+        sim.load([make_pod("old", cpu=3, node="n", priority=-5, grace_period_s=30)])
+        for name in names:
+            members = [make_pod(f"{name}-{n}", group=name, cpu=4) for n in range(3)]
+            sim.load([make_group(name, min_count=3), *members])
+        sim.run()
+        sim.scheduler.validate()
+
+        assert len(placed(sim)) == 3
+        assert len(decisions) < 60

@@ -222,9 +222,7 @@ class Search:
                 return self._enter(level.place, option, level.have + 1, level.next)
         return self._leave(_Outcome.FAILED)
 
-    def _must_fail(
-        self, level: _Level, option: Request, pool: Pool, candidate: PoolDevice
-    ) -> bool:
+    def _must_fail(self, level: _Level, option: Request, pool: Pool, candidate: PoolDevice) -> bool:
         """Whether one of the shortcuts applies to a device."""
         if level.failed and _likeness(pool, candidate) in level.failed:
             return True

@@ -168,7 +168,7 @@ class EventHandlers:
             return
         self._queue.update(old, new)
         if old.nominated_node_name and old.nominated_node_name != new.nominated_node_name:
-            self._released(old)
+            self._released(old, group_key=old.group_key)
 
     def _pod_deleted(self, pod: Pod) -> None:
         observed = self._parts.observed_pods
@@ -198,11 +198,19 @@ class EventHandlers:
             self._guarded(lambda: self._cluster.forget_pod(assumed))
         self._queue.move_all(ASSIGNED_POD_DELETE, assumed, None)
 
-    def _released(self, pod: Pod) -> None:
-        """A node is no longer held for a pod: other pods may try for it."""
-        self._queue.move_all(
-            ASSIGNED_POD_DELETE, pod, None, pre_check=lambda other: other.priority <= pod.priority
-        )
+    def _released(self, pod: Pod, *, group_key: str = "") -> None:
+        """A node is no longer held for a pod: other pods may try for it.
+
+        Pods of the group with this key do not: their own attempt exchanged its nominations, so that they
+        would be tried without end.
+        """
+
+        def may_try(other: Pod) -> bool:
+            return other.priority <= pod.priority and not (
+                group_key and other.group_key == group_key
+            )
+
+        self._queue.move_all(ASSIGNED_POD_DELETE, pod, None, pre_check=may_try)
 
     def _handled(self, pod: Pod) -> bool:
         return pod.scheduler_name in self._parts.frameworks

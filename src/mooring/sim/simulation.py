@@ -17,6 +17,7 @@ from mooring.objects.devices import ResourceSlice
 from mooring.objects.gangs import asks_to_be_a_gang, with_gangs
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
+from mooring.objects.pod_groups import PodGroup
 from mooring.plugins.registry import default_registry
 from mooring.queue.scheduling_queue import FLUSH_BACKOFF_EVERY_S, FLUSH_UNSCHEDULABLE_EVERY_S
 from mooring.runtime.metrics import Metrics
@@ -54,6 +55,15 @@ _LONGEST_SETTLING_S = 86_400.0
 _ALONE = (
     "{} pods are in pod groups, but the feature gate GenericWorkload is off: each is scheduled alone;"
     " use --feature-gates GenericWorkload=true,GangScheduling=true"
+)
+#: Of groups that ask for something whose feature gate is off.
+_NO_GANG = (
+    "pod group {} has a minCount, but the feature gate GangScheduling is off:"
+    " fewer of its pods may be bound"
+)
+_NO_TOPOLOGY = (
+    "pod group {} has a topology constraint, but the feature gate TopologyAwareWorkloadScheduling is off:"
+    " its pods may be apart"
 )
 
 
@@ -170,6 +180,15 @@ class Simulation:
         grouped, notes = with_gangs(given, among=self.api.all(KubeObject), jobs=jobs)
         for note in notes:
             self._note(note)
+        for group in grouped:
+            if not isinstance(group, PodGroup):
+                continue
+            if group.min_count is not None and not gates.enabled("GangScheduling"):
+                self._note(_NO_GANG.format(group.key))
+            if group.topology_key is not None and not gates.enabled(
+                "TopologyAwareWorkloadScheduling"
+            ):
+                self._note(_NO_TOPOLOGY.format(group.key))
         return grouped
 
     def _note(self, note: str) -> None:

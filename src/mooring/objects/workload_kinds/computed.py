@@ -309,6 +309,18 @@ def _targets(override: Mapping[str, Any], job: Mapping[str, Any]) -> bool:
     return not names or job.get("name") in names
 
 
+# Volcano
+
+
+def volcano(values: Values, world: World) -> dict[str, Any]:
+    """`gang`: the pods that a job needs; by default, and with 0, what each task needs or has."""
+    spec = _map(values.get("spec"))
+    tasks = [_map(task) for task in _list(spec.get("tasks"))]
+    needed = [task.get("minAvailable", task.get("replicas", 1)) for task in tasks]
+    total = sum(count for count in needed if isinstance(count, int))
+    return {"gang": str(spec.get("minAvailable") or total or "false")}
+
+
 FUNCTIONS: dict[str, Callable[[Values, World], dict[str, Any]]] = {
     "knative": knative,
     "spark": spark,
@@ -317,4 +329,5 @@ FUNCTIONS: dict[str, Callable[[Values, World], dict[str, Any]]] = {
     "kafka": kafka,
     "kafka node pool": kafka_node_pool,
     "train job": train_job,
+    "volcano": volcano,
 }
