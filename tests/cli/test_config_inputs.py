@@ -71,6 +71,18 @@ def test_unknown_plugins_are_reported_with_all_other_problems(files):
     assert len(result.stderr.splitlines()) == 4
 
 
+def test_an_unknown_plugin_is_named_by_its_place_in_the_file(files):
+    """Its index was that in the list with the default plugins: enabled[20]."""
+    (files / "c.yaml").write_text(
+        f"{HEAD}profiles:\n- schedulerName: a\n- schedulerName: b\n  plugins:\n"
+        "    multiPoint: {enabled: [{name: NodeName}, {name: NodeAffinitty}]}\n"
+    )
+
+    result = mooring("config", "check", files / "c.yaml")
+
+    assert "profiles[1].plugins.multiPoint.enabled[1].name: " in result.stderr
+
+
 def test_unknown_plugins_can_be_left_out_for_an_approximate_answer(files):
     arguments = ("simulate", files / "cluster.yaml", "--config", files / "foreign.yaml")
     assert mooring(*arguments).exit_code == 2

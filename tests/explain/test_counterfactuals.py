@@ -505,13 +505,18 @@ def test_a_lower_request_is_taken_from_the_largest_container():
 @pytest.mark.parametrize(
     ("resource", "amount", "text"),
     [
-        ("cpu", 1500, "1500m"),
+        ("cpu", 0, "0"),
+        ("cpu", 350, "350m"),
+        ("cpu", 1500, "1.5"),
+        ("cpu", 9350, "9.35"),
+        ("cpu", 60_005, "60.005"),
         ("cpu", 2000, "2"),
+        ("cpu", 20_000, "20"),
         ("memory", 3 * 2**30, "3Gi"),
         ("memory", 1_000_000_001, "1000000001"),
         ("memory", 0, "0"),
         ("nvidia.com/gpu", 1024, "1024"),
     ],
 )
-def test_amounts_are_spelled_as_in_yaml(resource, amount, text):
+def test_amounts_are_written_as_people_write_them_in_yaml(resource, amount, text):
     assert spelled(resource, amount) == text

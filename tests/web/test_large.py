@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.web.clusters import large, write_cluster
+from tests.web.clusters import Manifest, large, node, pod, write_cluster
 from tests.web.conftest import OpenPage, go
 from tests.web.page_server import PageServer, page_server
 
@@ -44,6 +44,21 @@ COMPARE = """async (runs) => {
     const {runs: compared} = await (await fetch(`api/jobs/${job}/result`)).json();
     return [Math.round(performance.now() - from), compared];
 }"""
+
+#: What the bar of the view shows, whenever it shows something else: text, value, largest value.
+WATCH_PROGRESS = """(() => {
+    window.progress = [];
+    const look = () => {
+        const bar = document.querySelector("main progress");
+        if (bar) {
+            const number = (name) => (bar.hasAttribute(name) ? Number(bar.getAttribute(name)) : null);
+            const now = [bar.getAttribute("aria-label"), number("value"), number("max")];
+            if (JSON.stringify(now) !== JSON.stringify(window.progress.at(-1))) window.progress.push(now);
+        }
+        requestAnimationFrame(look);
+    };
+    look();
+})();"""
 
 RUN_STATE = """async (id) =>
     (await (await fetch("api/session")).json()).runs.find((run) => run.id === id).state"""
@@ -253,6 +268,44 @@ def test_a_run_under_way_tells_how_far_it_is_and_can_be_cancelled(
     page.get_by_role("main").get_by_role("button", name="Cancel").click()
     expect(page.get_by_role("heading", name="one more: cancelled")).to_be_visible()
     assert page.evaluate(JOB_STATE, job) == "cancelled"
+
+
+def test_progress_moves_and_then_tells_of_retries(
+    tmp_path: Path, browser: Browser, open_page: OpenPage
+) -> None:
+    """It stood at 100 % for most of a run, and at all but 100 % if a pod was gated."""
+    from playwright.sync_api import expect
+
+    folder = write_cluster(tmp_path / "moving", _that_are_tried_again())
+    page = open_page("about:blank")
+    page.add_init_script(WATCH_PROGRESS)
+    with page_server(folder) as server:
+        page.goto(server.address)
+        expect(page.get_by_role("slider", name="Moment")).to_be_visible()
+        seen = page.evaluate("() => window.progress")
+        page.close()
+    placing = [(value, most) for text, value, most in seen if "placing pods" in text]
+    retrying = [value for text, value, _ in seen if "retrying" in text]
+    assert len(placing) > 3, seen
+    assert placing == sorted(placing)
+    assert {most for _, most in placing} == {4100.0}
+    assert all(value < most for value, most in placing)
+    assert len(retrying) > 3, seen
+    assert set(retrying) == {None}
+    in_order = ["retrying" in text for text, _, _ in seen]
+    assert in_order == sorted(in_order)
+
+
+def _that_are_tried_again() -> Iterator[Manifest]:
+    """Whenever a pod is over, those that fit nowhere are tried again; one is gated."""
+    for i in range(400):
+        yield node(f"n{i}", cpu="8", memory="32Gi", zone="a", pool="a")
+    for i in range(4000):
+        seconds = {"mooring.dev/run-seconds": str(10 + i % 300)}
+        yield pod(f"jobs/job-{i}", cpu="500m", memory="1Gi", annotations=seconds)
+    for i in range(100):
+        yield pod(f"jobs/wide-{i}", cpu=f"{20 + i}", memory="1Gi")
+    yield pod("jobs/gated", cpu="1", memory="1Gi", schedulingGates=[{"name": "wait"}])
 
 
 def test_the_matrix_of_5000_nodes_is_only_as_many_rows_as_are_in_sight(

@@ -19,7 +19,8 @@ pytestmark = pytest.mark.web
 
 #: View → something that is there once it is complete.
 VIEWS = {
-    "map": "canvas[data-pictures]",
+    "map": ".map canvas[data-pictures]",
+    "map?colour=workload": ".map canvas[data-pictures]",
     "map/berth-88": ".panel table",
     "pending": ".cause",
     "pending?tab=pods": ".pending-view table",
@@ -27,7 +28,30 @@ VIEWS = {
     "whatif": ".weights",
     "pod/data/archive-0": ".would li button",
     "pod/shop/checkout-0": ".margin",
+    "workload/shop/web": ".workload-view table",
 }
+
+CHANGES = (
+    ("add nodes", "like node", "berth-12"),
+    ("drain nodes", "Nodes", "berth-00,berth-08,berth-16"),
+    ("lose a zone", "Zone", "quay-b"),
+    ("scale a workload", "Workload", "Deployment observability/metrics"),
+    ("add nodes of a machine type", "Machines", "3xm5.xlarge,zones=3"),
+)
+
+#: What stands past the right edge of the page and is not in something that scrolls.
+PAST_THE_EDGE = """() => {
+    const edge = document.documentElement.clientWidth + 1;
+    const scrolls = (element) => {
+        for (let at = element.parentElement; at; at = at.parentElement)
+            if (at !== document.body && getComputedStyle(at).overflowX !== "visible") return true;
+        return false;
+    };
+    return [...document.querySelectorAll("body *")]
+        .filter((each) => each.getBoundingClientRect().width && each.getBoundingClientRect().right > edge)
+        .filter((each) => !scrolls(each))
+        .map((each) => each.outerHTML.slice(0, 200));
+}"""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -36,22 +60,41 @@ def test_pictures_of_every_view(
     served: PageServer, open_page: OpenPage, pictures: Path, width: tuple[int, int], scheme: str
 ) -> None:
     page = open_page(served.address, size=width, scheme=scheme)
+    page.get_by_role("slider", name="Moment").wait_for()
     shape = "wide" if width is WIDE else "narrow"
     for view, complete in VIEWS.items():
         go(page, view)
         page.locator(complete).first.wait_for()
         name = f"{re.sub('[^a-z0-9-]+', '-', view)}-{shape}-{scheme}.png"
         page.screenshot(path=pictures / name, animations="disabled")
-        assert page.evaluate("() => document.documentElement.scrollWidth") <= width[0]
+        assert page.evaluate(PAST_THE_EDGE) == []
 
 
-def test_a_picture_of_a_comparison(served: PageServer, open_page: OpenPage, pictures: Path) -> None:
-    page = open_page(served.view("whatif"))
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_pictures_of_what_if_and_a_comparison(
+    served: PageServer, open_page: OpenPage, pictures: Path, width: tuple[int, int], scheme: str
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("whatif"), size=width, scheme=scheme)
+    shape = f"{'wide' if width is WIDE else 'narrow'}-{scheme}.png"
     page.get_by_label("NodeResourcesFit").fill("50")
+    for kind, field, value in CHANGES:
+        page.get_by_role("combobox", name="Change").select_option(label=kind)
+        page.get_by_label(field, exact=True).fill(value)
+        expect(page.get_by_label(field, exact=True)).to_have_value(value)
+        assert page.evaluate(PAST_THE_EDGE) == []
+        page.get_by_role("button", name="Add", exact=True).click()
+    page.get_by_role("button", name="Show as YAML and as a command").click()
+    page.get_by_label("Command").wait_for()
+    assert page.evaluate(PAST_THE_EDGE) == []
+    page.screenshot(path=pictures / f"whatif-list-{shape}", full_page=True)
     page.get_by_role("button", name="Run and compare").click()
     page.locator(".verdict").wait_for()
     page.locator(".side canvas[data-pictures]").last.wait_for()
-    page.screenshot(path=pictures / "compare-wide-light.png")
+    assert page.evaluate(PAST_THE_EDGE) == []
+    page.screenshot(path=pictures / f"compare-{shape}", full_page=True)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

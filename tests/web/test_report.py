@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+import string
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+import mooring
 from tests.web.accessibility import grave_findings
+from tests.web.clusters import Manifest, large, pod, write_cluster
 from tests.web.conftest import OpenPage, go
 
 if TYPE_CHECKING:
@@ -97,3 +101,38 @@ def test_no_view_of_a_report_has_a_grave_finding(report: str, open_page: OpenPag
         expect(page.locator(".loading")).to_have_count(0)
         findings[view] = grave_findings(page)
     assert findings == {view: [] for view in views}
+
+
+def test_a_report_of_5000_nodes_is_small_and_has_a_page_for_each_cause(
+    browser: Browser, tmp_path: Path, open_page: OpenPage
+) -> None:
+    """It had 53 MB, 200 pages of pods that were alike, and none of the others."""
+    from playwright.sync_api import expect
+
+    folder, path = write_cluster(tmp_path / "large", _of_several_causes()), tmp_path / "large.html"
+    command = [sys.executable, "-m", "mooring", "report", "-f", str(folder), "-o", str(path)]
+    subprocess.run([*command, "--budget", "2s"], check=True, capture_output=True)
+    assert path.stat().st_size < 5_000_000
+
+    page = open_page(f"{path.as_uri()}#/pending")
+    causes = page.get_by_role("list", name="Pending pods by cause").locator(".cause")
+    expect(causes).to_have_count(30)
+    for i in range(30):
+        causes.nth(i).get_by_role("link").first.click()
+        expect(page.locator(".title .state")).to_contain_text("unschedulable")
+        expect(page.get_by_role("table", name="Node by plugin")).to_be_visible()
+        page.go_back()
+        expect(causes).to_have_count(30)
+    page.locator("details.made summary").click()
+    made = page.locator("details.made")
+    expect(made).to_contain_text(re.compile(r"20\d\d-\d\d-\d\d"))
+    expect(made).to_contain_text(mooring.__version__)
+    expect(made).to_contain_text("mooring report -f")
+
+
+def _of_several_causes() -> Iterator[Manifest]:
+    """The large cluster, in which five groups of pods wait, and 25 pods that wait for something else."""
+    yield from large()
+    yield pod("odd/deep", cpu="1", memory="9000Gi")
+    for name in string.ascii_lowercase[:24]:
+        yield pod(f"odd/{name}", cpu="1", memory="1Gi", nodeSelector={"pool": name})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -121,6 +123,68 @@ def test_a_pod_that_waits_on_permit_waits_and_is_offered_nothing(
         page.close()
 
 
+def test_a_node_that_a_nominated_pod_holds_is_rejected_in_the_cell_of_its_plugin(
+    browser: Browser, open_page: OpenPage, tmp_path: Path
+) -> None:
+    """The row said "Insufficient cpu" while every plugin had a ✓."""
+    from playwright.sync_api import expect
+
+    def manifests() -> Iterator[dict[str, object]]:
+        yield node("n0", cpu="8", memory="32Gi", zone="a", pool="a")
+        # Terminating when the simulation stops, so that the preemptor still waits for its room.
+        yield pod("default/victim", cpu="4", memory="1Gi", priority=0, nodeName="n0")
+        yield pod("default/stays", cpu="2", memory="1Gi", priority=100, nodeName="n0")
+        yield pod("default/preemptor", cpu="5", memory="1Gi", priority=10)
+        # 2 of 8 are free, but not beside the 5 of the preemptor.
+        yield pod("default/second", cpu="2", memory="1Gi", priority=0)
+
+    folder = write_cluster(tmp_path / "nominated", manifests())
+    with page_server(folder, "--until", "10s") as server:
+        page = open_page(server.view("pod/default/second"))
+        row = page.get_by_role("table", name="Node by plugin").get_by_role("row", name="n0")
+        expect(row).to_contain_text("Insufficient cpu (with the pods nominated to it)")
+        expect(row.locator(".v.bad")).to_have_count(1)
+        expect(row.locator(".v.bad")).to_have_attribute(
+            "title", "NodeResourcesFit: Insufficient cpu"
+        )
+        page.close()
+
+
+#: Pod → the changes that are proposed for it.
+PROPOSED = {
+    "default/wide": ["lower the cpu request from 60 to 9.35"],
+    "default/narrow": ["lower the cpu request from 12.5 to 9.35"],
+    "default/deep": ["lower the memory request from 300Gi to 32Gi"],
+    # Nobody labels a machine as what it is not.
+    "default/arm": ["drop kubernetes.io/arch=arm64 from the nodeSelector"],
+    "default/pool": ["label node n0 pool=fast", "drop pool=fast from the nodeSelector"],
+}
+
+
+def test_proposed_changes_are_what_people_would_do_in_their_words(
+    browser: Browser, open_page: OpenPage, tmp_path: Path
+) -> None:
+    from playwright.sync_api import expect
+
+    def manifests() -> Iterator[dict[str, object]]:
+        for i in range(2):
+            yield node(f"n{i}", cpu="9350m", memory="32Gi", zone="a", pool="slow")
+        yield pod("default/wide", cpu="60", memory="1Gi")
+        yield pod("default/narrow", cpu="12500m", memory="1Gi")
+        yield pod("default/deep", cpu="1", memory="300Gi")
+        selector = {"kubernetes.io/arch": "arm64"}
+        yield pod("default/arm", cpu="1", memory="1Gi", nodeSelector=selector)
+        yield pod("default/pool", cpu="1", memory="1Gi", nodeSelector={"pool": "fast"})
+
+    with page_server(write_cluster(tmp_path / "proposed", manifests())) as server:
+        page = open_page(server.address)
+        for key, proposed in PROPOSED.items():
+            page.goto(server.view(f"pod/{key}"))
+            expect(page.locator(".title h1")).to_have_text(key)
+            expect(page.locator(".would li")).to_contain_text(proposed)
+        page.close()
+
+
 def test_skipped_points_are_not_points_that_were_not_reached(
     served: PageServer, open_page: OpenPage
 ) -> None:
@@ -234,8 +298,9 @@ def test_a_comparison_links_no_word_as_a_node_and_has_no_speed(
 
 
 def test_a_misspelt_plugin_is_marked_where_it_stands(
-    served: PageServer, open_page: OpenPage
+    served: PageServer, open_page: OpenPage, harbour_files: Path, tmp_path: Path
 ) -> None:
+    """On the page and by the command."""
     from playwright.sync_api import expect
 
     page = open_page(served.view("whatif"))
@@ -248,3 +313,10 @@ def test_a_misspelt_plugin_is_marked_where_it_stands(
     said = page.locator("#config-text-check")
     expect(said).to_contain_text("line 8")
     expect(said).to_contain_text("enabled[1].name")
+
+    path = tmp_path / "scheduler.yaml"
+    path.write_text(text, encoding="utf-8")
+    command = [sys.executable, "-m", "mooring", "simulate", "-f", str(harbour_files)]
+    told = subprocess.run([*command, "--config", str(path)], capture_output=True, check=False)
+    assert told.returncode == 2
+    assert b"enabled[1].name" in told.stderr

@@ -23,7 +23,9 @@ pytestmark = pytest.mark.web
 WHERE_PODS_ARE = """async (run) => {
     const map = await (await fetch(`api/runs/${run}/map`)).json();
     const key = (i) => `${map.strings[map.pods.namespace[i]]}/${map.pods.name[i]}`;
-    return map.pods.node.map((at, i) => [key(i), at < 0 ? "" : map.nodes.name[at]]);
+    // -1: it has no node; -2: it is not there any more.
+    const place = (at) => (at >= 0 ? map.nodes.name[at] : at === -1 ? null : "");
+    return map.pods.node.map((at, i) => [key(i), place(at)]);
 }"""
 
 
@@ -83,7 +85,7 @@ def test_one_list_of_changes_is_undone_kept_run_and_exported_as_a_command(
     assert len(placed) > 50
     assert {pod: on_page[pod] for pod in placed} == placed
     pending = {each["pod"] for each in answer["pending"]}
-    assert pending == {pod for pod, node in on_page.items() if not node and pod in pending}
+    assert pending == {pod for pod, node in on_page.items() if node is None}
     assert sum("shop/web-" in pod for pod in on_page) == 90
     page.go_back()
     expect(listed).to_have_count(3)

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from mooring.explain.compare import Variant, compare
 from mooring.web.comparison import Outcome, comparison_data, first_choices, seen_choices, why_data
-from mooring.web.run import Run, RunProgress
-from tests.makers import make_node
+from tests.makers import make_node, make_pod
 from tests.web_unit.clusters import BIG, run_of, run_spec
 
 NAMES = ("before", "after")
@@ -43,11 +42,13 @@ def test_the_first_decisions_that_differ_are_explained_from_both_sides():
     assert [side["node"] for side in why["sides"]] == [None, "huge"]
 
 
-def test_progress_is_not_complete_while_pods_are_tried_again():
-    """It stood at 100 % for most of a run."""
-    told: list[RunProgress] = []
-    Run.of(run_spec(), told.append).close()
+def test_numbered_pods_without_a_controller_are_one_line_of_the_workloads():
+    """Each of them had a line of its own."""
+    late = [make_pod(f"late-{i}", cpu=50) for i in range(3)]
+    before = run_spec(*late)
+    after = replace(before, objects=(*before.objects, make_node("huge", cpu=200)))
+    with closing(run_of(before)) as one, closing(run_of(after)) as two:
+        data = comparison_data(NAMES, (Outcome.of(one), Outcome.of(two)))
 
-    assert [each.tried for each in told] == sorted(each.tried for each in told)
-    assert all(each.tried <= each.waiting for each in told)
-    assert "retrying" in told[-1].text
+    better = {row["workload"]: row["better"] for row in data["workloads"] if row["better"]}
+    assert better == {"default/late-*": 3, BIG: 1}

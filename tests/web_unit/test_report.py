@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from contextlib import closing
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from mooring.objects.meta import encode_hook
 from mooring.objects.taints import Taint
+from mooring.web.messages import unpacked
 from mooring.web.origin import Origin
 from mooring.web.report import representatives, write_report
 from tests.cli.running import mooring
@@ -30,6 +32,11 @@ def written(tmp_path, given, *arguments):
     return Elements(target.read_text("utf-8"))
 
 
+def page_of(answers, key):
+    compressed = answers[f"api/runs/1/pod?key={key}"]["gzip"]
+    return json.loads(unpacked(base64.b64decode(compressed)))
+
+
 def test_a_report_answers_what_the_page_asks_for(tmp_path):
     elements = written(tmp_path, run_spec())
 
@@ -39,9 +46,9 @@ def test_a_report_answers_what_the_page_asks_for(tmp_path):
     assert session["runs"][0]["state"] == "ready"
     assert answers["api/runs/1/map"]["nodes"]["name"] == ["n1", "n2", "gpu", "shut"]
     assert answers["api/runs/1/time"]["endSeconds"] == 10.0
-    assert answers["api/runs/1/pod?key=default%2Fbig"]["pod"] == BIG
+    assert page_of(answers, "default%2Fbig")["pod"] == BIG
     assert answers["api/runs/1/counterfactuals?pod=default%2Fbig"]["answers"]
-    assert answers["api/runs/1/pod?key=default%2Fweb-1"]["state"] == "placed"
+    assert page_of(answers, "default%2Fweb-1")["state"] == "placed"
     assert "KubeSchedulerConfiguration" in answers["api/runs/1/config"]["text"]
 
 

@@ -168,6 +168,9 @@ async def test_texts_are_checked_as_one_types(asker):
         ("/api/runs/99/map", 404),
         ("/api/runs/99/time", 404),
         ("/api/runs/99/config", 404),
+        ("/api/runs/99/changes", 404),
+        ("/api/runs/x/changes", 404),
+        ("/api/runs/9999999999/changes", 404),
         ("/api/runs/1/pod?key=default/nobody", 404),
         ("/api/runs/1/pod", 400),
         ("/api/runs/1/object?kind=Pod&key=default/nobody", 404),
@@ -198,6 +201,21 @@ async def test_what_is_not_there_is_an_error_in_json(asker, path, status):
         ("/api/compare", {"runs": [1, 1]}),
         ("/api/compare", {"runs": [1]}),
         ("/api/check", {"run": 1}),
+        ("/api/export", {}),
+        ("/api/export", []),
+        ("/api/export", {"run": "1"}),
+        ("/api/export", {"run": 1, "changes": {}}),
+        ("/api/export", {"run": 1, "changes": [{"dran": "n1"}]}),
+        ("/api/export", {"run": 1, "changes": [{"drain": "nowhere"}]}),
+        ("/api/export", {"run": 1, "changes": [{"scale": {"workload": "x", "replicas": -1}}]}),
+        ("/api/export", {"run": 1, "changes": [{"objects": "a: ["}]}),
+        ("/api/export", {"run": 1, "changes": [{"config": "kind: Pod"}]}),
+        ("/api/runs", {"base": 1, "changes": [{"lose": "nowhere"}]}),
+        ("/api/runs", {"base": 1, "changes": [{"nodes": "3xnonsense"}]}),
+        ("/api/runs/1/capacity", {}),
+        ("/api/runs/1/capacity", []),
+        ("/api/runs/1/capacity", {"pod": 7}),
+        ("/api/runs/1/capacity", {"pod": WEB, "count": 3}),
         ("/api/runs/1/counterfactuals", {"pod": BIG, "budgetSeconds": 0}),
         ("/api/runs/1/counterfactuals", {"pod": BIG, "budgetSeconds": 1e9}),
     ],
@@ -225,6 +243,42 @@ async def test_a_job_about_a_pod_that_is_not_there_fails(asker):
     assert (await asker.over(job))["state"] == "failed"
     answer = await asker.get(f"/api/jobs/{job}/result", 409)
     assert "default/nobody" in answer["error"]["problems"][0]["text"]
+
+
+async def test_the_capacity_for_a_pod_that_is_not_there_fails(asker):
+    for pod in ("default/nobody", "", "nonsense", "../../etc"):
+        job = (await asker.post("/api/runs/1/capacity", {"pod": pod}))["job"]
+        assert (await asker.over(job))["state"] == "failed"
+        answer = await asker.get(f"/api/jobs/{job}/result", 409)
+        assert repr(pod) in answer["error"]["problems"][0]["text"]
+    await asker.post("/api/runs/99/capacity", {"pod": WEB}, 404)
+
+
+async def test_nothing_is_exported_or_changed_for_a_run_that_is_not_there(asker):
+    await asker.post("/api/export", {"run": 99, "changes": [{"drain": "n1"}]}, 404)
+    await asker.post("/api/runs", {"base": 99, "changes": [{"drain": "n1"}]}, 404)
+
+
+async def test_the_changes_of_a_run_are_exported_and_can_be_had_back(asker):
+    changes = [{"drain": "n1"}, {"scale": {"workload": "ReplicaSet default/web", "replicas": 1}}]
+    made = await asker.post("/api/runs", {"base": 1, "name": "smaller", "changes": changes})
+    await asker.over(made["job"])
+
+    assert await asker.get(f"/api/runs/{made['run']}/changes") == {
+        "base": 1,
+        "name": "smaller",
+        "changes": changes,
+    }
+    assert (await asker.get("/api/runs/1/changes"))["changes"] == []
+    exported = await asker.post("/api/export", {"run": made["run"]}, 200)
+    assert "drain: n1" in exported["text"]
+    assert exported["command"].startswith("mooring simulate")
+
+
+async def test_capacity_is_counted(asker):
+    job = (await asker.post("/api/runs/1/capacity", {"pod": WEB}))["job"]
+    assert (await asker.over(job))["state"] == "done"
+    assert (await asker.get(f"/api/jobs/{job}/result"))["more"] > 0
 
 
 async def test_text_that_is_no_json_is_refused(asker):

@@ -231,6 +231,8 @@ class SchedulerProcess:
     def bury(self) -> None:
         """Close what its death has left open; its world must be over."""
         self._on_end = lambda _: None
+        # What cleans up must not make an event loop of its own, which nobody would close.
+        asyncio.set_event_loop(None)
         for task in self.tasks:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
             # It may want to clean up first.

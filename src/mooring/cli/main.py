@@ -15,6 +15,7 @@ import click
 
 import mooring
 from mooring.errors import MooringError
+from mooring.garbage import seldom_collecting
 
 #: Name → the command's module and attribute, and its line in the list of commands. A module is imported only
 #: when its command runs: most modules need NumPy, which takes longer to load than the help takes to print.
@@ -101,7 +102,8 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module, _, name = COMMANDS[cmd_name][0].partition(":")
-        return cast(click.Command, getattr(importlib.import_module(module), name))
+        with seldom_collecting():
+            return cast(click.Command, getattr(importlib.import_module(module), name))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

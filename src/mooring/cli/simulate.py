@@ -28,7 +28,6 @@ from mooring.cli.options import (
     until_option,
     what_if_option,
 )
-from mooring.cli.page_inputs import changed_by_file
 from mooring.cli.progress import Progress
 from mooring.cli.simulation_tables import write_tables
 from mooring.garbage import seldom_collecting
@@ -91,6 +90,8 @@ def simulate(
     keeps = TIMELINE if timeline else NOTHING
     objects, scheduler_config = list(config.choose_pods(manifests.objects, loaded)), loaded.config
     if what_if is not None:
+        from mooring.cli.page_inputs import changed_by_file
+
         objects, scheduler_config = changed_by_file(objects, loaded.config, what_if)
     manifests = replace(manifests, objects=objects)
     options = SimOptions(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,10 @@ from mooring.errors import ConfigError
 Adjust = Callable[[KubeSchedulerConfiguration], KubeSchedulerConfiguration]
 #: Further problems of a configuration that has its defaults.
 Check = Callable[[KubeSchedulerConfiguration], Iterable[str]]
+
+_ENABLED = re.compile(
+    r"profiles\[(?P<profile>\d+)\]\.plugins\.(?P<point>\w+)\.enabled\[(?P<index>\d+)\]"
+)
 
 
 def load_config(
@@ -52,10 +57,30 @@ def load_config(
     if also is not None:
         reported = tuple(_path(line) for line in found)
         found += [line for line in also(config) if not _path(line).startswith(reported)]
+    found = [_as_written(line, given, config) for line in found]
     problems += [line for line in found if not _is_about(line, unreadable)]
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
     return config
+
+
+def _as_written(
+    problem: str, given: KubeSchedulerConfiguration, config: KubeSchedulerConfiguration
+) -> str:
+    """The problem with the index that an enabled plugin has in the text.
+
+    In the configuration with its defaults, the default plugins come before it.
+    """
+    place = _ENABLED.match(problem)
+    if place is None or int(place["profile"]) >= len(given.profiles):
+        return problem
+    profile, index = int(place["profile"]), int(place["index"])
+    plugin = dict(config.profiles[profile].plugins.sets())[place["point"]].enabled[index]
+    written = dict(given.profiles[profile].plugins.sets())[place["point"]].enabled
+    if plugin not in written:
+        return problem
+    start, end = place.span("index")
+    return f"{problem[:start]}{written.index(plugin)}{problem[end:]}"
 
 
 def _is_about(problem: str, paths: list[str]) -> bool:

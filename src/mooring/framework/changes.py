@@ -548,9 +548,12 @@ def with_request(pod: Pod, resource: str, amount: int) -> Pod:
 
 
 def spelled(resource: str, amount: int) -> str:
-    """The amount as it is written in YAML, exactly."""
+    """The amount as people write it in YAML, exactly: 350m and 9.35 of cpu, 3Gi of memory."""
     if resource == CPU:
-        return f"{amount}m" if amount % 1000 else str(amount // 1000)
+        cores, milli = divmod(amount, 1000)
+        if not cores:
+            return f"{milli}m" if milli else "0"
+        return f"{cores}.{milli:03}".rstrip("0").rstrip(".")
     if resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith("hugepages-"):
         for suffix, bits in _BINARY:
             if amount and amount % 2**bits == 0:

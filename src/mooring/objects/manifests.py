@@ -234,8 +234,9 @@ class _Reading:
         if isinstance(obj, Pod):
             obj, shares_with = self._shared_parts.join(obj)
         title = title or title_of(obj)
-        # Pods that share their parts are validated once.
-        found = list(problems_of(obj) if shares_with is None else metadata_problems(obj.metadata))
+        # Pods that share their parts are validated once, unless there is something to say of each.
+        is_valid = shares_with is not None and (obj.kind, shares_with.name) not in self._broken
+        found = list(metadata_problems(obj.metadata) if is_valid else problems_of(obj))
         for path, problem in found:
             self._findings.problems.append(f"{document.where} ({title}): {path}: {problem}")
         if found:

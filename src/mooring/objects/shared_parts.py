@@ -1,4 +1,4 @@
-"""Pods that one controller made share the parts of their specs.
+"""Pods that one controller made, or that follow each other without one, share the parts of equal specs.
 
 Their specs differ in the node at most. Shared parts are in memory once, and are checked, defaulted
 and derived once.
@@ -28,19 +28,19 @@ class Joined(NamedTuple):
 
 class SharedParts:
     def __init__(self) -> None:
-        #: UID of a controller → its latest pod that shared nothing with the previous one.
+        #: UID of a controller → its latest pod that shared nothing with the previous one; for pods without a
+        #: controller, under their namespace.
         self._of: dict[str, Pod] = {}
 
     def join(self, pod: Pod) -> Joined:
         owner = pod.metadata.controller
-        if owner is None or not owner.uid:
-            return Joined(pod, None)
-        earlier = self._of.get(owner.uid)
+        maker = pod.namespace if owner is None or not owner.uid else owner.uid
+        earlier = self._of.get(maker)
         if earlier is None or earlier.namespace != pod.namespace:
-            return self._first(owner.uid, pod)
+            return self._first(maker, pod)
         spec = replace(earlier.spec, node_name=pod.spec.node_name)
         if spec != pod.spec:
-            return self._first(owner.uid, pod)
+            return self._first(maker, pod)
         metadata, known = pod.metadata, earlier.metadata
         if metadata.labels == known.labels:
             metadata = replace(metadata, labels=known.labels)
@@ -48,10 +48,10 @@ class SharedParts:
             metadata = replace(metadata, owner_references=known.owner_references)
         return Joined(replace(pod, spec=spec, metadata=metadata), earlier)
 
-    def _first(self, owner_uid: str, pod: Pod) -> Joined:
+    def _first(self, maker: str, pod: Pod) -> Joined:
         if len(self._of) >= MOST_CONTROLLERS:
             self._of.clear()
-        self._of[owner_uid] = pod
+        self._of[maker] = pod
         return Joined(pod, None)
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Collection, Mapping
-from functools import lru_cache
-from importlib import metadata
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 from mooring.config.extension_points import ExtensionPoint
 from mooring.errors import PluginError
@@ -19,6 +19,9 @@ from mooring.framework.version import check_version
 from mooring.objects.kinds import Kind
 from mooring.runtime.plugin_args import args_type, decoded
 from mooring.runtime.plugin_calls import describe, points_of
+
+if TYPE_CHECKING:
+    from importlib import metadata
 
 ENTRY_POINT_GROUP = "mooring.plugins"
 
@@ -33,12 +36,24 @@ class Registry:
         installed: Mapping[str, metadata.EntryPoint] | None = None,
     ) -> None:
         self._factories: dict[str, PluginFactory] = dict(built_in)
-        self._installed = installed_plugins() if installed is None else dict(installed)
-        for name in self._installed.keys() & self._factories.keys():
+        self._built_in = frozenset(built_in)
+        if installed is not None:
+            self._installed = self._checked(installed)
+
+    @cached_property
+    def _installed(self) -> Mapping[str, metadata.EntryPoint]:
+        """Looked up when a configuration names a plugin that is not built in: it takes a while."""
+        return self._checked(installed_plugins())
+
+    def _checked(
+        self, installed: Mapping[str, metadata.EntryPoint]
+    ) -> Mapping[str, metadata.EntryPoint]:
+        for name in installed.keys() & self._built_in:
             raise PluginError(
                 f"a plugin named {name} already exists; the package that offers another as"
-                f" {self._installed[name].value} must choose another name"
+                f" {installed[name].value} must choose another name"
             )
+        return installed
 
     def add(self, name: str, factory: PluginFactory) -> None:
         """For programs that bring their own plugins along."""
@@ -51,8 +66,11 @@ class Registry:
         return frozenset(self._factories) | self._installed.keys()
 
     def known(self, wanted: Collection[str]) -> frozenset[str]:
-        """All known names, with those of `wanted` that name a class themselves."""
-        return self.names() | {name for name in wanted if ":" in name}
+        """The names of `wanted` that are known, with all built-in ones; all known names if one is not."""
+        spelled_out = {name for name in wanted if ":" in name}
+        if self._factories.keys() | spelled_out >= set(wanted):
+            return frozenset(self._factories) | spelled_out
+        return self.names() | spelled_out
 
     def factory(self, name: str) -> PluginFactory | None:
         """None for a name nobody knows. Raises PluginError if its module cannot be loaded."""
@@ -99,6 +117,8 @@ class Registry:
 
 
 def installed_plugins() -> dict[str, metadata.EntryPoint]:
+    from importlib import metadata
+
     return {entry.name: entry for entry in metadata.entry_points(group=ENTRY_POINT_GROUP)}
 
 

@@ -351,13 +351,14 @@ def pending_of(simulation: Simulation, pod: Pod) -> Pending:
     record = simulation.summary.of(pod.uid)
     queued = simulation.scheduler.queue.get(pod.key)
     state, message = _why_pending(simulation, pod, queued, record.last_failure)
+    rejectors = queued.rejectors if queued is not None else None
     return Pending(
         pod=pod.key,
         state=state,
         message=message,
         since_s=record.arrived_s,
         attempts=queued.attempts if queued is not None else record.attempts,
-        plugins=tuple(sorted(filter(None, queued.rejectors))) if queued is not None else (),
+        plugins=tuple(sorted(rejectors - {""})) if rejectors else (),
         priority=pod.priority,
         nominated_node=pod.nominated_node_name,
     )

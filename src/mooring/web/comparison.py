@@ -27,7 +27,7 @@ from mooring.scheduler.journal import Decided
 from mooring.web.run import Run
 from mooring.web.run_spec import RunSpec
 from mooring.web.what_if import config_text
-from mooring.web.workloads import workload_name
+from mooring.web.workloads import folded_name, workload_name
 
 #: The number of differing decisions to explain.
 _EXPLAINED = 5
@@ -137,7 +137,7 @@ def _by_workload(
     """Workloads with pods that changed, the worst first."""
     rows: dict[str, dict[str, Any]] = {}
     for pod, old, new in moved:
-        workload = after.workloads.get(pod) or before.workloads.get(pod) or pod
+        workload = folded_name(pod, after.workloads.get(pod) or before.workloads.get(pod) or "")
         row = rows.setdefault(
             workload, {"workload": workload, "better": 0, "worse": 0, "moved": 0, "other": 0}
         )

@@ -25,6 +25,8 @@ from mooring.web.places import Places
 from mooring.web.run_spec import RunSpec
 
 _ENDS = (FactKind.PREEMPTED, FactKind.FINISHED, FactKind.DELETED)
+#: The scheduler does not try such a pod, and tries it after all.
+_HELD, _LET_GO = (FactKind.GATED, FactKind.IGNORED), (FactKind.QUEUED, FactKind.DECIDED)
 
 #: Reasons repeat, so a few pods teach which plugins give them.
 _MOST_LEARNT_FROM = 30
@@ -34,7 +36,7 @@ _MOST_LEARNT_FROM = 30
 class RunProgress:
     """How far a run is."""
 
-    #: The pods that need a node at the start, and how many of them were tried.
+    #: The pods that need a node at the start and are not held back, and how many of them were tried.
     waiting: int
     tried: int
     attempts: int
@@ -43,8 +45,18 @@ class RunProgress:
     places: Places
 
     @property
+    def total(self) -> int | None:
+        """None once every pod was tried: nobody knows how much is left."""
+        return self.waiting if self.tried < self.waiting else None
+
+    @property
+    def done(self) -> int:
+        return self.attempts if self.total is None else self.tried
+
+    @property
     def text(self) -> str:
-        """Once every pod was tried, nobody knows how much is left."""
+        if self.total is not None:
+            return "placing pods"
         return f"retrying, at {self.virtual_s:.0f}s of virtual time, attempt"
 
 
@@ -82,13 +94,19 @@ class Run:
         waiting = sum(1 for pod in run_spec.pods if not pod.node_name and not pod.finished)
         tried = 0
         places = Places.of((), run_spec)
+        held: set[str] = set()
         followed = 0
 
         def follow() -> None:
             nonlocal followed
-            facts = simulation.journal.facts
-            places.follow(facts[followed:])
-            followed = len(facts)
+            facts = simulation.journal.facts[followed:]
+            places.follow(facts)
+            followed += len(facts)
+            for fact in facts:
+                if fact.what in _HELD:
+                    held.add(fact.uid)
+                elif fact.what in _LET_GO:
+                    held.discard(fact.uid)
 
         def count(decision: Decision) -> None:
             nonlocal tried
@@ -97,7 +115,7 @@ class Run:
             if summary.last_decision is not None and summary.last_decision.number == 1:
                 tried += 1
             at_s = simulation.clock.elapsed_s
-            on_progress(RunProgress(waiting, tried, summary.decisions, at_s, places))
+            on_progress(RunProgress(waiting - len(held), tried, summary.decisions, at_s, places))
 
         with seldom_collecting():
             simulation = run_spec.simulation(count)

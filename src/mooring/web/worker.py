@@ -46,7 +46,6 @@ from mooring.web.messages import (
     packed,
     read_message,
 )
-from mooring.web.places import Places
 from mooring.web.pod_page import pod_data
 from mooring.web.requested_changes import Named, RequestedChanges
 from mooring.web.room import room_data
@@ -263,24 +262,18 @@ class Worker:
         return self._run_specs[path]
 
     def _run_progress(self, progress: RunProgress) -> None:
-        if progress.tried < progress.waiting:
-            self._progress(progress.tried, progress.waiting, "placing pods", progress.places)
-        else:
-            self._progress(progress.attempts, None, progress.text, progress.places)
-
-    def _count(self, done: int) -> None:
-        self._send(Progress(self._number, done, None, "adding pods"))
-
-    def _progress(self, done: int, total: int | None, phase: str, places: Places) -> None:
         now = time.perf_counter()
         if now < self._next_progress_s:
             return
         self._next_progress_s = now + _PROGRESS_EVERY_S
-        told = self._told_moves
+        places, told = progress.places, self._told_moves
         self._told_moves = len(places.pods)
         moved = zip(places.pods[told:], places.moved_to[told:], strict=True)
         moves = tuple(number for move in moved for number in move)
-        self._send(Progress(self._number, done, total, phase, moves))
+        self._send(Progress(self._number, progress.done, progress.total, progress.text, moves))
+
+    def _count(self, done: int) -> None:
+        self._send(Progress(self._number, done, None, "adding pods"))
 
     def _send(self, message: object) -> None:
         self._out.write(framed(message))

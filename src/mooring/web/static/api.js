@@ -32,10 +32,17 @@ export function ask(address) {
 
 async function fetched(address) {
   if (!embedded) return request("GET", address);
-  if (address in embedded) return embedded[address];
+  if (address in embedded) return unpacked(embedded[address]);
   throw new Refusal(404, {
     message: "The report does not contain this: it has a page for one pod of each cause, and for some of the placed pods.",
   });
+}
+
+// A page has a row for each node, so a report holds it compressed.
+async function unpacked(answer) {
+  if (!answer.gzip) return answer;
+  const bytes = Uint8Array.from(atob(answer.gzip), (character) => character.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
 }
 
 // What an address answers now, for the few that change.

@@ -11,7 +11,7 @@ export function pendingAt(moments, cluster) {
 export const NO_CAUSE = { text: "not tried yet", of: 0, reasons: [] };
 const NONE_SO_FAR = { text: "no node so far", of: 0, reasons: [] };
 
-// While a run is under way, what rejects pods is not known.
+// While a run is under way, it is not known what rejects pods, how often they were tried and since when they wait.
 function soFar(scene, cluster) {
   const rows = [];
   for (let pod = 0; pod < scene.places.length; pod += 1) {
@@ -23,8 +23,8 @@ function soFar(scene, cluster) {
       message: NONE_SO_FAR.text,
       cause: NONE_SO_FAR,
       plugins: [],
-      sinceSeconds: 0,
-      attempts: 0,
+      sinceSeconds: null,
+      attempts: null,
       nominated: "",
     });
   }

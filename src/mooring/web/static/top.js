@@ -32,7 +32,7 @@ export function Top({ session, route, cluster, moments, text, onText }) {
     <div class="where">
       <span class="source" title=${session.title}>${lastPart(session.title)}</span>
       ${isReport && html`<span class="tag">report</span>`}
-      ${isReport && session.made && html`<span class="source" title=${`mooring ${session.mooring}: ${session.made.command}`}>${session.made.at}</span>`}
+      ${isReport && session.made && html`<${Made} session=${session} />`}
       ${session.runs.length > 1 && html`<${RunChoice} runs=${session.runs} route=${route} />`}
       ${session.warnings.length > 0 && html`<${Warnings} session=${session} />`}
       <${ThemeSwitch} />
@@ -63,6 +63,14 @@ function RunChoice({ runs, route }) {
       )}
     </select>
   </label>`;
+}
+
+// When, by which version and by which command a report was written.
+function Made({ session }) {
+  return html`<details class="warnings made">
+    <summary>${session.made.at}</summary>
+    <ul><li>Written by mooring ${session.mooring}</li><li><code>${session.made.command}</code></li></ul>
+  </details>`;
 }
 
 function Warnings({ session }) {

@@ -108,7 +108,7 @@ function Sides({ before, after, moved }) {
 function Side({ title, run, cluster, beside, options, moved }) {
   const scene = useEndScene(cluster);
   const found = useMemo(() => litBy(cluster, moved), [cluster, moved]);
-  return html`<div class="side"><h2>${title} <span class="quiet">${run.name}</span></h2>
+  return html`<div class="side"><h2 title=${run.name}>${title} <span class="quiet">${run.name}</span></h2>
     <${ClusterMap} label=${`Nodes ${title.toLowerCase()}`} scene=${scene} resource=${options.resource}
       groupKey=${options.groupKey} sizeBy=${options.sizeBy} colour=${options.colour} found=${found} beside=${beside}
       selected=${-1} onSelect=${() => {}}

@@ -84,7 +84,10 @@ function Group({ group, run, cluster, scene, atEnd }) {
       <h2>${gang ? html`Gang <a href=${link("gang", ...title.split("/"))}>${title}</a>` : rows.length === 1 ? html`<a href=${podLink(first.key)}>${first.key}</a>` : title}
         ${rows.length > 1 && html` <span class="times">× ${rows.length.toLocaleString("en")}</span>`}</h2>
       <${State} state=${state} />
-      <span class="quiet">since ${clock(since)}, ${count(rows.reduce((sum, row) => sum + row.attempts, 0), "attempt")}</span>
+      ${
+        first.attempts !== null &&
+        html`<span class="quiet">since ${clock(since)}, ${count(rows.reduce((sum, row) => sum + row.attempts, 0), "attempt")}</span>`
+      }
     </div>
     ${gang && html`<p class="cause-why">${gangSentence(gang, scene)}</p>`}
     <${Reasons} cause=${cause} message=${first.message} nominated=${first.nominated} />
@@ -181,14 +184,14 @@ const COLUMNS = [
     align: "number",
     downFirst: true,
     sort: (row) => row.attempts,
-    cell: (row) => `${row.attempts}×`,
+    cell: (row) => (row.attempts === null ? "–" : `${row.attempts}×`),
   },
   {
     key: "since",
     label: "Since",
     align: "number",
     sort: (row) => row.sinceSeconds,
-    cell: (row) => clock(row.sinceSeconds),
+    cell: (row) => (row.sinceSeconds === null ? "–" : clock(row.sinceSeconds)),
   },
 ];
 
