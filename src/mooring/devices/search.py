@@ -112,8 +112,8 @@ class Search:
         #: The states in which nothing was found.
         self._dead_ends: dict[Hashable, _Outcome] = {}
         #: Whether a device can be passed over without a trace. A distinctAttribute forgets a value when a
-        #: device is taken back, so what follows would differ.
-        self._exact = False
+        #: device is taken back, so what follows would differ. None until it matters.
+        self._exact: bool | None = None
         #: Whether devices that are alike always have the same outcome. With alternatives, it may also be that
         #: there would be too many results.
         self._symmetric = False
@@ -123,14 +123,6 @@ class Search:
 
         Raises SelectorError, NodeSelectorError, ConstraintViolated, TooManyResults, AllocationTimeout.
         """
-        self._exact = all(
-            isinstance(constraint, MatchAttribute)
-            for constraints in self._holdings.constraints
-            for constraint in constraints
-        )
-        self._symmetric = self._exact and not any(
-            each.subrequests for claim in self._claims for each in claim.requests
-        )
         outcome = self._enter((0, 0))
         while outcome is not _Outcome.DONE:
             if outcome is _Outcome.TRY:
@@ -227,7 +219,7 @@ class Search:
         if level.failed and _likeness(pool, candidate) in level.failed:
             return True
         missing = option.count - level.have
-        return missing > 1 and self._exact and self._too_few_match(option, candidate)
+        return bool(missing > 1 and self._exact) and self._too_few_match(option, candidate)
 
     def _too_few_match(self, option: Request, candidate: PoolDevice) -> bool:
         """Whether fewer devices than requested have the values that the claim's constraints compare."""
@@ -252,6 +244,8 @@ class Search:
             return self._leave(_Outcome.FAILED)
         self._holdings.undo(level.taken)
         level.retries = True
+        if self._exact is None:
+            self._find_shortcuts()
         if self._symmetric and not level.taken.candidate.multiple:
             level.failed.add(_likeness(level.taken.pool, level.taken.candidate))
         level.taken = None
@@ -259,6 +253,17 @@ class Search:
         if level.option.all_devices or outcome is _Outcome.TOO_MANY:
             return self._leave(outcome)
         return _Outcome.TRY
+
+    def _find_shortcuts(self) -> None:
+        """See which shortcuts change no result. Most searches end before they need one."""
+        self._exact = all(
+            isinstance(constraint, MatchAttribute)
+            for constraints in self._holdings.constraints
+            for constraint in constraints
+        )
+        self._symmetric = self._exact and not any(
+            each.subrequests for claim in self._claims for each in claim.requests
+        )
 
     def _leave(self, outcome: _Outcome) -> _Outcome:
         """Nothing is left to try on the level on top of the stack."""
