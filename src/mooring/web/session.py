@@ -318,6 +318,7 @@ class Session:
         job = self._job(number)
         if job.state == "running":
             job.state = "cancelled"
+            self._changed()
             if job.break_off is not None:
                 await job.break_off()
         if job.task is not None:
