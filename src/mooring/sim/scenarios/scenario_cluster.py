@@ -89,7 +89,8 @@ class ScenarioCluster:
             among=self.objects(),
         )
         self._note_refused(manifests)
-        for obj in sorted(manifests.objects, key=lambda obj: isinstance(obj, Pod)):
+        objects = self.simulation.in_gangs(manifests.objects)
+        for obj in sorted(objects, key=lambda obj: isinstance(obj, Pod)):
             self.workloads.apply(obj)
         return manifests
 
