@@ -1,5 +1,5 @@
 // The cluster as a whole: the map or its table, what waits outside, and the node that was chosen.
-import { useEffect, useMemo, useRef, useState } from "preact-hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact-hooks";
 import { paletteOf } from "mooring/colour";
 import { html } from "mooring/html";
 import { ClusterMap } from "mooring/map";
@@ -137,7 +137,8 @@ function NoSuchNode({ name }) {
 function useEscape(active, onEscape) {
   const latest = useRef(onEscape);
   latest.current = onEscape;
-  useEffect(() => {
+  // Before the panel is painted: whoever sees it can close it.
+  useLayoutEffect(() => {
     if (!active) return undefined;
     const onKey = (event) => {
       if (event.key !== "Escape" || event.defaultPrevented) return;
