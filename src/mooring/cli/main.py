@@ -7,6 +7,7 @@ could not answer. Every error ends with 2; an interrupt by the user ends with 13
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn, cast
@@ -142,6 +143,8 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """The entry point. A crash exits 2, so that it is not mistaken for an answer."""
+    # NumPy's linear algebra starts a thread for each core: a tenth of a second. Nothing here uses it.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         cli.main(prog_name="mooring")
     except Exception:
