@@ -38,6 +38,7 @@ def test_a_refill_writes_each_waiting_pod_twice_at_most_and_none_that_is_gone(
         if pod["metadata"]["name"].startswith("first"):
             cluster.client.delete("Pod", pod["metadata"]["name"], grace_s=0)
     wait_for(lambda: bound(cluster) == PLACES, "every place is taken again")
+    wait_for(lambda: told(cluster) == PODS - PLACES, "every pod that waits says why")
 
     written = Counter(request.path.split("/")[-2] for request in patches.met)
     assert max(written.values()) <= 2
@@ -66,3 +67,8 @@ def test_at_the_end_bindings_and_other_writes_are_counted_apart(
 
 def bound(cluster: Cluster) -> int:
     return sum(1 for pod in cluster.pods() if node_name(pod))
+
+
+def told(cluster: Cluster) -> int:
+    """How many pods have a condition that says why they wait: binds are written first, so it may take a while."""
+    return sum(1 for pod in cluster.pods() if not node_name(pod) and pod["status"].get("conditions"))
