@@ -25,6 +25,10 @@ from mooring.objects.skipped_kinds import Effect, effect_of
         ("argoproj.io", "AnalysisTemplate", Effect.NONE),
         ("helm.toolkit.fluxcd.io", "HelmRelease", Effect.MAKES_PODS),
         ("postgresql.cnpg.io", "Cluster", Effect.MAKES_PODS),
+        ("enterprisesearch.k8s.elastic.co", "EnterpriseSearch", Effect.MAKES_PODS),
+        ("packageregistry.k8s.elastic.co", "PackageRegistry", Effect.MAKES_PODS),
+        ("tekton.dev", "Task", Effect.NONE),
+        ("tekton.dev", "TaskRun", Effect.MAKES_PODS),
     ],
 )
 def test_well_known_kinds_are_told_apart(group, kind, effect):

@@ -29,7 +29,6 @@ from mooring.explain.gang_room import how_many_more_gangs
 from mooring.explain.nodes_to_add import NodesToAdd, nodes_to_add
 from mooring.explain.room import Room, how_many_more
 from mooring.explain.settled import Settled, settle
-from mooring.garbage import seldom_collecting
 from mooring.objects.device_groups import slices_of
 from mooring.objects.devices import ResourceSlice
 from mooring.objects.node import Node
@@ -141,19 +140,18 @@ def capacity(
     options = SimOptions(config=loaded.config, seed=seed)
     with naming(loaded.path), placing_pods(manifests.pods, options) as watched:
         settled = settle(objects, watched)
-    with seldom_collecting():
-        answers = list(
-            _answers(
-                settled,
-                mixes=mix,
-                nodes=nodes,
-                slices=slices,
-                drained=drained,
-                lost=lost,
-                limit=limit,
-                max_nodes=max_nodes,
-            )
+    answers = list(
+        _answers(
+            settled,
+            mixes=mix,
+            nodes=nodes,
+            slices=slices,
+            drained=drained,
+            lost=lost,
+            limit=limit,
+            max_nodes=max_nodes,
         )
+    )
     output.answer(
         form,
         yes=all(each.yes for each in answers),

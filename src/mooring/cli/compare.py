@@ -39,7 +39,6 @@ from mooring.explain.compare import (
 )
 from mooring.explain.compare import compare as compare_variants
 from mooring.explain.past_decision import RunInput
-from mooring.garbage import seldom_collecting
 from mooring.objects.kinds import Kind
 from mooring.objects.meta import KubeObject
 from mooring.objects.scheduler_names import asking_for
@@ -161,7 +160,7 @@ def compare(
     """
     sources = list(_sources(cluster, configs, clusters, ignores_unknown=ignores_unknown))
     variants = list(_variants(sources, scheduler_name, seed))
-    with Progress("deciding") as progress, seldom_collecting():
+    with Progress("deciding") as progress:
         total = 0
 
         def count(name: str, decisions: int) -> None:

@@ -26,7 +26,6 @@ from mooring.cli.progress import Progress
 from mooring.cli.simulation_tables import when
 from mooring.explain.over_time import ReplayReport, Sample
 from mooring.explain.over_time import replay as replay_trace
-from mooring.garbage import seldom_collecting
 from mooring.objects.manifests import read_manifests
 from mooring.objects.meta import encode_hook
 from mooring.objects.node_groups import node_documents, parse_node_group
@@ -149,7 +148,7 @@ def replay(
 def _played(
     trace: Trace, options: SimOptions, *, samples: int, endless: bool, until_s: float | None
 ) -> ReplayReport:
-    with Progress("replaying", total=len(trace.pods)) as progress, seldom_collecting():
+    with Progress("replaying", total=len(trace.pods)) as progress:
         seen: set[str] = set()
 
         def count(decision: Decision) -> None:

@@ -30,7 +30,6 @@ from mooring.cli.options import (
 )
 from mooring.cli.progress import Progress
 from mooring.cli.simulation_tables import write_tables
-from mooring.garbage import seldom_collecting
 from mooring.objects.manifests import Manifests
 from mooring.objects.pod import Pod
 from mooring.scheduler.decision import Decision
@@ -133,7 +132,7 @@ def placing_pods(pods: Iterable[Pod], options: SimOptions) -> Iterator[SimOption
         tried += 1
         progress.update(min(tried, waiting))
 
-    with Progress("placing pods", total=waiting) as progress, seldom_collecting():
+    with Progress("placing pods", total=waiting) as progress:
         yield replace(options, on_decision=count)
 
 
