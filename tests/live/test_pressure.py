@@ -70,5 +70,7 @@ def bound(cluster: Cluster) -> int:
 
 
 def told(cluster: Cluster) -> int:
-    """How many pods have a condition that says why they wait: binds are written first, so it may take a while."""
-    return sum(1 for pod in cluster.pods() if not node_name(pod) and pod["status"].get("conditions"))
+    """How many pods have a condition that says why they wait. Binds are written first."""
+    return sum(
+        1 for pod in cluster.pods() if not node_name(pod) and pod["status"].get("conditions")
+    )

@@ -289,6 +289,19 @@ def test_a_template_is_recognised_however_it_is_quoted(folder, name, replicas, m
     assert line.startswith(f"{path}/web.yaml: is a template, as {mark!r} shows; ")
 
 
+def test_a_template_is_recognised_by_a_piece_between_its_objects(folder):
+    """The first document is no YAML, and has nothing of an object."""
+    text = "{{ if .Values.enabled }}\n---\n" + DEPLOYMENT.format(name="web", replicas=1)
+    path = folder({"web.yaml": text + "---\n{{ end }}\n"})
+
+    for given in (path, path / "web.yaml"):
+        (line,) = problems(given)
+
+        assert line.startswith(
+            f"{path}/web.yaml: is a template, as '{{{{ if .Values.enabled }}}}' "
+        )
+
+
 def test_marks_in_text_for_other_programs_are_no_template(folder):
     path = folder({"web.yaml": DEPLOYMENT.format(name="web", replicas=2)})
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from mooring.cli.main import print_warnings
+from mooring.cli.main import print_notes, print_warnings
 from mooring.cli.progress import Progress
 from mooring.config import DEFAULT_GATES, FeatureGates
 from mooring.errors import InputError, MooringError
@@ -32,6 +32,7 @@ from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.node_groups import NodeGroup, node_documents
 from mooring.objects.skipped_kinds import MEANINGS, Effect
+from mooring.objects.titles import title
 
 STDIN = "-"
 
@@ -154,12 +155,18 @@ def read_cluster(
         print_warnings(["the input contains no objects"])
     elif manifests.pods and not manifests.nodes and not needs_nodes:
         print_warnings([f"the cluster has no nodes, so no pod can be placed; {ADD_NODES}"])
-    for note in manifests.notes:
-        click.echo(f"note: {note}", err=True)
+    print_notes((*manifests.notes, *_suspended(manifests.objects)))
     print_warnings((*manifests.warnings, *manifests.refusals))
     for line in skipped_lines(manifests):
         click.echo(line, err=True)
     return manifests
+
+
+def _suspended(objects: Iterable[KubeObject]) -> Iterator[str]:
+    """Jobs that make no pods until someone, for example Kueue, resumes them."""
+    found = [title(obj) for obj in objects if isinstance(obj, Job | CronJob) and obj.spec.suspend]
+    if found:
+        yield f"suspended, so no pods (set suspend: false to place them): {listed(found)}"
 
 
 def with_devices(objects: Sequence[KubeObject], groups: Sequence[DeviceGroup]) -> list[KubeObject]:

@@ -23,7 +23,7 @@ from mooring.objects.kinds import KINDS
 from mooring.objects.skipped_kinds import has_no_effect
 from mooring.objects.sources import STDIN as STDIN
 from mooring.objects.sources import Source, find_sources
-from mooring.objects.template_marks import mark_in_text
+from mooring.objects.template_marks import action_in_text, mark_in_text
 from mooring.objects.yaml_text import YamlError, parse_yaml
 
 #: Called with the number of bytes read and the total.
@@ -123,13 +123,17 @@ class _Reader:
         self._has_objects = False
         #: Problems of documents that have nothing of an object.
         self._foreign: list[str] = []
+        #: What shows that one of these documents is a piece of a template; empty if nothing does.
+        self._foreign_mark = ""
 
     def documents(self, text: bytes) -> Iterator[Document]:
         text = text.removeprefix(_BYTE_ORDER_MARK)
         for document in self._documents(text):
             self._has_objects = True
             yield document
-        if self._has_objects:
+        if self._has_objects and self._foreign_mark:
+            self._findings.add_template(self._name, self._foreign_mark)
+        elif self._has_objects:
             self._findings.problems += self._foreign
         elif self._foreign:
             self._findings.foreign.append(self._name)
@@ -300,7 +304,11 @@ class _Reader:
         where = self._where()
         kind, api_version = _WRITTEN_KIND.search(text), _WRITTEN_API_VERSION.search(text)
         if kind is None or api_version is None:
-            self._add_foreign(where, problem)
+            self._foreign_mark = self._foreign_mark or action_in_text(text)
+            if self._foreign_mark and self._source.named:
+                self._has_objects = True
+            else:
+                self._add_foreign(where, problem)
             return
         name = kind[1].decode()
         if not self._source.named and has_no_effect(api_version[1].decode(), name):

@@ -53,8 +53,9 @@ class Findings:
     def _template_problems(self) -> Iterator[str]:
         for place, marks in self._templates.items():
             file, mark = next(iter(marks.items()))
-            more = f" and {len(marks) - 1:,} more files" if len(marks) > 1 else ""
-            verb = "are templates" if len(marks) > 1 else "is a template"
+            others = len(marks) - 1
+            more = f" and {others:,} more {'files' if others > 1 else 'file'}" if others else ""
+            verb = "are templates" if others else "is a template"
             yield f"{file}{more}: {verb}, as {mark!r} shows; {_advice(place, file, mark)}"
 
 

@@ -18,8 +18,10 @@ _MARK = re.compile(
 )
 #: In text that is not YAML.
 _TEXT_MARK = re.compile(
-    rb"\{\{[^\n]{0,60}|\{%[^\n]{0,60}|\$\{[^}\n]{0,60}\}|\{[A-Z][A-Z0-9_]{1,60}\}"
+    rb"\{\{[^\n]{0,60}?\}\}|\{\{[^\n]{0,60}|\{%[^\n]{0,60}|\$\{[^}\n]{0,60}\}|\{[A-Z][A-Z0-9_]{1,60}\}"
 )
+#: A line that is nothing but `{{ if .x }}` or the like.
+_ACTION = re.compile(rb"^[ \t]*(\{\{[^{}\n]{1,200}\}\})[ \t\r]*$", re.MULTILINE)
 _MAYBE = re.compile(rb"\{\{|\{%|\$\{|\"<|\$[A-Z]")
 _LONGEST = 60
 
@@ -49,6 +51,12 @@ def mark_in_text(text: bytes) -> str:
     """The first mark in text that is not YAML; empty if there is none."""
     found = _TEXT_MARK.search(text)
     return _short(found[0].decode(errors="replace").strip()) if found else ""
+
+
+def action_in_text(text: bytes) -> str:
+    """The first line that is nothing but an action of a template; empty if there is none."""
+    found = _ACTION.search(text)
+    return _short(found[1].decode(errors="replace")) if found else ""
 
 
 def mark_in_document(body: dict[str, Any] | msgspec.Raw) -> str:
