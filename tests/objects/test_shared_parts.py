@@ -34,6 +34,24 @@ def test_pods_of_one_controller_are_put_together_from_the_same_parts():
     assert joined.metadata.labels is first.metadata.labels
 
 
+def test_pods_that_run_also_share_what_their_statuses_have_in_common():
+    """With the latest of them: the first may have been seen when it did not run yet."""
+    status = PodStatus(phase="Running", container_statuses=[ContainerStatus(name="c")])
+    shared_parts = SharedParts()
+    shared_parts.join(web("a"))
+    first, _ = shared_parts.join(replace(web("b", node="n1"), status=status))
+    second = replace(
+        web("c", node="n2"),
+        status=PodStatus(phase="Failed", container_statuses=[ContainerStatus(name="c")]),
+    )
+
+    joined, shares_with = shared_parts.join(second)
+
+    assert joined == second
+    assert shares_with is first
+    assert joined.status.container_statuses is first.status.container_statuses
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -1,20 +1,43 @@
-"""Pods that one controller made, or that follow each other without one, share the parts of equal specs.
+"""Pods that one controller made, or that follow each other without one, share their equal parts.
 
-Their specs differ in the node at most. Shared parts are in memory once, and are checked, defaulted
-and derived once.
+Their specs differ in the node at most. Shared parts are in memory once; those of specs are also checked,
+defaulted and derived once.
 """
 
 from __future__ import annotations
 
 from operator import attrgetter, is_
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
+from mooring.objects.meta import Part
 from mooring.objects.pod import Pod, PodSpec
 
 #: How many controllers are remembered. Beyond that all are forgotten.
 MOST_CONTROLLERS = 16_384
+
+_PartT = TypeVar("_PartT", bound=Part)
+
+
+class _Fields:
+    def __init__(self, *names: str) -> None:
+        self.names = names
+        self.of = attrgetter(*names)
+
+
+#: What pods with the same spec often have in common beside it.
+_OF_METADATA = _Fields(
+    "namespace", "generate_name", "labels", "annotations", "owner_references", "finalizers"
+)
+_OF_STATUS = _Fields(
+    "phase",
+    "container_statuses",
+    "init_container_statuses",
+    "resources",
+    "allocated_resources",
+    "resource_claim_statuses",
+)
 
 _parts_of = attrgetter(*(name for name in PodSpec.__struct_fields__ if name != "node_name"))
 
@@ -28,8 +51,7 @@ class Joined(NamedTuple):
 
 class SharedParts:
     def __init__(self) -> None:
-        #: UID of a controller → its latest pod that shared nothing with the previous one; for pods without a
-        #: controller, under their namespace.
+        #: UID of a controller → its latest pod; for pods without a controller, under their namespace.
         self._of: dict[str, Pod] = {}
 
     def join(self, pod: Pod) -> Joined:
@@ -41,18 +63,30 @@ class SharedParts:
         spec = replace(earlier.spec, node_name=pod.spec.node_name)
         if spec != pod.spec:
             return self._first(maker, pod)
-        metadata, known = pod.metadata, earlier.metadata
-        if metadata.labels == known.labels:
-            metadata = replace(metadata, labels=known.labels)
-        if metadata.owner_references == known.owner_references:
-            metadata = replace(metadata, owner_references=known.owner_references)
-        return Joined(replace(pod, spec=spec, metadata=metadata), earlier)
+        metadata = _sharing(pod.metadata, earlier.metadata, _OF_METADATA)
+        status = pod.status
+        if pod.node_name:
+            # A pod that waits has next to nothing in its status.
+            status = _sharing(status, earlier.status, _OF_STATUS)
+        joined = replace(pod, spec=spec, metadata=metadata, status=status)
+        # The latest, since a status changes over time: pods that wait have none, and those that run have one.
+        self._of[maker] = joined
+        return Joined(joined, earlier)
 
     def _first(self, maker: str, pod: Pod) -> Joined:
         if len(self._of) >= MOST_CONTROLLERS:
             self._of.clear()
         self._of[maker] = pod
         return Joined(pod, None)
+
+
+def _sharing(part: _PartT, other: _PartT, fields: _Fields) -> _PartT:
+    """The part with the other one's values in these fields, where they are equal."""
+    theirs, ours = fields.of(other), fields.of(part)
+    if theirs == ours:
+        return replace(part, **dict(zip(fields.names, theirs, strict=True)))
+    pairs = zip(fields.names, theirs, ours, strict=True)
+    return replace(part, **{name: their for name, their, our in pairs if their == our})
 
 
 def have_same_parts(one: PodSpec, other: PodSpec) -> bool:
