@@ -30,6 +30,7 @@ from mooring.scheduler.drive_loop import DriveLoop
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.extenders.extender import Transport
 from mooring.scheduler.journal import NOTHING, FactKind, Journal
+from mooring.scheduler.writes import Writes, carry_out
 from mooring.sim.api import SimApi, Watcher, run_seconds
 from mooring.sim.claim_controller import ClaimController
 from mooring.sim.clock import VirtualClock, VirtualLoop
@@ -136,6 +137,7 @@ class Simulation:
                     one_for_all=options.one_for_all,
                     seed=options.seed or 0,
                     expected_pods=options.expected_pods,
+                    carry_out=self._carry_out,
                     on_decision=self._decided,
                     keeps_reasons=options.keeps_reasons,
                     on_crash=self.errors.append,
@@ -317,6 +319,9 @@ class Simulation:
         return self.until_s is not None or bool(
             self.api.busy or self._tasks or len(self.scheduler.waiting_pods)
         )
+
+    def _carry_out(self, writes: Writes) -> None:
+        carry_out(writes, self._recorder, self._spawn)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self.loop.create_task(work)
