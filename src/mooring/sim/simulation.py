@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 #: When simulations begin, unless told otherwise: 2026-01-01T00:00:00Z.
 DEFAULT_EPOCH_S = 1_767_225_600.0
 
-#: Of a run without a given end: how often a pod is tried that fails by error and not by a rule, and how
-#: long pods may go on failing while nothing else happens. No wait that the scheduler knows takes longer.
+#: In a run without a given end: how often to try a pod that fails by error and not by a rule, and how long
+#: pods may go on failing while nothing else happens. No wait that the scheduler knows takes longer.
 _MOST_ERRORS = 10
 _PATIENCE_S = 1200.0
 #: A cluster that has not come to rest by then never will: its controllers undo each other's work.
@@ -57,7 +57,7 @@ _ALONE = (
     "{} pods are in pod groups, but the feature gate GenericWorkload is off: each is scheduled alone;"
     " use --feature-gates GenericWorkload=true,GangScheduling=true"
 )
-#: Of groups that ask for something whose feature gate is off.
+#: For groups that ask for something whose feature gate is off.
 _NO_GANG = (
     "pod group {} has a minCount, but the feature gate GangScheduling is off:"
     " fewer of its pods may be bound"

@@ -245,7 +245,7 @@ export class Scene {
   }
 }
 
-// The cluster's life: goes forward by making changes, and back by beginning anew.
+// The cluster's life: goes forward by making changes, and back by starting again from the beginning.
 export class Reel {
   constructor(cluster, time) {
     this.cluster = cluster;
