@@ -460,12 +460,6 @@ def test_a_fingerprint_is_that_of_the_agents():
     assert fingerprint(reversed(pods)) == fingerprint(pods)
 
 
-def test_preemption_by_numa_zones_is_accepted_with_a_warning(caplog):
-    World(NodeResourceTopologyMatch, args={"preemptionMode": "Enabled"})
-
-    assert "preemptionMode Enabled has no effect" in caplog.text
-
-
 def test_nodes_with_reserved_pods_may_be_left_out():
     it = World(
         NodeResourceTopologyMatch, NODES[0], TOPOLOGIES[0], args={"discardReservedNodes": True}
