@@ -214,7 +214,9 @@ class Cluster:
             )
         if pod.uid not in self._assumed:
             raise CacheError(f"pod {_label(pod)} wasn't assumed so cannot be forgotten")
+        info = self._changeable_with_pods(known.node_name)
         self._take(known)
+        info.keep_ports(known.host_ports)
         if self.pod_groups is not None:
             self.pod_groups.forget(pod, trying=trying)
 
