@@ -386,3 +386,15 @@ def test_only_rows_that_changed_are_written():
 
     changed = np.flatnonzero(columns.generations != generations).tolist()
     assert changed == [columns.row_of["b"]]
+
+
+def test_a_port_stays_taken_when_a_group_that_tried_it_is_refused():
+    """A member of a gang was tried where its victim, not gone yet, had the port: it counted as free."""
+    cluster = cluster_with("n")
+    cluster.add_pod(make_pod("victim", node="n", ports=[80]))
+    member = make_pod("member", node="n", ports=[80])
+    cluster.assume_pod(member)
+
+    cluster.forget_pod(member, trying=True)
+
+    assert cluster.infos["n"].used_ports == {("0.0.0.0", "TCP", 80)}

@@ -217,6 +217,9 @@ class Cluster:
         if pod.uid not in self._assumed:
             raise CacheError(f"pod {_label(pod)} wasn't assumed so cannot be forgotten")
         self._take(known)
+        if trying and known.host_ports and known.node_name in self.infos:
+            # A victim that is still there has the port for which the pod preempted it.
+            self._changeable(known.node_name).keep_ports()
         if self.pod_groups is not None:
             self.pod_groups.forget(pod, trying=trying)
 

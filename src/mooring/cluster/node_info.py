@@ -154,6 +154,11 @@ class NodeInfo:
         self._account(held, -1)
         self.used_ports.difference_update(held.host_ports)
 
+    def keep_ports(self) -> None:
+        """Every port of a pod that is here is taken, though another pod with this port has left."""
+        for pod in self.pods.values():
+            self.used_ports.update(pod.host_ports)
+
     def _account(self, pod: Pod, sign: int) -> None:
         requested = self.requested
         for name, amount in pod.held.items():
