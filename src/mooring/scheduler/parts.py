@@ -45,6 +45,7 @@ class Parts:
         self.cluster = Cluster(
             has_pod_groups=self.schedules_groups,
             has_taint_rules=self.gates.enabled("DRADeviceTaintRules"),
+            groups_own_claims=self.gates.enabled("DRAWorkloadResourceClaims"),
             devices_serve_resources=self.gates.enabled("DRAExtendedResource"),
             device_features=device_features(self.gates),
         )

@@ -344,7 +344,7 @@ class _Controllers:
     def __init__(self, api: SimApi, clock: VirtualClock, gates: FeatureGates) -> None:
         self._all: list[Watcher] = [
             VolumeController(api),
-            ClaimController(api),
+            ClaimController(api, gates.enabled("DRAWorkloadResourceClaims")),
             DeviceDrivers(api, clock),
         ]
         if gates.enabled("DRADeviceTaints"):
