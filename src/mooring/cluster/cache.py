@@ -216,10 +216,9 @@ class Cluster:
             )
         if pod.uid not in self._assumed:
             raise CacheError(f"pod {_label(pod)} wasn't assumed so cannot be forgotten")
+        info = self._changeable_with_pods(known.node_name)
         self._take(known)
-        if trying and known.host_ports and known.node_name in self.infos:
-            # A victim that is still there has the port for which the pod preempted it.
-            self._changeable(known.node_name).keep_ports()
+        info.keep_ports(known.host_ports)
         if self.pod_groups is not None:
             self.pod_groups.forget(pod, trying=trying)
 

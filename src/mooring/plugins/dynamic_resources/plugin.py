@@ -103,7 +103,7 @@ class DynamicResources:
         self._kept = KeptAllocations(handle.cluster)
         self._deallocation = Deallocation(handle)
         self._binder = ClaimBinder(handle, binding_timeout_s=binding_timeout_s)
-        self._hints = Hints(self._cache)
+        self._hints = Hints(handle.cluster)
 
     # Before a node is looked for
 
