@@ -174,7 +174,7 @@ function changeOf(key, was, is) {
   if (was === is || was === null || is === null) return was === is ? "=" : "–";
   const sign = is > was ? "+" : "−";
   const by = Math.abs(is - was);
-  if (SHARES.test(key)) return `${sign}${(by * 100).toFixed(1)} points`;
+  if (SHARES.test(key)) return `${sign}${by < 0.0005 ? "<0.1" : (by * 100).toFixed(1)} points`;
   return `${sign}${Number.isInteger(by) ? by.toLocaleString("en") : by.toFixed(2)}`;
 }
 
