@@ -27,7 +27,8 @@ from mooring.explain.reasons import Reason, cause_data, reasons_in
             id="a comma in a reason",
         ),
         pytest.param(
-            "0/3 nodes are available: 3 cannot allocate all claims. still not schedulable, preemption: 0/3 nodes",
+            "0/3 nodes are available: 3 cannot allocate all claims."
+            " still not schedulable, preemption: 0/3 nodes",
             (Reason("cannot allocate all claims", 3),),
             id="without what DynamicResources says after it",
         ),

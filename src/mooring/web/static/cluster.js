@@ -255,7 +255,7 @@ function putValue(xs, values, x, value) {
   }
 }
 
-// The cluster's life: goes forward by making changes, and back by beginning anew.
+// The cluster's life: goes forward by making changes, and back by starting again from the beginning.
 export class Reel {
   constructor(cluster, time) {
     this.cluster = cluster;
