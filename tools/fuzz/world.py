@@ -16,6 +16,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -78,7 +79,10 @@ class World:
         without: Iterable[str] = (),
         hostile: bool = False,
         log: Callable[[str], None] | None = None,
+        journals: Path | None = None,
     ) -> None:
+        """`journals` is a folder for the journals of inputs of all schedulers."""
+        self._journals = journals
         self.swarm = Swarm(seed, without=without, hostile=hostile)
         self.result = Result(seed, mode, on=tuple(sorted(self.swarm.on)))
         self._mode = mode
@@ -207,6 +211,7 @@ class World:
             rng=rng,
             after_step=self._stepped,
             on_end=self._ended,
+            journal=None if self._journals is None else self._journals / f"{name}-{number}",
         )
         self._processes.append(process)
         process.start()
