@@ -21,6 +21,7 @@ from mooring.framework.events import EventResource
 from mooring.framework.status import Status
 from mooring.live.input_journal import Inputs, Record
 from mooring.live.metrics import CacheSizes, LiveMetrics
+from mooring.live.oscillation import Oscillation
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.plugins.registry import default_registry
@@ -92,6 +93,7 @@ class Driver:
         self._retired: list[Engine] = []
         #: It outlives a reload.
         self.journal = RecentFacts()
+        self._oscillation = Oscillation(parts.clock.now, parts.metrics.oscillates)
         self.scheduler, self._transport = self._build(config)
         #: Called every second while pods are placed.
         self.on_second: Callable[[], None] = lambda: None
@@ -109,6 +111,8 @@ class Driver:
         self._tell(Record.UPDATED, "Update", self.scheduler.updated, old, new)
 
     def deleted(self, obj: KubeObject) -> None:
+        if isinstance(obj, Pod):
+            self._oscillation.deleted(obj)
         self._tell(Record.DELETED, "Delete", self.scheduler.deleted, obj)
 
     def _tell(
@@ -264,6 +268,7 @@ class Driver:
         since = attempt.queued.initial_attempt_timestamp
         sli_s = None if since is None else self.parts.clock.now() - since
         self.parts.metrics.pod_scheduled(attempt.queued.attempts, sli_s)
+        self._oscillation.bound(attempt.pod)
         self._note(FactKind.BOUND, attempt.pod, node=attempt.node_name)
         _SCHEDULER_LOG.debug("bound pod %s to node %s", attempt.pod.key, attempt.node_name)
 
