@@ -211,13 +211,17 @@ class SchedulerProcess:
 
     def waits_at(self, point: str) -> bool:
         """Whether a task of it waits at this point (`awaits.POINTS`)."""
+        return any(is_at(place, point) for place in self.waiting_places())
+
+    def waiting_places(self) -> list[str]:
+        """The lines of mooring that its tasks wait in."""
         self.tasks = [task for task in self.tasks if not task.done()]
-        return any(is_at(place, point) for task in self.tasks for place in waits(task))
+        return [place for task in self.tasks for place in waits(task)]
 
     def kill(self) -> None:
         """As SIGKILL does: nothing of it runs any more."""
         self.dead = True
-        self.killed_at = [where for task in self.tasks for where in waits(task)]
+        self.killed_at = self.waiting_places()
         self._on_end(self)
 
     def signal(self, number: int) -> bool:

@@ -66,6 +66,9 @@ class Result:
     done: Counter[str] = field(default_factory=Counter)
     #: Where tasks of mooring were when their process was killed.
     killed_at: Counter[str] = field(default_factory=Counter)
+    #: Where tasks of mooring were seen to wait, at random steps. An await that nobody waits at is no place to
+    #: be killed at: what it waits for is there already.
+    waited_at: Counter[str] = field(default_factory=Counter)
     #: A number that differs if anything went differently: two runs of a seed have the same.
     fingerprint: int = 0
 
@@ -300,6 +303,7 @@ class World:
             return
         every = _CHECK_EVERY if self.swarm.breaks else _CHECK_EVERY_AT_REST
         self._steps_to_check = self._rng.randint(1, 2 * every)
+        self.result.waited_at.update(process.waiting_places())
         engine = process.engine
         if engine is not None:
             try:
