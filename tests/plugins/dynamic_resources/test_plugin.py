@@ -1,4 +1,4 @@
-"""DynamicResources beyond the worked examples: what pods get, what is skipped, what is asked again."""
+"""DynamicResources beyond `test_worked_examples`: what pods get, what is skipped, what is asked again."""
 
 from __future__ import annotations
 
