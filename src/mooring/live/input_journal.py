@@ -30,7 +30,7 @@ from mooring.config import KubeSchedulerConfiguration, write_config
 from mooring.errors import ApiError
 from mooring.framework.api import ApiWriter, ClaimWriter, Event, PodStatusPatch
 from mooring.framework.clock import Clock, Timer
-from mooring.objects.devices import ResourceClaim, ResourceClaimStatus
+from mooring.objects.devices import ConsumerReference, ResourceClaim, ResourceClaimStatus
 from mooring.objects.meta import KubeObject, encode_hook
 from mooring.objects.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
 from mooring.objects.pod_groups import PodGroup
@@ -336,8 +336,8 @@ class _JournalClaims:
     async def set_status(self, claim: ResourceClaim, status: ResourceClaimStatus) -> ResourceClaim:
         return await self._claim("status", claim, self._claims.set_status(claim, status))
 
-    async def remove_reservation(self, claim: ResourceClaim, pod: Pod) -> None:
-        await self._ask("unreserve", claim, self._claims.remove_reservation(claim, pod))
+    async def remove_reservation(self, claim: ResourceClaim, user: Pod | ConsumerReference) -> None:
+        await self._ask("unreserve", claim, self._claims.remove_reservation(claim, user))
 
     async def delete(self, claim: ResourceClaim) -> None:
         await self._ask("delete", claim, self._claims.delete(claim))
