@@ -271,7 +271,7 @@ class _Replay:
         return answer
 
     def _failed(self, framework: Framework, pod: Pod) -> dict[str, Any]:
-        """Of an attempt that failed: PreFilter and, node by node, what passed and what failed."""
+        """PreFilter and, node by node, what passed and what failed in an attempt that failed."""
         state, snapshot = CycleState(), self._scheduler.cluster.snapshot()
         try:
             outcome = Evaluation.in_full(framework, first_by_name.keys).run_pre_filters(

@@ -32,6 +32,7 @@ from mooring.scheduler.dependencies import Dependencies
 from mooring.scheduler.drive_loop import DriveLoop
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.journal import Fact, FactKind, RecentFacts, decided
+from mooring.scheduler.writes import Writes, carry_out
 from mooring.webhook import HttpTransport
 
 _LOG = logging.getLogger(__name__)
@@ -229,6 +230,15 @@ class Driver:
 
     # What happens to pods
 
+    def _carry_out(self, writes: Writes) -> None:
+        carry_out(writes, self.parts.writer, partial(self._spawn, self.patches))
+        if writes.attempt is None:
+            return
+        if writes.status.ok:
+            self._bound(writes.attempt)
+        else:
+            self._failed(writes.attempt, writes.status)
+
     def _decided(self, attempt: Attempt, decision: Decision) -> None:
         self.journal.add(decided(self.parts.clock.now(), decision, attempt.queued.attempts))
 
@@ -259,7 +269,6 @@ class Driver:
             clock=parts.clock,
             writer=parts.writer,
             spawn=partial(self._spawn, self.tasks),
-            spawn_patch=partial(self._spawn, self.patches),
             registry=parts.make_registry(),
             metrics=parts.metrics,
             queue_metrics=parts.metrics,
@@ -267,8 +276,7 @@ class Driver:
             repeat_conditions_after_s=_REPEAT_CONDITIONS_S,
             seed=parts.seed,
             on_decision=self._decided,
-            on_bound=self._bound,
-            on_failure=self._failed,
+            carry_out=self._carry_out,
             on_crash=lambda _: parts.metrics.task_failed(),
             on_ready=self._drive.wake,
             transport=transport,

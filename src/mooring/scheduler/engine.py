@@ -36,6 +36,7 @@ from mooring.scheduler.node_search import PlacedCopies
 from mooring.scheduler.parts import Parts
 from mooring.scheduler.pod_conditions import PodConditions
 from mooring.scheduler.scheduling_cycle import SchedulingCycle
+from mooring.scheduler.writes import Writes
 
 _LOG = logging.getLogger("mooring.scheduler")
 
@@ -61,7 +62,7 @@ class Engine:
         self.plugin_metrics = parts.plugin_metrics
         self._conditions = PodConditions(parts)
         self.failures = Failures(parts, self._conditions)
-        binding_cycle = BindingCycle(parts, self._conditions, self.failures)
+        binding_cycle = BindingCycle(parts, self.failures)
         self._scheduling_cycle = SchedulingCycle(parts, binding_cycle, self.failures)
         #: None unless pods of a group are scheduled together.
         self._group_cycle = (
@@ -234,7 +235,7 @@ class Engine:
 
     def tell_conditions(self) -> None:
         """Tell pods that another one was tried for why they wait; to be called every second."""
-        self._conditions.tell_some()
+        self.parts.carry_out(Writes(tuple(self._conditions.tell_some())))
 
     def close(self) -> None:
         self.queue.close()

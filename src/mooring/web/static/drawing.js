@@ -1,6 +1,6 @@
 // The cluster on a canvas: quays, berths, what lies in them, and what is marked. Knows nothing of events.
 //
-// While the view moves, the last full picture is moved along with it; it is drawn anew once the view rests,
+// While the view moves, the last full picture is moved along with it; it is drawn again once the view rests,
 // or at once if that is little work. So 50,000 pods stay out of the way of a finger.
 import { layOut, nodeAt, podRects } from "mooring/layout";
 import { inkOn, stepOf } from "mooring/colour";
