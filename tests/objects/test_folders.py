@@ -65,7 +65,7 @@ def test_a_foreign_file_in_a_folder_is_left_out_with_a_line(folder, name):
     manifests = read_manifests([path])
 
     assert names(manifests) == ["web"]
-    assert manifests.foreign_files == 1
+    assert manifests.left_out == 1
     assert manifests.warnings == [
         f"left out 1 file without Kubernetes objects: {path / name}",
     ]
@@ -319,3 +319,41 @@ def test_the_templates_of_a_chart_are_one_line(folder):
 
     assert "and 19 more files: are templates" in line
     assert line.endswith(f"render the chart: helm template chart {path}/chart | mooring simulate -")
+
+
+def test_every_template_of_a_chart_counts_whatever_its_kind(folder):
+    """Not YAML, and of kinds without effect: left out with a line each, the folder looked empty."""
+    templates = {
+        f"chart/templates/rbac/{n}.yaml": (
+            f"{{{{- if .Values.rbac }}}}\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"
+            f"metadata:\n  name: {{{{ .Release.Name }}}}-{n}\n{{{{- end }}}}\n"
+        )
+        for n in range(3)
+    }
+    path = folder({"chart/Chart.yaml": "apiVersion: v2\nname: x\n", **templates})
+
+    (line,) = problems(path / "chart/templates/rbac")
+
+    assert "and 2 more files: are templates, as '{{- if .Values.rbac }}' shows" in line
+
+
+def test_an_action_of_a_template_can_go_on_for_lines(folder):
+    action = '{{- if and\n  (eq .Values.mode "internal")\n  (ne .Values.auth "legacy")\n}}\n---\n'
+    path = folder({"web.yaml": action + DEPLOYMENT.format(name="web", replicas=1)})
+
+    (line,) = problems(path)
+
+    assert f"{path}/web.yaml: is a template, as '{{{{- if and (eq .Values.mode " in line
+
+
+def test_broken_documents_of_kinds_without_effect_are_one_line(folder):
+    broken = "apiVersion: v1\nkind: {}\ndata: [\n"
+    files = {f"{n}.yaml": broken.format("Secret") for n in range(3)}
+    path = folder({"pod.yaml": pod("web"), "z.yaml": broken.format("ConfigMap"), **files})
+
+    manifests = read_manifests([path])
+
+    assert names(manifests) == ["web"]
+    (line,) = manifests.warnings
+    assert line.startswith(f"left out, as ConfigMap, Secret have no effect: {path}/0.yaml: ")
+    assert line.endswith(" (and 3 more)")

@@ -18,7 +18,7 @@ from typing import IO, Any
 import msgspec
 
 from mooring.objects.decoding import without_nulls
-from mooring.objects.findings import Findings
+from mooring.objects.findings import Findings, chart_of
 from mooring.objects.kinds import KINDS
 from mooring.objects.skipped_kinds import has_no_effect
 from mooring.objects.sources import STDIN as STDIN
@@ -310,13 +310,13 @@ class _Reader:
             else:
                 self._add_foreign(where, problem)
             return
-        name = kind[1].decode()
-        if not self._source.named and has_no_effect(api_version[1].decode(), name):
-            line = f"left out, as a {name} has no effect: {where}: {problem}"
-            self._findings.warnings.append(line)
-            self._has_objects = True
-        elif mark := mark_in_text(text):
+        name, mark = kind[1].decode(), mark_in_text(text)
+        has_effect = self._source.named or not has_no_effect(api_version[1].decode(), name)
+        if mark and (has_effect or chart_of(self._name)):
             self._findings.add_template(self._name, mark)
+            self._has_objects = True
+        elif not has_effect:
+            self._findings.broken_without_effect.append((name, f"{where}: {problem}"))
             self._has_objects = True
         else:
             self._problem(where, problem)

@@ -26,6 +26,8 @@ class Findings:
     foreign: list[str] = field(default_factory=list)
     #: Links in folders that lead to no file.
     broken_links: list[str] = field(default_factory=list)
+    #: Documents that cannot be read, and need not be: the kind of each, and its problem.
+    broken_without_effect: list[tuple[str, str]] = field(default_factory=list)
     #: Chart, or else folder → its files that are templates, each with an example of what to fill in.
     _templates: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
 
@@ -49,6 +51,12 @@ class Findings:
                 number = f"{len(files):,} files" if len(files) > 1 else "1 file"
                 what = what if len(files) > 1 else what.replace("are links", "is a link")
                 yield f"left out {number} {what}: {listed(files)}"
+        if self.broken_without_effect:
+            kinds = sorted({kind for kind, _ in self.broken_without_effect})
+            what = f"a {kinds[0]} has" if len(kinds) == 1 else f"{listed(kinds)} have"
+            (_, problem), *others = self.broken_without_effect
+            more = f" (and {len(others):,} more)" if others else ""
+            yield f"left out, as {what} no effect: {problem}{more}"
 
     def _template_problems(self) -> Iterator[str]:
         for place, marks in self._templates.items():
