@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 CHART = "Chart.yaml"
+#: Without it, helm assumes the version that it was built with, and charts may refuse that.
+_KUBE_VERSION = "1.36.4"
 
 #: How many names a line lists before it says how many more there are.
 _MOST_NAMES = 5
@@ -28,6 +30,8 @@ class Findings:
     broken_links: list[str] = field(default_factory=list)
     #: Documents that cannot be read, and need not be: the kind of each, and its problem.
     broken_without_effect: list[tuple[str, str]] = field(default_factory=list)
+    #: Keys that a mapping has twice, with their place. The last one counts, as in kubectl.
+    given_twice: list[str] = field(default_factory=list)
     #: Chart, or else folder → its files that are templates, each with an example of what to fill in.
     _templates: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
 
@@ -39,7 +43,8 @@ class Findings:
         return [*self.problems, *self._template_problems()]
 
     def all_warnings(self) -> list[str]:
-        return [*self._left_out(), *self.warnings]
+        twice = (f"{line}; the last one counts" for line in self.given_twice)
+        return [*self._left_out(), *self.warnings, *twice]
 
     def _left_out(self) -> Iterator[str]:
         for files, what in (
@@ -85,8 +90,13 @@ def chart_of(file: str) -> str:
     return ""
 
 
+def helm_arguments(chart: str) -> list[str]:
+    """What `helm install` would create on a cluster of the version whose scheduler mooring is."""
+    return ["template", release_name(chart), chart, "--skip-tests", "--kube-version", _KUBE_VERSION]
+
+
 def helm_command(chart: str) -> str:
-    return f"helm template {release_name(chart)} {chart}"
+    return " ".join(("helm", *helm_arguments(chart)))
 
 
 def release_name(chart: str) -> str:

@@ -415,6 +415,8 @@ class _Reading:
 
     def _raise_problems(self) -> None:
         problems = self._findings.all_problems()
+        if self._options.strict:
+            problems += self._findings.given_twice
         if problems:
             raise InputError([one_line(problem) for problem in problems])
 
