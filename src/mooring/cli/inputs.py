@@ -178,9 +178,10 @@ def _without_pods(manifests: Manifests) -> Iterator[str]:
     ]
     if empty:
         yield f"0 replicas, so no pods: {listed(empty)}"
-    for daemon_set in objects if manifests.nodes else ():
+    nodes = manifests.nodes
+    for daemon_set in objects if nodes else ():
         if isinstance(daemon_set, DaemonSet) and daemon_set.spec.template is not None:
-            reasons = why_nowhere(daemon_set.spec.template.spec, manifests.nodes)
+            reasons = why_nowhere(daemon_set.spec.template.spec, nodes)
             if reasons:
                 yield f"{title(daemon_set)} wants no node, so no pods: {', '.join(reasons)}"
 
