@@ -266,7 +266,8 @@ class Columns:
         self.non_zero[0, row] = info.non_zero_cpu
         self.non_zero[1, row] = info.non_zero_memory
         self.pod_count[row] = len(info.pods)
-        self.port_sets.write(row, frozenset(info.used_ports))
+        if info.used_ports or self.port_sets.codes[row]:
+            self.port_sets.write(row, frozenset(info.used_ports))
         self.generations[row] = info.generation
 
     def resource_index(self, name: str) -> int:

@@ -48,6 +48,7 @@ class NodeResourcesBalancedAllocation:
         self._device_counts = handle.cluster.device_counts
         self._infos = handle.cluster.infos
         self._workspace = resource_scoring.Workspace()
+        self._offers = resource_scoring.KeptOffers()
         #: The pod that was last asked about, and its request.
         self._last_pod: Pod | None = None
         self._last_request = ScoredRequest((), (), ())
@@ -61,9 +62,8 @@ class NodeResourcesBalancedAllocation:
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         request = state.read(_PRE_SCORE, ScoredRequest) or self._scored_request(pod)
-        return self._score_one(request, node) if any(request.amounts) else 0
-
-    def _score_one(self, request: ScoredRequest, node: NodeInfo) -> int:
+        if not any(request.amounts):
+            return 0
         held, offered = node.requested, node.allocatable
         allocated = [held.get(name, 0) for name in request.names]
         allocatable = [offered.get(name, 0) for name in request.names]
@@ -76,24 +76,27 @@ class NodeResourcesBalancedAllocation:
 
     def score_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> Ints:
         request = state.read(_PRE_SCORE, ScoredRequest) or self._scored_request(pod)
-        scores: Ints = np.zeros(row_count(rows), np.int64)
         if not any(request.amounts):
-            return scores
+            return np.zeros(row_count(rows), np.int64)
+        scores: Ints = np.empty(row_count(rows), np.int64)
         known = request.on_rows(columns)
         allocated = resource_scoring.gathered(columns.requested, known.indices, rows)
         allocatable = resource_scoring.gathered(columns.allocatable, known.indices, rows)
-        amounts = known.amounts
+        amounts, offers = known.amounts, None
         if any(map(self._device_counts.counts, request.names)):
             allocated, allocatable = resource_scoring.count_devices_of_rows(
                 request, columns, rows, allocated, allocatable, self._device_counts, self._infos
             )
             amounts = resource_scoring.as_column(request.amounts)
+        else:
+            offers = self._offers.of(columns, known.indices, rows)
         return resource_scoring.balanced_allocation(
-            allocated + amounts,
+            self._workspace.sum(allocated, amounts),
             allocated,
             allocatable,
             out=scores,
             workspace=self._workspace,
+            offers=offers,
         )
 
     def depends_on(self, pod: Pod) -> Depends:

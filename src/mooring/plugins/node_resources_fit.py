@@ -69,7 +69,7 @@ from mooring.plugins.placement_usage import (
     rows_scored_as_held,
     scored_as_held,
 )
-from mooring.plugins.resource_scoring import NOT_SIGNABLE, ScoredRequest
+from mooring.plugins.resource_scoring import NOT_SIGNABLE, Offers, ScoredRequest, Workspace
 
 #: Users read these texts in Events and in `kubectl describe`. They are the reference's, verbatim.
 TOO_MANY_PODS = "Too many pods"
@@ -122,6 +122,8 @@ class NodeResourcesFit:
         self._served_by_devices = handle.cluster.device_classes
         self._device_counts = handle.cluster.device_counts
         self._infos = handle.cluster.infos
+        self._workspace = resource_scoring.Workspace()
+        self._offers = resource_scoring.KeptOffers()
         #: The pod that was last asked about, and what it requests.
         self._last_pod: Pod | None = None
         self._last_asked: tuple[tuple[Demand, ...], ScoredRequest] = (), ScoredRequest((), (), ())
@@ -173,9 +175,6 @@ class NodeResourcesFit:
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         request = state.read(_PRE_SCORE, ScoredRequest) or self._scored_request(pod)
-        return self._score_one(request, node)
-
-    def _score_one(self, request: ScoredRequest, node: NodeInfo) -> int:
         held, offered = scored_as_held(node, request.names), node.allocatable
         allocatable = [offered.get(name, 0) for name in request.names]
         if 0 in allocatable:
@@ -187,15 +186,19 @@ class NodeResourcesFit:
         request = wanted.on_rows(columns)
         held = rows_scored_as_held(columns, request.indices, rows)
         allocatable = resource_scoring.gathered(columns.allocatable, request.indices, rows)
-        amounts, weights = request.amounts, request.weights
+        amounts, weights, offers = request.amounts, request.weights, None
         if any(map(self._device_counts.counts, wanted.names)):
             held, allocatable = resource_scoring.count_devices_of_rows(
                 wanted, columns, rows, held, allocatable, self._device_counts, self._infos
             )
             amounts, weights = map(resource_scoring.as_column, (wanted.amounts, wanted.weights))
-        held += amounts
+        else:
+            offers = self._offers.of(columns, request.indices, rows)
         scores: Ints = np.empty(row_count(rows), np.int64)
-        return self._score_rows(held, allocatable, weights, out=scores)
+        requested = self._workspace.sum(held, amounts)
+        return self._score_rows(
+            requested, allocatable, weights, out=scores, workspace=self._workspace, offers=offers
+        )
 
     # Queueing
 
@@ -332,7 +335,15 @@ class _NodeScorer(Protocol):
 
 class _RowsScorer(Protocol):
     def __call__(
-        self, requested: Ints, allocatable: Ints, weights: Ints, /, *, out: Ints
+        self,
+        requested: Ints,
+        allocatable: Ints,
+        weights: Ints,
+        /,
+        *,
+        out: Ints,
+        workspace: Workspace,
+        offers: Offers | None,
     ) -> Ints: ...
 
 

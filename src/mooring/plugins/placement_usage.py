@@ -29,12 +29,12 @@ def scored_as_held(node: NodeInfo, names: Sequence[str]) -> list[int]:
 
 
 def rows_scored_as_held(columns: Columns, indices: Sequence[int], rows: Rows) -> Ints:
-    """int64[resource, row]: the same for rows."""
+    """int64[resource, row]: the same for rows, not to be changed."""
     # Cpu and memory come first, both in the resource columns and in those for scoring.
     scored = len(columns.non_zero)
     if all(index < scored for index in indices):
         return resource_scoring.gathered(columns.non_zero, indices, rows)
-    held = resource_scoring.gathered(columns.requested, indices, rows)
+    held = resource_scoring.gathered(columns.requested, indices, rows).copy()
     for place, index in enumerate(indices):
         if index < scored:
             held[place] = columns.non_zero[index][rows]
@@ -87,8 +87,8 @@ class PlacementUsage:
         request = resource_scoring.scored_request(resources, wanted).on_rows(columns)
         offered = resource_scoring.gathered(columns.allocatable, request.indices, self._rows)
         held = rows_scored_as_held(columns, request.indices, self._rows)
-        held[offered == 0] = 0
-        requested = np.add.reduceat(held, self._starts, axis=1) + request.amounts
+        counted = np.where(offered == 0, 0, held)
+        requested = np.add.reduceat(counted, self._starts, axis=1) + request.amounts
         allocatable = np.add.reduceat(offered, self._starts, axis=1)
         out = np.zeros(len(placements), np.int64)
         resource_scoring.most_allocated(requested, allocatable, request.weights, out=out)

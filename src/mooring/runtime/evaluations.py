@@ -83,7 +83,7 @@ class Evaluations:
         key = pod.selector_key, owner.uid if owner is not None else ""
         last = self._last.get(key)
         # Specs are compared, not trusted to be equal: an owner's pods may differ.
-        if last is not None and last[0].spec == pod.spec:
+        if last is not None and (last[0].spec is pod.spec or last[0].spec == pod.spec):
             pod.take_derived_from(last[0])
             kept = last[1]
         else:

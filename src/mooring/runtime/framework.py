@@ -149,6 +149,8 @@ class Framework:
         """One plugin's PreFilter. Raises PluginFailure."""
         assert call.pre_filter is not None
         result = call.run(PRE_FILTER, state, call.pre_filter, state, pod, snapshot)
+        if result is None or result is SKIP:
+            return SKIP if result is SKIP else SUCCESS
         return result if isinstance(result, PreFilterResult) else call.checked(PRE_FILTER, result)
 
     def rows_refused_for_nominated(
@@ -298,6 +300,8 @@ class Framework:
         """Run one plugin's PreScore; whether it has nothing to score. Raises PluginFailure."""
         assert call.pre_score is not None
         status = call.run(PRE_SCORE, state, call.pre_score, state, pod, snapshot, rows)
+        if status is SKIP:
+            return True
         return status is not None and not call.checked(PRE_SCORE, status).ok
 
     def run_reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
@@ -378,7 +382,10 @@ class Framework:
     ) -> Status:
         """What one plugin says; what it raises becomes an error."""
         try:
-            status = call.checked(rules, call.run(rules, state, method, state, pod, node_name))
+            answer = call.run(rules, state, method, state, pod, node_name)
+            if answer is None or answer is SUCCESS:
+                return SUCCESS
+            status = call.checked(rules, answer)
         except PluginFailure as error:
             return error.as_status()
         return status if status.ok else status.by(call.name)

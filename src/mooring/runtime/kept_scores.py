@@ -100,12 +100,12 @@ class KeptScores:
             return False
         if not stale:
             return True
-        if len(stale) > max(FEW_ROWS, len(self._key) * _LARGEST_SHARE):
-            return False
         if len(stale) <= FEW_ROWS:
             moves_others = False
             for row in stale:
                 moves_others |= self._rescore_row(question, row)
+        elif len(stale) > len(self._key) * _LARGEST_SHARE:
+            return False
         else:
             moves_others = self._rescore_rows(question, np.fromiter(stale, np.intp, len(stale)))
         if moves_others:

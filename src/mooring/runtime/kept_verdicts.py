@@ -102,7 +102,9 @@ class KeptVerdicts:
         rows = nodes
         if self._usage_filters or self._shared is not None:
             rows = self._cluster.usage_changes.since(self._usage_position)
-        if rows is None or len(rows) > max(FEW_ROWS, len(self.ok) * _LARGEST_SHARE):
+        if rows is None:
+            return None
+        if len(rows) > FEW_ROWS and len(rows) > len(self.ok) * _LARGEST_SHARE:
             return None
         return None if nodes is None else (rows, set(nodes) if nodes else _NO_NODES)
 
