@@ -100,6 +100,32 @@ def test_a_chart_is_rendered(programs, folder):
     assert manifests.notes == [f"{path}/web: rendered with `helm template web {path}/web {FLAGS}`"]
 
 
+def test_hooks_that_helm_install_does_not_run_make_no_pods(programs, folder):
+    """Jobs of upgrades and deletions were placed beside the chart's own pods."""
+    hooks = {
+        "plain": "",
+        "install": "pre-install,post-upgrade",
+        "upgrade": "pre-upgrade, post-upgrade",
+        "uninstall": "pre-delete",
+    }
+    lines = "".join(
+        f"---\n# {name}\n"
+        f"{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, "
+        f'annotations: {{"helm.sh/hook": "{hook}"}}}}, spec: {{containers: [{{name: c}}]}}}}\n'
+        if hook
+        else POD.replace("raw", name) + "\n"
+        for name, hook in hooks.items()
+    )
+    path = folder("web/Chart.yaml")
+    (path / "rendered.txt").write_text(lines)
+    programs("helm", f"/bin/cat {path}/rendered.txt")
+
+    manifests = read_manifests([path / "web"])
+
+    assert [pod.name for pod in manifests.pods] == ["plain", "install"]
+    assert f"{path}/web: 2 hooks of upgrades or deletions left out" in manifests.notes
+
+
 def test_without_helm_a_chart_is_one_line_with_the_command(programs, folder):
     path = folder("web/Chart.yaml", *(f"web/templates/{n}.yaml" for n in range(50)))
 
