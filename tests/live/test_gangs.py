@@ -13,7 +13,7 @@ import pytest
 from control_plane import Binaries, ControlPlane, ControlPlaneError
 from plain_client import Json, PlainClient
 
-from tests.live import objects
+from tests.live import objects, test_devices
 from tests.live.cluster import Cluster, node_name, scheduled_condition
 from tests.live.conftest import DEPLOY, REQUIRED, StartMooring
 from tests.live.objects import DEFAULT_SCHEDULER
@@ -29,6 +29,7 @@ GATES = (
     "GangScheduling",
     "TopologyAwareWorkloadScheduling",
     "WorkloadAwarePreemption",
+    "DRAWorkloadResourceClaims",
 )
 RACK = "example.com/rack"
 SIZE = 4
@@ -418,3 +419,30 @@ def test_the_api_server_refuses_a_bind_of_a_member_and_the_gang_is_completed(
     assert len(refused.met) == 2
     assert scheduled_condition(cluster.pod("gang-2"))
     cluster.check_books()
+
+
+def test_the_pods_of_a_gang_share_the_device_that_their_group_claims(
+    control_plane: ControlPlane, cluster: Cluster, start: StartGangs
+) -> None:
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]
+    controller = control_plane.start_controllers("resourceclaim-controller")
+    try:
+        start()
+        cluster.add(
+            test_devices.device_class(),
+            test_devices.slice_of("node-0", "gpu-0", "gpu-1"),
+            test_devices.template(),
+            objects.node("node-0", cpu="8"),
+            pod_group(resourceClaims=claims, least=2),
+            *members(count=2, resourceClaims=claims),
+        )
+
+        wait_for(lambda: len(bound(cluster)) == 2, what="both members are bound")
+
+        (claim,) = cluster.client.list("ResourceClaim")
+        users = [(user["resource"], user["name"]) for user in claim["status"]["reservedFor"]]
+        assert users == [("podgroups", "gang")]
+    finally:
+        controller.kill()
+        for kind in ("ResourceClaim", "ResourceClaimTemplate", "ResourceSlice", "DeviceClass"):
+            cluster.client.delete_all(kind)
