@@ -210,11 +210,11 @@ class Engine:
         self.framework(pod)
         return self.queue.gate(pod)
 
-    def decide(self, pod: Pod) -> Decision:
+    def decide(self, pod: Pod, state: CycleState | None = None) -> Decision:
         """Look for a node, as an attempt would. Raises NoNodesError, PluginFailure, ExtenderError."""
         framework, snapshot = self.framework(pod), self.cluster.snapshot()
         search = self.searches[pod.scheduler_name].copy()
-        return search.schedule_pod(framework, CycleState(), pod, snapshot)
+        return search.schedule_pod(framework, state or CycleState(), pod, snapshot)
 
     def place_copies(self, pod: Pod, most: int) -> PlacedCopies | None:
         """Where copies of the pod go, as if each were decided and placed in turn; nothing is placed.

@@ -87,7 +87,7 @@ function plotsOf(reel, cluster, palette, bySeconds) {
 
 function Events({ moments, cluster, text }) {
   const { events } = moments.time;
-  const [kind, setKind] = useQuery("kind", "");
+  const [kind, setKind] = useQuery("kind", "", events.kinds);
   const found = useMemo(() => find(cluster, moments.scene.places, text), [cluster, text]);
   const { rows, together, total } = useMemo(() => {
     const wanted = events.kinds.indexOf(kind);
