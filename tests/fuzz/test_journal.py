@@ -38,7 +38,9 @@ def test_a_decision_that_differs_is_told(tmp_path):
     assert "elsewhere" in replayed.difference
 
 
-@pytest.mark.parametrize("text", ["", "{}\n", '{"mooringJournal":99,"config":{},"seed":0}\n'])
+@pytest.mark.parametrize(
+    "text", ["", "{}\n", '{"mooringJournal":99,"config":{},"seed":0,"time":0}\n']
+)
 def test_what_is_no_journal_is_refused(text, tmp_path):
     path = tmp_path / "journal"
     path.write_text(text)

@@ -260,8 +260,13 @@ class Driver:
 
     # What happens to pods
 
+    def _writer(self) -> ApiWriter:
+        """Whatever is written passes through the journal of inputs, if there is one."""
+        writer, inputs = self.parts.writer, self.parts.inputs
+        return writer if inputs is None else inputs.writer(writer)
+
     def _carry_out(self, writes: Writes) -> None:
-        carry_out(writes, self.parts.writer, partial(self._spawn, self.patches))
+        carry_out(writes, self._writer(), partial(self._spawn, self.patches))
         if writes.attempt is None:
             return
         if writes.status.ok:
@@ -301,7 +306,7 @@ class Driver:
         inputs = parts.inputs
         deps = Dependencies(
             clock=parts.clock if inputs is None else inputs.clock(parts.clock),
-            writer=parts.writer if inputs is None else inputs.writer(parts.writer),
+            writer=self._writer(),
             spawn=partial(self._spawn, self.tasks),
             registry=parts.make_registry(),
             metrics=parts.metrics,

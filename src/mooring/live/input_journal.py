@@ -78,6 +78,8 @@ class Header(msgspec.Struct, frozen=True, rename="camel"):
     mooring_journal: int
     config: dict[str, Any]
     seed: int
+    #: The engine's time when the file began.
+    time: float
     #: What was known when this file began, in the order in which it was known.
     known: list[tuple[str, msgspec.Raw]] = []
     #: Of waiting pods, by `namespace/name`: attempts, failed ones, and the time of the first.
@@ -132,7 +134,7 @@ class InputJournal:
         self._writer = None
         self.files += 1
         objects = [(type(obj).__name__, msgspec.Raw(ENCODER.encode(obj))) for obj in known or ()]
-        self._write(Header(FORMAT, write_config(config), seed, objects, history or {}))
+        self._write(Header(FORMAT, write_config(config), seed, self.now, objects, history or {}))
 
     @property
     def is_full(self) -> bool:

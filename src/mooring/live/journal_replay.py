@@ -129,6 +129,7 @@ class _Replay:
     async def run(self, path: Path, records: Iterator[list[Any]]) -> Replayed:
         driver = Driver(self._config, self._parts)
         self._structs = _structs(driver.scheduler)
+        self._clock.time_s = self._header.time
         if self._header.known:
             self._restore(driver)
         result = self._result
