@@ -16,6 +16,8 @@ POD = json.dumps(
         "spec": {"containers": [{"name": "c"}]},
     }
 )
+#: Tests of a chart are not installed, and charts ask for the version of Kubernetes.
+FLAGS = "--skip-tests --kube-version 1.36.4"
 
 
 @pytest.fixture
@@ -87,14 +89,41 @@ def test_without_a_program_a_kustomization_is_one_line_with_the_command(programs
 
 
 def test_a_chart_is_rendered(programs, folder):
-    programs("helm", '[ "$1 $2" = "template web" ] || exit 3\n' + echoing("$3"))
+    given = f'[ "$1 $2 $4 $5 $6" = "template web {FLAGS}" ] || exit 3\n'
+    programs("helm", given + echoing("$3"))
     path = folder("web/Chart.yaml", "web/templates/pod.yaml", "web/values.yaml", "pod.yaml")
 
     manifests = read_manifests([path])
 
     assert manifests.pods[0].name == "raw"
     assert len(manifests.pods) == 2
-    assert manifests.notes == [f"{path}/web: rendered with `helm template web {path}/web`"]
+    assert manifests.notes == [f"{path}/web: rendered with `helm template web {path}/web {FLAGS}`"]
+
+
+def test_hooks_that_helm_install_does_not_run_make_no_pods(programs, folder):
+    """Jobs of upgrades and deletions were placed beside the chart's own pods."""
+    hooks = {
+        "plain": "",
+        "install": "pre-install,post-upgrade",
+        "upgrade": "pre-upgrade, post-upgrade",
+        "uninstall": "pre-delete",
+    }
+    lines = "".join(
+        f"---\n# {name}\n"
+        f"{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, "
+        f'annotations: {{"helm.sh/hook": "{hook}"}}}}, spec: {{containers: [{{name: c}}]}}}}\n'
+        if hook
+        else POD.replace("raw", name) + "\n"
+        for name, hook in hooks.items()
+    )
+    path = folder("web/Chart.yaml")
+    (path / "rendered.txt").write_text(lines)
+    programs("helm", f"/bin/cat {path}/rendered.txt")
+
+    manifests = read_manifests([path / "web"])
+
+    assert [pod.name for pod in manifests.pods] == ["plain", "install"]
+    assert f"{path}/web: 2 hooks of upgrades or deletions left out" in manifests.notes
 
 
 def test_without_helm_a_chart_is_one_line_with_the_command(programs, folder):
@@ -102,7 +131,7 @@ def test_without_helm_a_chart_is_one_line_with_the_command(programs, folder):
 
     assert problem(path / "web") == (
         f"{path}/web: is a Helm chart, and helm is not on the PATH; render it first: "
-        f"helm template web {path}/web | mooring simulate -, or leave it out with --exclude"
+        f"helm template web {path}/web {FLAGS} | mooring simulate -, or leave it out with --exclude"
     )
 
 

@@ -12,12 +12,12 @@ from mooring.live.rate_limit import RateLimiter
 READY = 16
 
 #: Binds are being made if one was made in this time.
-BUSY_S = 0.25
+BUSY_S = 1.0
 #: While binds are being made, one refusal is told for so many of them, and so many before the first.
 BINDS_FOR_A_REFUSAL = 8
 _REFUSALS_AT_ONCE = 16
 #: How long a refusal may wait for a moment in which no binds are being made.
-REFUSAL_PATIENCE_S = 5.0
+REFUSAL_PATIENCE_S = 10.0
 #: How often those that hold refusals back should ask again.
 ASK_AGAIN_S = 0.1
 

@@ -194,6 +194,8 @@ class Kind:
     field_selector: str = ""
     #: The feature gate without which a scheduler does not read the kind; "" if it always does.
     gate: str = ""
+    #: Whether the API server's admission reads the kind when it creates pods and claims.
+    admits: bool = False
     #: Whether a plugin declares the kind, in its attribute `kinds`; its row is not in `KINDS`.
     custom: bool = False
     #: After how long the objects are listed again, if the API cannot be watched; 0 watches it.
@@ -305,9 +307,11 @@ KINDS: tuple[Kind, ...] = (
     Kind(Job, "batch", "jobs", listed=False),
     Kind(CronJob, "batch", "cronjobs", "cj", listed=False),
     # These shape pods when pods are created (`objects.admission`); a scheduler does not read them.
-    Kind(RuntimeClass, "node.k8s.io", "runtimeclasses", namespaced=False, listed=False),
-    Kind(LimitRange, "", "limitranges", "limits", listed=False),
-    Kind(ResourceQuota, "", "resourcequotas", "quota", listed=False),
+    Kind(
+        RuntimeClass, "node.k8s.io", "runtimeclasses", namespaced=False, listed=False, admits=True
+    ),
+    Kind(LimitRange, "", "limitranges", "limits", listed=False, admits=True),
+    Kind(ResourceQuota, "", "resourcequotas", "quota", listed=False, admits=True),
     Kind(HorizontalPodAutoscaler, "autoscaling", "horizontalpodautoscalers", "hpa", listed=False),
 )
 

@@ -6,13 +6,14 @@ answer would be wrong. Without the program, the user is told the command to run.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mooring.objects.findings import CHART, Findings, listed, release_name
+from mooring.objects.findings import CHART, Findings, helm_arguments, helm_command, listed
 from mooring.objects.yaml_text import YamlError, parse_yaml
 
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
@@ -20,6 +21,11 @@ KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _TIMEOUT_S = 120
 #: How much of what a failed program says is shown.
 _LONGEST = 300
+
+_HOOK = "helm.sh/hook"
+#: `helm install` runs these hooks, and no others.
+_INSTALL_HOOKS = frozenset(("pre-install", "post-install"))
+_SEPARATOR = re.compile(rb"^(?=---(?:\s|$))", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +98,9 @@ def render_charts(folders: Sequence[str], findings: Findings) -> list[Rendered]:
     charts = [f for f in folders if read_quietly(Path(f) / CHART).get("type") != "library"]
     if not charts:
         return []
-    names = [release_name(chart) for chart in charts]
     helm = shutil.which("helm")
     if helm is None:
-        pipe = f"helm template {names[0]} {charts[0]} | mooring simulate -"
+        pipe = f"{helm_command(charts[0])} | mooring simulate -"
         if len(charts) == 1:
             what = f"{charts[0]}: is a Helm chart"
         else:
@@ -105,11 +110,38 @@ def render_charts(folders: Sequence[str], findings: Findings) -> list[Rendered]:
             "or leave it out with --exclude"
         )
         return []
-    commands = [
-        ([helm, "template", name, chart], f"helm template {name} {chart}", chart)
-        for name, chart in zip(names, charts, strict=True)
-    ]
-    return _all_run(commands, findings)
+    rendered = _all_run(
+        [([helm, *helm_arguments(c)], helm_command(c), c) for c in charts], findings
+    )
+    return [_installed(each, findings) for each in rendered]
+
+
+def _installed(chart: Rendered, findings: Findings) -> Rendered:
+    """Without the hooks of upgrades, rollbacks and deletions; all other lines keep their numbers."""
+    chunks = _SEPARATOR.split(chart.text)
+    others = [number for number, chunk in enumerate(chunks) if _is_hook_of_another_command(chunk)]
+    if not others:
+        return chart
+    for number in others:
+        chunks[number] = b"\n" * chunks[number].count(b"\n")
+    what = "1 hook" if len(others) == 1 else f"{len(others):,} hooks"
+    findings.notes.append(f"{chart.folder}: {what} of upgrades or deletions left out")
+    return Rendered(chart.folder, b"".join(chunks))
+
+
+def _is_hook_of_another_command(chunk: bytes) -> bool:
+    if _HOOK.encode() not in chunk:
+        return False
+    try:
+        body = next(parse_yaml(chunk), None)
+    except YamlError:
+        return False
+    metadata = body.get("metadata") if isinstance(body, dict) else None
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    hooks = annotations.get(_HOOK) if isinstance(annotations, dict) else None
+    if not isinstance(hooks, str):
+        return False
+    return not _INSTALL_HOOKS.intersection(hook.strip() for hook in hooks.split(","))
 
 
 def _all_run(commands: Sequence[tuple[list[str], str, str]], findings: Findings) -> list[Rendered]:
