@@ -67,6 +67,28 @@ def test_choosing_a_node_moves_nothing_and_the_panel_does_not_cover_it(
         expect(page.locator(".panel")).to_have_count(0)
 
 
+def test_the_map_does_not_move_when_the_timeline_arrives(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    """The slider was higher than the line that stands in for it, so the map was laid out again."""
+    from playwright.sync_api import Route
+
+    page = open_page("about:blank")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/time", hold)
+    page.goto(served.address)
+    shown(page)
+    before = page.evaluate(f"() => [{DRAWING}.height, ...{DRAWING}.layout.xs]")
+    for each in held:
+        each.continue_()
+    page.get_by_role("slider", name="Moment").wait_for()
+    assert page.evaluate(f"() => [{DRAWING}.height, ...{DRAWING}.layout.xs]") == before
+
+
 def test_a_small_group_does_not_make_the_others_small(
     browser: Browser, open_page: OpenPage, tmp_path: Path
 ) -> None:
