@@ -16,7 +16,7 @@ AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -n")
 TYPED := $(wildcard src policies/src examples benchmarks tools/control-plane tools/fuzz)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz test-live control-plane test-web chromium lint format bench bench-live bench-pressure bench-reference bench-scheduler-perf bench-full lock clean
+.PHONY: help demo test fuzz test-live test-load control-plane test-web chromium lint format bench bench-live bench-pressure bench-reference bench-scheduler-perf bench-full lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -32,6 +32,9 @@ fuzz: .venv/.dev  ## Run the live scheduler under random faults, in virtual time
 
 test-live: .venv/.dev control-plane  ## Run mooring against a real kube-apiserver, and break things
 	MOORING_LIVE=required $(BIN)/pytest -m live tests/live $(PYTEST_ARGS)
+
+test-load: .venv/.dev control-plane  ## Kill schedulers and the API server under load, and read etcd's truth (15 minutes)
+	PYTHONPATH=tools/control-plane $(BIN)/python -m tools.load $(ARGS)
 
 control-plane:  ## Build a kube-apiserver to test against, once (needs Go)
 	@tools/control-plane/build.sh

@@ -18,6 +18,7 @@ from mooring.plugins.registry import default_registry
 from mooring.runtime.metrics import Metrics
 from mooring.scheduler.dependencies import Dependencies
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.writes import carry_out
 from mooring.sim.api import SimApi
 from mooring.sim.clock import VirtualClock, VirtualLoop
 
@@ -40,6 +41,7 @@ class Driver:
                 spawn=self._spawn,
                 registry=default_registry(),
                 metrics=Metrics(),
+                carry_out=lambda writes: carry_out(writes, self.api, self._spawn),
                 keep_answers=keep_answers,
             ),
         )

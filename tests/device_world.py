@@ -1,6 +1,6 @@
 """Devices for tests: makers of claims and pods, and a cluster with all that DynamicResources asks for.
 
-As in the worked examples of the specification: driver `d`, class `gpu`, pool `p` on node n1, claim `ns/c`,
+The examples use driver `d`, class `gpu`, pool `p` on node n1, claim `ns/c`,
 request `r`.
 """
 

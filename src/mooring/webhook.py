@@ -89,7 +89,7 @@ class HttpTransport:
             sock.sendall(request)
             response = HTTPResponse(_Wire(sock, deadline), method="POST")  # type: ignore[arg-type]
             response.begin()
-            # Of any other code the body does not matter, nor is it waited for.
+            # The body of an answer with any other code does not matter; do not wait for it.
             body = self._read(response) if response.status == 200 else b""
             keep = response.status == 200 and not response.will_close
             return Answer(response.status, body)

@@ -41,7 +41,19 @@ PODS = [
         "status": {"phase": "Running"},
     },
 ]
-LISTS = {"/api/v1/nodes": NODES, "/api/v1/pods": PODS}
+QUOTAS = [{"metadata": {"name": "small", "namespace": "shop"}, "spec": {"hard": {"pods": "3"}}}]
+LIMITS = [
+    {
+        "metadata": {"name": "defaults", "namespace": "batch"},
+        "spec": {"limits": [{"type": "Container", "defaultRequest": {"cpu": "100"}}]},
+    }
+]
+LISTS = {
+    "/api/v1/nodes": NODES,
+    "/api/v1/pods": PODS,
+    "/api/v1/resourcequotas": QUOTAS,
+    "/api/v1/limitranges": LIMITS,
+}
 
 
 class RealCluster:
@@ -131,6 +143,24 @@ def test_files_are_added_to_a_real_cluster_and_win_over_it(cluster, tmp_path):
     report = json.loads(result.stdout)
     assert result.exit_code == 0, result.output
     assert {each["pod"] for each in report["placements"]} == {"shop/waiting", "default/more"}
+
+
+def test_quotas_and_limit_ranges_of_a_real_cluster_hold_for_files(cluster, tmp_path):
+    """The two pods of the cluster count for its quota, and are left as they are."""
+    added = "".join(pod(name, metadata=", namespace: shop", cpu="100m") for name in ("a", "b"))
+    bare = "{name: bare, namespace: batch}, spec: {containers: [{name: c}]}"
+    text = f"{added}\n---\n{{apiVersion: v1, kind: Pod, metadata: {bare}}}"
+    (tmp_path / "more.yaml").write_text(text)
+
+    result = mooring(
+        "simulate", tmp_path / "more.yaml", "--kubeconfig", cluster.kubeconfig, "-o", "json"
+    )
+
+    report = json.loads(result.stdout)
+    assert [each["object"] for each in report["notCreated"]] == ["shop/b"]
+    assert "exceeded quota: small" in report["notCreated"][0]["reason"]
+    assert "shop/a" in {each["pod"] for each in report["placements"]}
+    assert {each["pod"] for each in report["pending"]} == {"shop/waiting", "batch/bare"}
 
 
 def test_explain_reads_a_real_cluster(cluster):

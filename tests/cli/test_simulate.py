@@ -628,3 +628,112 @@ def test_a_mistake_in_devices_is_named():
 
     assert result.exit_code == 2
     assert "there is no option 'patitions'; did you mean partitions?" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}",
+        "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {selector: {app: web}}}",
+        "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}}",
+    ],
+)
+def test_only_kinds_that_make_no_pods_are_not_a_yes(cluster, others):
+    result = mooring("simulate", cluster(NODES + "\n---\n" + others))
+
+    kind = others.split("kind: ")[1].split(",")[0]
+    assert result.exit_code == 2
+    assert f"no pods to place, only kinds that make none ({kind}); add Pods" in result.stderr
+
+
+def test_an_empty_cluster_is_a_yes(cluster):
+    stored = "{apiVersion: v1, kind: Namespace, metadata: {name: shop, uid: n-1}}"
+
+    assert mooring("simulate", cluster(NODES)).exit_code == 0
+    assert mooring("simulate", cluster(f"{NODES}\n---\n{stored}")).exit_code == 0
+
+
+def test_only_broken_documents_without_effect_are_not_a_yes(tmp_path, cluster):
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "a.yaml").write_text("apiVersion: v1\nkind: Secret\ndata: [\n")
+
+    assert mooring("simulate", cluster(NODES), tmp_path / "more").exit_code == 2
+
+
+DAEMONS = """
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec: %s
+"""
+
+
+@pytest.mark.parametrize(
+    ("spec", "nodes", "why"),
+    [
+        (
+            "{nodeSelector: {node-role.kubernetes.io/control-plane: ''}, containers: [{name: c}]}",
+            "3x4cpu,16Gi",
+            "3 nodes without the label node-role.kubernetes.io/control-plane=",
+        ),
+        (
+            "{containers: [{name: c}]}",
+            "1x4cpu,16Gi,taint=gpu=true:NoSchedule",
+            "1 node with a taint that it does not tolerate (gpu)",
+        ),
+        (
+            "{containers: [{name: c}], affinity: {nodeAffinity: "
+            "{requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: "
+            "[{matchExpressions: [{key: pool, operator: Exists}]}]}}}}",
+            "2x4cpu,16Gi",
+            "2 nodes outside its node affinity",
+        ),
+    ],
+)
+def test_a_daemon_set_that_wants_no_node_says_why(cluster, spec, nodes, why):
+    """It makes no pods, as its controller would not, and nothing was said of it."""
+    result = mooring("simulate", cluster(DAEMONS % spec), "--nodes", nodes)
+
+    assert result.exit_code == 0
+    line = f"note: DaemonSet default/agent wants no node, so no pods: {why}"
+    assert line in result.stderr.splitlines()
+
+
+def test_a_daemon_set_that_wants_a_node_says_nothing(cluster):
+    spec = "{nodeSelector: {pool: a}, containers: [{name: c}]}"
+    nodes = ("--nodes", "2x4cpu,16Gi", "--nodes", "1x4cpu,16Gi,label=pool=a,name=a")
+
+    result = mooring("simulate", cluster(DAEMONS % spec), *nodes)
+
+    assert result.stderr == ""
+    assert "1 placed, 0 pending" in result.stdout
+
+
+IDLE = """
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c}]}}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: job}
+spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: c}]}}}
+"""
+
+
+def test_workloads_without_pods_are_named(cluster):
+    result = mooring("simulate", cluster(NODES + IDLE))
+
+    assert result.stderr.splitlines() == [
+        "note: suspended, so no pods (set suspend: false to place them): Job default/job",
+        "note: 0 replicas, so no pods: Deployment default/web",
+    ]

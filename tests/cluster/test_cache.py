@@ -115,6 +115,19 @@ def test_a_forgotten_pod_counts_no_longer():
     assert cluster.pods == {}
 
 
+def test_a_port_that_another_pod_holds_stays_taken_when_a_pod_is_forgotten():
+    """A member of a gang is tried on the node of its victim, which still holds the port."""
+    cluster = cluster_with("n")
+    cluster.add_pod(make_pod("victim", ports=[80], node="n"))
+    member = make_pod("member", ports=[80, 81], node="n")
+    cluster.assume_pod(member)
+
+    cluster.forget_pod(member)
+
+    assert cluster.infos["n"].used_ports == {("0.0.0.0", "TCP", 80)}
+    cluster.validate()
+
+
 def test_a_pod_that_was_bound_elsewhere_than_assumed_moves():
     cluster = cluster_with("a", "b")
     cluster.assume_pod(make_pod("p", cpu="1", node="a"))

@@ -56,7 +56,7 @@ def test_an_object_that_is_not_there_cannot_be_assumed(obj, kind, problem):
     assert str(failed.value) == problem
 
 
-def test_v18_a_decision_about_another_version_is_out_of_sync():
+def test_a_decision_about_another_version_is_out_of_sync():
     _, cache = make_cache(make_volume("b", version="2"))
 
     with pytest.raises(AssumeError) as failed:

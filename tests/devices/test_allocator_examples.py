@@ -1,4 +1,4 @@
-"""The worked examples of the specification that concern the allocator, by their numbers."""
+"""The allocator rule by rule, each with the smallest example."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ ONE = make_claim(make_request())
 ALL = make_claim(make_request(mode="All", count=0))
 
 
-def test_d5_without_slices_there_is_no_solution():
+def test_without_slices_there_is_no_solution():
     assert find([], ONE, node=N1) is None
 
 
-def test_d6_the_first_device_is_taken_and_the_claim_is_bound_to_the_node():
+def test_the_first_device_is_taken_and_the_claim_is_bound_to_the_node():
     (allocation,) = make_allocator([make_slice("x", "y")]).allocate(N1, [ONE])
 
     assert results([allocation]) == ["r=p/x"]
@@ -51,7 +51,7 @@ def test_d6_the_first_device_is_taken_and_the_claim_is_bound_to_the_node():
     assert (field.key, field.operator, field.values) == ("metadata.name", "In", ["n1"])
 
 
-def test_d7_a_device_that_a_later_request_needs_is_given_back():
+def test_a_device_that_a_later_request_needs_is_given_back():
     def at_least(amount):
         return f'device.capacity["d"].mem.compareTo(quantity("{amount}")) >= 0'
 
@@ -65,13 +65,13 @@ def test_d7_a_device_that_a_later_request_needs_is_given_back():
     assert find(slices, claim, node=N1) == ["a=p/one", "b=p/two"]
 
 
-def test_d8_pools_are_tried_by_name():
+def test_pools_are_tried_by_name():
     slices = [make_slice("x", name="s2", pool="p2"), make_slice("x", name="s1", pool="p1")]
 
     assert find(slices, ONE, node=N1) == ["r=p1/x"]
 
 
-def test_d9_pools_with_binding_conditions_are_tried_last():
+def test_pools_with_binding_conditions_are_tried_last():
     waiting = make_device("x", conditions=["ready"], failure_conditions=["broken"])
     slices = [make_slice(waiting, name="s1", pool="p1"), make_slice("x", name="s2", pool="p2")]
 
@@ -82,13 +82,13 @@ def test_d9_pools_with_binding_conditions_are_tried_last():
     assert result.binding_failure_conditions == ["broken"]
 
 
-def test_d10_slices_are_tried_by_name():
+def test_slices_are_tried_by_name():
     slices = [make_slice("a", name="s2", slices=2), make_slice("b", name="s1", slices=2)]
 
     assert find(slices, ONE, node=N1) == ["r=p/b"]
 
 
-def test_d11_an_incomplete_pool_is_skipped_or_stops_a_request_for_all():
+def test_an_incomplete_pool_is_skipped_or_stops_a_request_for_all():
     slices = [make_slice("x", slices=2)]
 
     assert find(slices, ONE, node=N1) is None
@@ -101,7 +101,7 @@ def test_d11_an_incomplete_pool_is_skipped_or_stops_a_request_for_all():
 
 
 @pytest.mark.parametrize("claim", [ONE, ALL], ids=["ExactCount", "All"])
-def test_d12_a_pool_with_a_newer_generation_elsewhere_is_ignored(claim):
+def test_a_pool_with_a_newer_generation_elsewhere_is_ignored(claim):
     slices = [
         make_slice("x", name="old", slices=2),
         make_slice("x", name="new", node="n2", generation=2),
@@ -110,7 +110,7 @@ def test_d12_a_pool_with_a_newer_generation_elsewhere_is_ignored(claim):
     assert find(slices, claim, node=N1) is None
 
 
-def test_d13_all_devices_includes_those_in_use():
+def test_all_devices_includes_those_in_use():
     slices = [make_slice("x", "y")]
     held = [make_claim(name="other", holds=[make_held("x")])]
     admin = make_claim(make_request(mode="All", count=0, admin=True))
@@ -119,7 +119,7 @@ def test_d13_all_devices_includes_those_in_use():
     assert find(slices, admin, node=N1, allocated=held) == ["r=p/x", "r=p/y"]
 
 
-def test_d14_a_claim_has_at_most_32_results():
+def test_a_claim_has_at_most_32_results():
     slices = [make_slice(*(f"x{number}" for number in range(33)))]
 
     with pytest.raises(AllocationError) as error:
@@ -140,7 +140,7 @@ ADMIN = make_request(admin=True)
         pytest.param(ADMIN, make_request(), ["r=p/x", "r=p/y"], id="d16 the first admin"),
     ],
 )
-def test_d15_and_d16_admin_access_takes_what_others_have(first, second, devices):
+def test_admin_access_takes_what_others_have(first, second, devices):
     claims = [make_claim(first, name="c1"), make_claim(second, name="c2")]
 
     assert find([make_slice("x", "y")], *claims, node=N1) == devices
@@ -150,7 +150,7 @@ def numa(name: str, value: int):
     return make_device(name, attributes={"numa": value})
 
 
-def test_d17_match_attribute_wants_the_same_value_on_all_devices():
+def test_match_attribute_wants_the_same_value_on_all_devices():
     claim = make_claim(
         make_request(count=2), constraints=[DeviceConstraint(match_attribute="d/numa")]
     )
@@ -159,7 +159,7 @@ def test_d17_match_attribute_wants_the_same_value_on_all_devices():
     assert find(slices, claim, node=N1) == ["r=p/two", "r=p/three"]
 
 
-def test_d18_a_device_without_the_attribute_is_skipped_or_stops_a_request_for_all():
+def test_a_device_without_the_attribute_is_skipped_or_stops_a_request_for_all():
     constraints = [DeviceConstraint(match_attribute="d/numa")]
     one = make_claim(make_request(), constraints=constraints)
     everything = make_claim(make_request(mode="All", count=0), constraints=constraints)
@@ -188,14 +188,14 @@ def test_d18_a_device_without_the_attribute_is_skipped_or_stops_a_request_for_al
         pytest.param("None", [], ["r=p/x"], id="taint without effect"),
     ],
 )
-def test_d19_taints_must_be_tolerated(effect, tolerations, devices):
+def test_taints_must_be_tolerated(effect, tolerations, devices):
     tainted = make_device("x", taints=[DeviceTaint(key="k", value="v", effect=effect)])
     claim = make_claim(make_request(tolerations=tolerations))
 
     assert find([make_slice(tainted)], claim, node=N1) == devices
 
 
-def test_d20_the_first_alternative_that_fits_is_taken():
+def test_the_first_alternative_that_fits_is_taken():
     claim = make_claim(
         DeviceRequest(
             name="r", first_available=[make_subrequest("big", "false"), make_subrequest("small")]
@@ -208,7 +208,7 @@ def test_d20_the_first_alternative_that_fits_is_taken():
 @pytest.mark.parametrize(
     ("name", "devices"), [("full", None), ("half", ["r=p/half2"])], ids=["full", "half"]
 )
-def test_d22_partitions_share_counters(name, devices):
+def test_partitions_share_counters(name, devices):
     def part(device, kind, memory):
         return make_device(device, attributes={"kind": kind}, counters={"mem": memory})
 
@@ -247,18 +247,18 @@ def consumed(claim, *, held=()):
     [({"mem": "1536Mi"}, "2Gi"), (None, "1Gi"), ({"mem": "5Gi"}, None)],
     ids=["rounded up", "default", "above the maximum"],
 )
-def test_d23_requests_of_capacity_follow_the_policy(request_, amount):
+def test_requests_of_capacity_follow_the_policy(request_, amount):
     assert consumed(make_claim(make_request(capacity=request_))) == amount
 
 
 @pytest.mark.parametrize(("used", "amount"), [("9Gi", None), ("8Gi", "2Gi")])
-def test_d24_no_more_is_consumed_than_there_is(used, amount):
+def test_no_more_is_consumed_than_there_is(used, amount):
     held = [make_claim(name="o", holds=[make_held("x", share="s", consumed={"mem": used})])]
 
     assert consumed(make_claim(make_request(capacity={"mem": "2Gi"})), held=held) == amount
 
 
-def test_d25_without_a_policy_a_share_takes_the_whole_and_without_capacity_nothing():
+def test_without_a_policy_a_share_takes_the_whole_and_without_capacity_nothing():
     claims = [make_claim(make_request(), name="c1"), make_claim(make_request(), name="c2")]
     bare = make_device("x", multiple=True)
 
@@ -267,13 +267,13 @@ def test_d25_without_a_policy_a_share_takes_the_whole_and_without_capacity_nothi
     assert find([make_slice(bare)], *claims, node=N1) == ["r=p/x", "r=p/x"]
 
 
-def test_d26_a_device_without_the_requested_capacity_is_skipped():
+def test_a_device_without_the_requested_capacity_is_skipped():
     claim = make_claim(make_request(capacity={"foo": "1"}))
 
     assert find([make_slice(make_device("x", capacity={"mem": "1Gi"}))], claim, node=N1) is None
 
 
-def test_d27_a_selector_that_fails_on_a_device_ends_the_attempt():
+def test_a_selector_that_fails_on_a_device_ends_the_attempt():
     claim = make_claim(make_request("r", 'device.attributes["d"].healthy'))
 
     with pytest.raises(AllocationError) as error:
@@ -281,7 +281,7 @@ def test_d27_a_selector_that_fails_on_a_device_ends_the_attempt():
     assert str(error.value) == "claim ns/c: selector #0: CEL runtime error: no such key: healthy"
 
 
-def test_d28_an_unknown_domain_is_empty_and_an_unknown_name_an_error():
+def test_an_unknown_domain_is_empty_and_an_unknown_name_an_error():
     failing = make_claim(make_request("r", 'device.attributes["other"].x == 1'))
     asking = make_claim(make_request("r", '"x" in device.attributes["other"]'))
 
@@ -295,7 +295,7 @@ def configs(claim, classes=None):
     return [(each.source, each.requests, each.opaque.driver) for each in allocation.devices.config]
 
 
-def test_d34_configurations_of_a_class_are_given_once_with_all_its_requests():
+def test_configurations_of_a_class_are_given_once_with_all_its_requests():
     claim = make_claim(make_request("a"), make_request("b"))
 
     assert configs(claim, [make_class(configs=["one", "two"])]) == [
@@ -304,7 +304,7 @@ def test_d34_configurations_of_a_class_are_given_once_with_all_its_requests():
     ]
 
 
-def test_d35_configurations_of_a_claim_are_given_once_for_each_request_they_name():
+def test_configurations_of_a_claim_are_given_once_for_each_request_they_name():
     named = DeviceClaimConfig(requests=["a", "b"], opaque=OpaqueConfig(driver="named"))
     general = DeviceClaimConfig(opaque=OpaqueConfig(driver="general"))
     claim = make_claim(make_request("a"), make_request("b"), config=[named, general])
@@ -316,14 +316,14 @@ def test_d35_configurations_of_a_claim_are_given_once_for_each_request_they_name
     ]
 
 
-def test_d42_a_search_that_takes_too_long_ends():
+def test_a_search_that_takes_too_long_ends():
     steps = iter((False, False, True))
 
     with pytest.raises(AllocationTimeout):
         make_allocator([make_slice("x")]).allocate(N1, [ONE], lambda: next(steps))
 
 
-def test_d43_an_invalid_pool_alone_fails_on_this_node_only():
+def test_an_invalid_pool_alone_fails_on_this_node_only():
     slices = [make_slice("x", "x")]
 
     with pytest.raises(NodeOnlyError) as error:

@@ -64,7 +64,6 @@ def test_selects(expression):
 @pytest.mark.parametrize(
     ("expression", "text"),
     [
-        # D27 and D28 of the worked examples.
         ('device.attributes["gpu.example.com"].healthy', "no such key: healthy"),
         ('device.attributes["other"].x == 1', "no such key: x"),
         (

@@ -303,7 +303,7 @@ def test_looking_for_answers_leaves_the_cluster_as_it_was():
     for row in ROWS.values():
         with Cluster.of(row.objects).simulate() as simulated:
             before = [answer.text for answer in simulated.counterfactuals("p")]
-            simulated._explainer.what_if.cluster.validate()
+            simulated._explainer.what_if.scheduler.validate()
             assert [answer.text for answer in simulated.counterfactuals("p")] == before
 
 

@@ -224,7 +224,7 @@ def test_looking_for_answers_leaves_the_cluster_as_it_was():
     for row in ROWS.values():
         with Cluster.of(row.objects).simulate() as simulated:
             before = [answer.to_data() for answer in simulated.counterfactuals(POD)]
-            simulated._explainer.what_if.cluster.validate()
+            simulated._explainer.what_if.scheduler.validate()
             assert [answer.to_data() for answer in simulated.counterfactuals(POD)] == before
 
 

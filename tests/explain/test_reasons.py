@@ -27,6 +27,22 @@ from mooring.explain.reasons import Reason, cause_data, reasons_in
             id="a comma in a reason",
         ),
         pytest.param(
+            "0/3 nodes are available: 3 cannot allocate all claims."
+            " still not schedulable, preemption: 0/3 nodes",
+            (Reason("cannot allocate all claims", 3),),
+            id="without what DynamicResources says after it",
+        ),
+        pytest.param(
+            "0/3 nodes are available: 3 cannot allocate all claims. still not schedulable.",
+            (Reason("cannot allocate all claims", 3),),
+            id="DynamicResources alone",
+        ),
+        pytest.param(
+            "0/3 nodes are available: 3 needs 4. has 2. no room was made, preemption: 0/3 nodes",
+            (Reason("needs 4. has 2", 3),),
+            id="without what any plugin says before preemption",
+        ),
+        pytest.param(
             "0/1 nodes are available: no node is called n9",
             (Reason("no node is called n9", 0),),
             id="a reason without a count",

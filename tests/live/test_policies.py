@@ -29,6 +29,7 @@ GROUP = "scheduling.x-k8s.io"
 NUMA_GROUP = "topology.node.k8s.io"
 APP_GROUP = "appgroup.diktyo.x-k8s.io"
 NETWORK_GROUP = "networktopology.diktyo.x-k8s.io"
+METRICS_GROUP = "metrics.k8s.io"
 
 #: Names of schedulers in the published configurations.
 NETWORK, NUMA = "network-aware-scheduler", "topo-aware-scheduler"
@@ -65,7 +66,7 @@ def definition(
         },
         "spec": {
             "group": group,
-            "scope": "Cluster" if group == NUMA_GROUP else "Namespaced",
+            "scope": "Cluster" if group in (NUMA_GROUP, METRICS_GROUP) else "Namespaced",
             "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
             "versions": [version],
         },
@@ -91,6 +92,7 @@ ROLE = {
                 (NETWORK_GROUP, "networktopologies"),
             )
         ),
+        {"apiGroups": [METRICS_GROUP], "resources": ["nodes"], "verbs": ["get", "list"]},
     ],
 }
 BINDING = {
@@ -213,6 +215,36 @@ def test_a_pod_goes_to_the_node_below_the_target_load(
     cluster.add(objects.pod("web", scheduler="trimaran"))
 
     assert cluster.wait_until_bound("web")["web"] == "node-b"
+
+
+def test_a_pod_goes_to_the_node_that_the_metrics_server_shows_below_the_target_load(
+    cluster: Cluster, start_mooring: StartMooring, tmp_path: Path
+) -> None:
+    """The objects of the metrics server, which a definition serves at its path."""
+    kind = definition("NodeMetrics", "nodes", METRICS_GROUP, "v1beta1")
+    apply(cluster, tmp_path, kind, ROLE, BINDING)
+    cluster.control_plane.kubectl(
+        "wait", "--for=condition=Established", f"crd/nodes.{METRICS_GROUP}"
+    )
+    cluster.add(objects.node("node-a"), objects.node("node-b"))
+    apply(cluster, tmp_path, node_metrics("node-a", "3600m"), node_metrics("node-b", "800m"))
+    start_mooring(published("target-load-packing"))
+    wait_for_nodes(cluster, "node-a", "node-b", scheduler="trimaran")
+
+    cluster.add(objects.pod("web", scheduler="trimaran"))
+
+    assert cluster.wait_until_bound("web")["web"] == "node-b"
+
+
+def node_metrics(node: str, cpu: str) -> dict[str, Any]:
+    return {
+        "apiVersion": f"{METRICS_GROUP}/v1beta1",
+        "kind": "NodeMetrics",
+        "metadata": {"name": node},
+        "timestamp": "2026-01-01T00:00:00Z",
+        "window": "10s",
+        "usage": {"cpu": cpu, "memory": "1Gi"},
+    }
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 
 from mooring.framework.api import Event
 from mooring.live import event_recorder
-from mooring.live.bind_traffic import BindTraffic
+from mooring.live.bind_traffic import BUSY_S, BindTraffic
 from mooring.live.client import ApiClient
 from mooring.live.event_recorder import EventRecorder
 from mooring.live.leader_election import Lease
@@ -245,6 +246,36 @@ async def test_events_keep_up_with_binds_that_never_end():
             o.clock.advance(event_recorder.PATIENCE_S)
             # One wait for all that have waited so long, and not one for each of them.
             await o.until(40)
+
+
+async def test_in_a_storm_of_binds_only_a_few_refusals_are_told_and_every_bind():
+    async with office() as o:
+        with o.traffic:
+            pass
+        for n in range(40):
+            o.recorder.record(failed(pod=named(f"p{n}")))
+        o.recorder.record(dataclasses.replace(failed(), type="Normal", reason="Scheduled"))
+        await o.server.until(lambda: any(a.body["type"] == "Normal" for a in o.server.asked))
+        assert len(o.server.asked) < 20
+        assert not o.recorder.idle.is_set()
+
+        o.clock.advance(2 * BUSY_S)
+        asked = await o.until(41)
+
+    # None is lost.
+    notes = [a.body["regarding"]["name"] for a in asked if a.body["type"] == "Warning"]
+    assert sorted(notes) == sorted(f"p{n}" for n in range(40))
+
+
+async def test_refusals_that_let_binds_go_first_are_written_at_the_end():
+    async with office() as o:
+        with o.traffic:
+            pass
+        for n in range(40):
+            o.recorder.record(failed(pod=named(f"p{n}")))
+        assert await o.recorder.flush(10.0) == 0
+
+    assert len(o.server.asked) == 40
 
 
 async def test_the_end_wakes_events_that_let_binds_go_first():

@@ -17,7 +17,7 @@ from mooring.live.decoding import decode_event, decode_object
 from mooring.live.outage import Outage
 from mooring.live.reflector import Reflector
 from mooring.live.resources import PODS, kinds_to_watch
-from mooring.objects.kinds import UNFINISHED, Namespace
+from mooring.objects.kinds import UNFINISHED, Namespace, custom_kind
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from tests.clock import FakeClock
@@ -480,3 +480,63 @@ async def test_a_pod_that_is_gone_and_was_bound_unheard_is_told_to_be_bound_firs
 
         await s.heard.until("deleted", "a", "120")
         assert s.heard.told[-2] == ("updated", "a", "1", "120")
+
+
+class Reading(KubeObject, frozen=True):
+    value: int = 0
+
+
+READINGS = custom_kind(
+    Reading, "meters.example.com", "readings", version="v1", namespaced=False, poll_s=30.0
+)
+
+
+async def test_a_kind_without_watches_is_listed_again_and_again():
+    """Measurements have no resource versions; a list that fails leaves what is known."""
+    values = [1, None, 1, 2]
+
+    async def handle(request: web.Request, asked: Asked) -> web.StreamResponse:
+        assert (asked.path, "watch" in asked.query) == (
+            "/apis/meters.example.com/v1/readings",
+            False,
+        )
+        value = values.pop(0) if values else 2
+        if value is None:
+            return refusal(503, "ServiceUnavailable", "the meter is away")
+        items = [{"metadata": {"name": "m"}, "value": value}]
+        return ok({"kind": "ReadingList", "metadata": {}, "items": items})
+
+    async with ApiServer(handle) as server, ApiClient(server.connection()) as client:
+        heard, clock = Heard(), JumpingClock()
+        outage = Outage("https://server", clock)
+        reflector = Reflector(
+            client, READINGS, heard, clock=clock, rng=random.Random(1), outage=outage
+        )
+        running = asyncio.create_task(reflector.run())
+        await heard.until("updated", "m", "", "")
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    assert heard.told == [("added", "m"), ("updated", "m", "", "")]
+    assert set(clock.delays) == {30.0}
+
+
+async def test_nothing_waits_for_a_kind_without_watches_that_nobody_serves():
+    async def handle(request: web.Request, asked: Asked) -> web.StreamResponse:
+        return refusal(503, "ServiceUnavailable", "the meter is away")
+
+    async with ApiServer(handle) as server, ApiClient(server.connection()) as client:
+        clock = JumpingClock()
+        reflector = Reflector(
+            client,
+            READINGS,
+            Heard(),
+            clock=clock,
+            rng=random.Random(1),
+            outage=Outage("https://server", clock),
+        )
+        running = asyncio.create_task(reflector.run())
+        async with asyncio.timeout(10):
+            await reflector.synced.wait()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)

@@ -65,7 +65,7 @@ async def test_a_binding_under_way_is_kept_and_its_place_with_it():
     await cluster.until(lambda: not cluster.driver.scheduler.cluster.assumed_pods())
     await cluster.turns()
     assert cluster.node_of("rival") == ""
-    cluster.driver.scheduler.cluster.validate()
+    cluster.driver.scheduler.validate()
     cluster.driver.close()
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from mooring import errors
 from mooring.framework.api import PodStatusPatch
+from mooring.live.bind_traffic import BindTraffic
 from mooring.live.line import Priority
 from mooring.live.status_patches import (
     DISRUPTION_TARGET,
@@ -73,6 +74,10 @@ class Api:
             answer.set_exception(error)
         return name, document
 
+    def answer_all(self) -> None:
+        while self.under_way:
+            self.answer()
+
     def messages(self) -> list[str]:
         return [document["conditions"][0]["message"] for _, document in self.sent]
 
@@ -96,12 +101,14 @@ class Desk:
         self.api = api or Api()
         self.clock = FakeClock(1000.0)
         self.metrics = Counts()
+        self.traffic = BindTraffic(self.clock)
         self.patches = StatusPatches(
             self.api,  # type: ignore[arg-type]
             clock=self.clock,
             rng=random.Random(1),
             metrics=self.metrics,
             first_after_s=first_after_s,
+            traffic=self.traffic,
         )
 
     def patch(self, patch: PodStatusPatch, of: Pod | None = None) -> asyncio.Future[None]:
@@ -130,6 +137,33 @@ async def test_a_pod_that_gets_a_place_at_once_is_never_told_that_it_has_none():
 
     assert not desk.api.sent
     assert desk.metrics.counts["condition superseded"] == 1
+
+
+async def test_in_a_storm_of_binds_only_a_few_conditions_are_sent_and_the_rest_when_it_is_over():
+    desk = Desk(first_after_s=FIRST_AFTER_S)
+    pods = [pod(f"p{number}") for number in range(100)]
+    for each in pods:
+        desk.say("full", each)
+    await desk.turns()
+    for _ in range(8):
+        desk.clock.advance(FIRST_AFTER_S / 4)
+        with desk.traffic:
+            pass
+        await desk.turns()
+        desk.api.answer_all()
+    sent = len(desk.api.sent)
+    assert 0 < sent < 20
+
+    # Half of the others find a place meanwhile, or are deleted.
+    for each in pods[50:]:
+        desk.patches.forget(each.uid)
+    for _ in range(20):
+        desk.clock.advance(FIRST_AFTER_S / 4)
+        await desk.turns()
+        desk.api.answer_all()
+    names = [name for name, _ in desk.api.sent]
+
+    assert len(set(names)) == len(names) == len(set(names[:sent]) | {p.name for p in pods[:50]})
 
 
 async def test_a_pod_that_waits_on_is_told_why_with_the_newest_words():

@@ -9,6 +9,7 @@ import pytest
 from mooring.errors import InputError
 from mooring.objects.manifests import ReadOptions, read_manifests
 
+FLAGS = "--skip-tests --kube-version 1.36.4"
 DASHBOARD = json.dumps({"title": "Pods", "panels": [{"id": 1}], "schemaVersion": 30})
 
 
@@ -65,7 +66,7 @@ def test_a_foreign_file_in_a_folder_is_left_out_with_a_line(folder, name):
     manifests = read_manifests([path])
 
     assert names(manifests) == ["web"]
-    assert manifests.foreign_files == 1
+    assert manifests.left_out == 1
     assert manifests.warnings == [
         f"left out 1 file without Kubernetes objects: {path / name}",
     ]
@@ -105,14 +106,47 @@ def test_a_broken_object_in_a_folder_is_still_an_error(folder, text):
 
 
 def test_a_broken_document_of_a_kind_without_effect_is_left_out(folder):
-    broken = "apiVersion: v1\nkind: Secret\ntype: a\ntype: b\n"
+    broken = "apiVersion: v1\nkind: Secret\ntype: a\n  b: c\n"
     path = folder({"pod.yaml": pod("web"), "secret.yaml": broken})
 
     manifests = read_manifests([path])
 
     assert names(manifests) == ["web"]
     assert "left out, as a Secret has no effect" in manifests.warnings[0]
-    assert "'type' is given twice" in manifests.warnings[0]
+    assert "secret.yaml: document 1: line 4, column 4: mapping values are" in manifests.warnings[0]
+
+
+TWICE = """
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  priority: 1
+  priority: 2
+  containers: [{name: c}]
+"""
+
+
+def test_of_a_key_that_is_given_twice_the_last_one_counts(folder):
+    """As in kubectl; the whole folder was refused."""
+    path = folder({"pod.yaml": TWICE, "values.yaml": "a: 1\na: 2\n"})
+    secret = "apiVersion: v1\nkind: Secret\ntype: a\ntype: b\n"
+    (path / "secret.yaml").write_text(secret)
+
+    manifests = read_manifests([path], options=ReadOptions(exclude=("values.yaml",)))
+
+    assert manifests.pods[0].spec.priority == 2
+    assert manifests.warnings == [
+        f"{path}/pod.yaml: document 1: line 7, column 3: 'priority' is given twice in one mapping; "
+        "keep one of them; the last one counts"
+    ]
+
+
+def test_a_key_that_is_given_twice_is_an_error_with_strict(folder):
+    path = folder({"pod.yaml": TWICE})
+
+    with pytest.raises(InputError, match="'priority' is given twice in one mapping; keep one"):
+        read_manifests([path], options=ReadOptions(strict=True))
 
 
 # The same name twice
@@ -318,4 +352,44 @@ def test_the_templates_of_a_chart_are_one_line(folder):
     (line,) = problems(path / "chart/templates")
 
     assert "and 19 more files: are templates" in line
-    assert line.endswith(f"render the chart: helm template chart {path}/chart | mooring simulate -")
+    assert line.endswith(
+        f"render the chart: helm template chart {path}/chart {FLAGS} | mooring simulate -"
+    )
+
+
+def test_every_template_of_a_chart_counts_whatever_its_kind(folder):
+    """Not YAML, and of kinds without effect: left out with a line each, the folder looked empty."""
+    templates = {
+        f"chart/templates/rbac/{n}.yaml": (
+            f"{{{{- if .Values.rbac }}}}\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"
+            f"metadata:\n  name: {{{{ .Release.Name }}}}-{n}\n{{{{- end }}}}\n"
+        )
+        for n in range(3)
+    }
+    path = folder({"chart/Chart.yaml": "apiVersion: v2\nname: x\n", **templates})
+
+    (line,) = problems(path / "chart/templates/rbac")
+
+    assert "and 2 more files: are templates, as '{{- if .Values.rbac }}' shows" in line
+
+
+def test_an_action_of_a_template_can_go_on_for_lines(folder):
+    action = '{{- if and\n  (eq .Values.mode "internal")\n  (ne .Values.auth "legacy")\n}}\n---\n'
+    path = folder({"web.yaml": action + DEPLOYMENT.format(name="web", replicas=1)})
+
+    (line,) = problems(path)
+
+    assert f"{path}/web.yaml: is a template, as '{{{{- if and (eq .Values.mode " in line
+
+
+def test_broken_documents_of_kinds_without_effect_are_one_line(folder):
+    broken = "apiVersion: v1\nkind: {}\ndata: [\n"
+    files = {f"{n}.yaml": broken.format("Secret") for n in range(3)}
+    path = folder({"pod.yaml": pod("web"), "z.yaml": broken.format("ConfigMap"), **files})
+
+    manifests = read_manifests([path])
+
+    assert names(manifests) == ["web"]
+    (line,) = manifests.warnings
+    assert line.startswith(f"left out, as ConfigMap, Secret have no effect: {path}/0.yaml: ")
+    assert line.endswith(" (and 3 more)")

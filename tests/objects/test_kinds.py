@@ -136,7 +136,7 @@ def test_a_kind_has_a_path_in_the_api(kind: Kind):
 def test_what_the_scheduler_keeps_watches_and_hears_of_follows_from_the_row(kind: Kind):
     """That events reach the queue, kind by kind, is tested with the event handlers."""
     assert (kind.struct in LISTED) == kind.listed
-    assert (kind in NEEDED) == (kind.listed or kind.always_watched)
+    assert (kind in NEEDED) == (kind.listed or kind.always_watched or kind.admits)
     watched = kind.always_watched or (kind.events and not kind.gate)
     assert (kind in watched_for(EventResource.WILDCARD)) == watched
     assert (kind.event_resource in list(EventResource)) == kind.events

@@ -54,6 +54,18 @@ def test_a_node_has_the_labels_of_the_kubelet_and_the_cloud_provider():
     }
 
 
+def test_a_node_declares_the_features_of_a_kubelet_with_default_gates():
+    """A pod that restarts all its containers fits on a kubelet v1.36, and did not fit here."""
+    (node,) = nodes_of("4cpu,16Gi")
+
+    assert node.status.declared_features == [
+        "ExtendWebSocketsToKubelet",
+        "InPlacePodLevelResourcesVerticalScaling",
+        "InPlacePodVerticalScalingInitContainers",
+        "RestartAllContainersOnContainerExits",
+    ]
+
+
 def test_options_set_gpus_pods_labels_taints_disk_name_and_place():
     (node,) = nodes_of(
         "1x16cpu,64Gi,gpus=4,pods=20,disk=1Ti,label=pool=ml,labels=a=b;c,taint=gpu=true:NoSchedule,"

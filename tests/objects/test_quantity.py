@@ -19,7 +19,6 @@ KI, MI, GI = 2**10, 2**20, 2**30
 @pytest.mark.parametrize(
     ("text", "value", "milli_value"),
     [
-        # The worked examples of the specification.
         ("100m", 1, 100),
         ("1.5", 2, 1500),
         ("0.1m", 1, 1),

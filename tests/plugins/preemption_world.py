@@ -27,6 +27,7 @@ from mooring.runtime.registry import Registry
 from mooring.scheduler.decision import Decision
 from mooring.scheduler.dependencies import Dependencies
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.writes import carry_out
 from tests.clock import FakeClock
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -92,6 +93,7 @@ class World:
                 spawn=self.started.append,
                 registry=self._registry(),
                 metrics=Metrics(),
+                carry_out=lambda writes: carry_out(writes, self.writer, self.started.append),
                 keep_answers=False,
             ),
         )

@@ -30,16 +30,14 @@ def volume(image):
 @pytest.mark.parametrize(
     ("images", "total_nodes", "pod", "score"),
     [
-        pytest.param(
-            {"a:1": (500, 2)}, 4, make_pod(image="a:1"), 23, id="I1: 100 * (250 - 23) / 977"
-        ),
-        pytest.param({"a:1": (1200, 3)}, 3, make_pod(image="a:1"), 100, id="I2: capped"),
+        pytest.param({"a:1": (500, 2)}, 4, make_pod(image="a:1"), 23, id="100 * (250 - 23) / 977"),
+        pytest.param({"a:1": (1200, 3)}, 3, make_pod(image="a:1"), 100, id="capped"),
         pytest.param(
             {"a:1": (40, 1)},
             2,
             make_pod(containers=[make_container(image="a:1"), make_container(image="b:1")]),
             0,
-            id="I3: 20 Mi is too little to count",
+            id="20 Mi is too little to count",
         ),
         pytest.param(
             {"i:1": (300, 1), "a:1": (600, 2), "v:1": (150, 3)},
@@ -50,9 +48,9 @@ def volume(image):
                 volumes=[volume("v:1")],
             ),
             31,
-            id="I4: 100 + 400 + 150 Mi for two containers: 62700 / 1977",
+            id="100 + 400 + 150 Mi for two containers: 62700 / 1977",
         ),
-        pytest.param({"a:1": (23, 1)}, 1, make_pod(image="a:1"), 0, id="I5: the least that counts"),
+        pytest.param({"a:1": (23, 1)}, 1, make_pod(image="a:1"), 0, id="the least that counts"),
         pytest.param(
             {"a:1": (250, 1)},
             1,

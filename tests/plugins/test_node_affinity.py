@@ -131,16 +131,16 @@ def test_what_the_configuration_adds_must_match_as_well(labels, verdict):
         pytest.param(make_pod(node_selector={}), SUCCESS, id="an empty selector is one"),
         pytest.param(requiring(), SUCCESS, id="no terms"),
         pytest.param(requiring(SSD), SUCCESS, id="labels only"),
-        pytest.param(requiring(named("n1", "n2")), CONFLICT, id="A6: one node of two names"),
+        pytest.param(requiring(named("n1", "n2")), CONFLICT, id="one node of two names"),
         pytest.param(
             requiring(
                 named("n1"),
                 make_node_term(("disk", "In", ["ssd"]), fields=[("metadata.name", "In", ["n2"])]),
             ),
             PreFilterResult(frozenset({"n1", "n2"})),
-            id="A6: a name in every term",
+            id="a name in every term",
         ),
-        pytest.param(requiring(named("n1"), named("n2"), SSD), SUCCESS, id="A6: not in every term"),
+        pytest.param(requiring(named("n1"), named("n2"), SSD), SUCCESS, id="not in every term"),
         pytest.param(
             requiring(make_node_term(fields=[("metadata.name", "In", ["n1", "n2"])])),
             PreFilterResult(frozenset({"n1", "n2"})),
@@ -214,7 +214,7 @@ def test_pre_score_skips_only_pods_without_a_list_of_preferences(preferred, code
 
 
 def test_scores_are_shares_of_the_highest():
-    """A2: raw 5, 35, 0 become 14, 100, 0."""
+    """Raw 5, 35, 0 become 14, 100, 0."""
     scores = np.array([5, 35, 0], np.int64)
 
     assert PLUGIN.normalize_scores(CycleState(), make_pod(), scores) == SUCCESS

@@ -11,7 +11,7 @@ from mooring.plugins.normalize import normalize, normalize_reversed
     [
         pytest.param([10, 90], [11, 100]),
         pytest.param([5, 35, 0], [14, 100, 0]),
-        pytest.param([0, 0, 0], [0, 0, 0], id="A3: nothing to share"),
+        pytest.param([0, 0, 0], [0, 0, 0], id="nothing to share"),
         pytest.param([1, 3], [33, 100]),
         pytest.param([-1, 3], [-33, 100], id="truncated toward zero, not down"),
         pytest.param([-1, -3], [-1, -3], id="left alone where none is above 0"),

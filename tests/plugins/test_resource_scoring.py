@@ -145,16 +145,16 @@ def test_a_curve_is_straight_between_points_and_level_outside(points, utilizatio
     ("requested", "allocated", "allocatable", "score"),
     [
         # 0.375 and 0.375, before 0.25 and 0.25: both 100; 50 + 50 / 2
-        pytest.param([1500, 3 * GI], [1000, 2 * GI], NODE, 75, id="B1: unchanged"),
+        pytest.param([1500, 3 * GI], [1000, 2 * GI], NODE, 75, id="unchanged"),
         # |0.5 - 0.25| / 2 = 0.125: 87.5, before 100; 50 + (50 + 87 - 100) / 2 = 50 + 18.5
-        pytest.param([2000, 2 * GI], [1000, 2 * GI], NODE, 68, id="B2: worse"),
+        pytest.param([2000, 2 * GI], [1000, 2 * GI], NODE, 68, id="worse"),
         # 0.75 and 0.75: 100, before |0.75 - 0.125| / 2 = 0.3125: 68; 50 + (50 + 32) / 2
-        pytest.param([3000, 6 * GI], [3000, 1 * GI], NODE, 91, id="B3: better"),
+        pytest.param([3000, 6 * GI], [3000, 1 * GI], NODE, 91, id="better"),
         # all 0.5: 100; before 0.25, 0.5, 0: mean 0.25, sqrt(0.125 / 3) = 0.204: 79; 50 + 71 / 2
-        pytest.param([2000, 4 * GI, 2], [1000, 4 * GI, 0], [*NODE, 4], 85, id="B4: three"),
+        pytest.param([2000, 4 * GI, 2], [1000, 4 * GI, 0], [*NODE, 4], 85, id="three"),
         # 1.0 (not 1.25) and 0.5: 75, before |0.875 - 0.5| / 2 = 0.1875: 81; 50 + (50 - 6) / 2
-        pytest.param([5000, 4 * GI], [3500, 4 * GI], NODE, 72, id="B5: capped"),
-        pytest.param([2000, 5], [1000, 3], [4000, 0], 75, id="B6: only one there"),
+        pytest.param([5000, 4 * GI], [3500, 4 * GI], NODE, 72, id="capped"),
+        pytest.param([2000, 5], [1000, 3], [4000, 0], 75, id="only one there"),
         # two of three there: |0.5 - 0.25| / 2
         pytest.param([2000, 9, 2 * GI], [1000, 5, 2 * GI], [4000, 0, 8 * GI], 68, id="two of 3"),
         # |0.1 - 0.8| / 2 of two is 0.35000000000000003: 64, by the formula for many it were 65;

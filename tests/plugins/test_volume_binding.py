@@ -59,7 +59,7 @@ def outcome(world, pod, node):
 # PreFilter
 
 
-def test_v1_a_pod_without_claims_has_nothing_to_bind():
+def test_a_pod_without_claims_has_nothing_to_bind():
     world = World(N1)
     plugin, pod = make_plugin(world), pod_with()
     state, status = world.pre_filter(plugin, pod)
@@ -159,7 +159,7 @@ def test_the_claim_of_an_ephemeral_volume_is_a_claim():
 
 
 @pytest.mark.parametrize(("node", "expected"), [("n1", ({"c": "b"}, [])), ("n2", ({"c": "c"}, []))])
-def test_v5_a_claim_gets_the_smallest_volume_that_the_node_reaches(node, expected):
+def test_a_claim_gets_the_smallest_volume_that_the_node_reaches(node, expected):
     world = World(
         N1,
         N2,
@@ -176,7 +176,7 @@ def test_v5_a_claim_gets_the_smallest_volume_that_the_node_reaches(node, expecte
 BIG_AND_SMALL = (make_claim("big", storage="5Gi"), make_claim("small", storage="1Gi"))
 
 
-def test_v6_the_smallest_claim_chooses_first():
+def test_the_smallest_claim_chooses_first():
     world = World(
         N1,
         WAIT,
@@ -188,13 +188,13 @@ def test_v6_the_smallest_claim_chooses_first():
     assert outcome(world, pod_with("big", "small"), "n1") == ({"small": "a", "big": "b"}, [])
 
 
-def test_v7_a_claim_left_over_has_to_be_provided_for():
+def test_a_claim_left_over_has_to_be_provided_for():
     world = World(N1, WAIT, *BIG_AND_SMALL, make_volume("a", storage="5Gi", node="n1"))
 
     assert outcome(world, pod_with("big", "small"), "n1") == (BIND_CONFLICT,)
 
 
-def test_v8_a_claim_that_has_a_volume_of_its_own_takes_no_other():
+def test_a_claim_that_has_a_volume_of_its_own_takes_no_other():
     world = World(
         N1,
         N2,
@@ -208,7 +208,7 @@ def test_v8_a_claim_that_has_a_volume_of_its_own_takes_no_other():
     assert outcome(world, pod_with("c"), "n2") == ({"c": "x"}, [])
 
 
-def test_v9_reasons_come_in_one_order():
+def test_reasons_come_in_one_order():
     world = World(
         N2,
         WAIT,
@@ -222,7 +222,7 @@ def test_v9_reasons_come_in_one_order():
     assert reasons == (NODE_CONFLICT, BIND_CONFLICT)
 
 
-def test_v10_a_claim_bound_to_a_volume_that_is_gone_fits_nowhere():
+def test_a_claim_bound_to_a_volume_that_is_gone_fits_nowhere():
     world = World(N1, make_claim(volume="gone", bound=True))
 
     assert outcome(world, pod_with("c"), "n1") == (VOLUME_GONE,)
@@ -243,7 +243,7 @@ def test_the_first_bound_volume_in_the_way_is_told():
     assert outcome(world, pod_with("far", "lost"), "n1") == (VOLUME_GONE,)
 
 
-def test_v13_a_claim_that_is_being_provided_for_goes_to_that_node():
+def test_a_claim_that_is_being_provided_for_goes_to_that_node():
     world = World(N1, N2, MADE, make_claim(storage_class="made", selected_node="n1"))
 
     assert outcome(world, pod_with("c"), "n1") == ({}, ["c"])
@@ -579,7 +579,7 @@ def reserved(world, pod, node="n1", **args):
     return plugin, state
 
 
-def test_v17_a_reserved_volume_is_taken_before_anything_is_written():
+def test_a_reserved_volume_is_taken_before_anything_is_written():
     world = World(
         N1,
         WAIT,

@@ -105,7 +105,7 @@ def provided_claim(**changes):
 COMPLETED = make_claim("c", volume="b", bound=True, version=LATER)
 
 
-async def test_v19_the_volume_is_written_and_then_waited_for():
+async def test_the_volume_is_written_and_then_waited_for():
     attempt = await to_bind().start()
     world = attempt.world
 

@@ -41,7 +41,7 @@ claims = st.builds(
 
 
 def in_one_loop(claim, there, labels, chosen):
-    """Section 2.5 of the specification, in its order."""
+    """The rules one by one, in the order in which they are asked."""
     request = claim.spec.resources.requests.get("storage", parse_quantity("0"))
     smallest = None
     for volume in there:

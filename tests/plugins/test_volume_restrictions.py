@@ -109,7 +109,7 @@ def test_only_pods_with_disks_or_claims_in_use_are_filtered(pod, expected):
     assert world.pre_filter(make_plugin(world), pod)[1] == expected
 
 
-def test_r3_a_claim_for_one_pod_is_refused_everywhere_until_that_pod_is_removed():
+def test_a_claim_for_one_pod_is_refused_everywhere_until_that_pod_is_removed():
     world = World(make_node("n1"), make_node("n2"), EXCLUSIVE, pod_with("c", name="a", node="n1"))
     plugin, pod = make_plugin(world), pod_with("c", name="b", priority=10)
     state, status = world.pre_filter(plugin, pod)

@@ -123,8 +123,7 @@ def choices(forms: list[Form], *, keep: bool, pods: int = 12) -> list[tuple[str,
         while tested.scheduler.schedule_one():
             pass
         if number % 2:
-            tested.scheduler.cluster.validate()
-            tested.scheduler.queue.validate()
+            tested.scheduler.validate()
     assert len(tested.decisions) >= pods
     return [(decision.pod.name, decision.node_name) for decision in tested.decisions[:pods]]
 

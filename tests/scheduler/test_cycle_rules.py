@@ -161,8 +161,7 @@ def test_a_failed_attempt_is_undone_told_and_requeued(plugin, reason, message, p
         ("Warning", "FailedScheduling", "Scheduling")
     ]
     assert DONE.count("unreserve") >= DONE.count("reserve")
-    world.scheduler.queue.validate()
-    world.scheduler.cluster.validate()
+    world.scheduler.validate()
 
 
 def test_a_bind_plugin_that_refuses_sends_the_pod_through_the_error_backoff():

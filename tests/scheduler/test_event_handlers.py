@@ -59,8 +59,7 @@ def world():
     yield world
     for work in world.spawned:
         work.close()
-    world.scheduler.queue.validate()
-    world.scheduler.cluster.validate()
+    world.scheduler.validate()
 
 
 def heard() -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""The worked examples G1 to G15 of the rules for pod groups."""
+"""Pod groups rule by rule, each with a small example."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NO_VICTIMS = (
 )
 
 
-def test_g1_a_gang_waits_for_enough_pods_and_the_last_one_lets_all_go():
+def test_a_gang_waits_for_enough_pods_and_the_last_one_lets_all_go():
     run = start(make_node("n", cpu=9), make_group(min_count=3), *members(2, cpu=1))
     queue = run.scheduler.queue
 
@@ -48,7 +48,7 @@ def test_g1_a_gang_waits_for_enough_pods_and_the_last_one_lets_all_go():
     assert queue.counts().active == 3
 
 
-def test_g2_a_gang_that_does_not_fit_binds_nobody():
+def test_a_gang_that_does_not_fit_binds_nobody():
     gang = [make_pod(f"gang-{n}", group="gang", cpu=1, priority=-n) for n in (1, 2, 3)]
     run = start(make_node("n", cpu=2), make_group(min_count=3), *gang)
 
@@ -64,7 +64,7 @@ def test_g2_a_gang_that_does_not_fit_binds_nobody():
     assert run.scheduler.queue.counts().backoff == 3
 
 
-def test_g3_what_a_gang_has_beyond_its_minimum_does_not_hold_it_up():
+def test_what_a_gang_has_beyond_its_minimum_does_not_hold_it_up():
     run = start(make_node("n", cpu=2), make_group(min_count=2), *members(3, cpu=1, priority=1))
 
     state = run.settle()
@@ -73,7 +73,7 @@ def test_g3_what_a_gang_has_beyond_its_minimum_does_not_hold_it_up():
     assert condition(state) == SCHEDULED
 
 
-def test_g4_a_gang_that_fits_once_victims_are_gone_has_its_nodes_held():
+def test_a_gang_that_fits_once_victims_are_gone_has_its_nodes_held():
     run = start(
         make_node("n1", cpu=1),
         make_node("n2", cpu=1),
@@ -93,7 +93,7 @@ def test_g4_a_gang_that_fits_once_victims_are_gone_has_its_nodes_held():
     assert nodes(run.settle()) == {"gang-1": "n2", "gang-2": "n1"}
 
 
-def test_g5_preemption_for_one_member_holds_no_node_if_the_gang_is_not_complete():
+def test_preemption_for_one_member_holds_no_node_if_the_gang_is_not_complete():
     """The victim is gone all the same: the reference evicts for each member on its own."""
     run = start(
         make_node("n1", cpu=1),
@@ -112,7 +112,7 @@ def test_g5_preemption_for_one_member_holds_no_node_if_the_gang_is_not_complete(
     assert state["evicted"] == ["default/victim"]
 
 
-def test_g6_an_error_at_one_member_fails_the_whole_group():
+def test_an_error_at_one_member_fails_the_whole_group():
     requirement = SelectorRequirement(key="app", operator="Is", values=["x"])
     broken = make_spread(labels=LabelSelector(match_expressions=[requirement]))
     run = start(
@@ -135,7 +135,7 @@ def test_g6_an_error_at_one_member_fails_the_whole_group():
     assert condition(state) == ("False", "SchedulerError", of_group)
 
 
-def test_g7_a_group_that_was_scheduled_stays_so():
+def test_a_group_that_was_scheduled_stays_so():
     scheduled = PodCondition(
         type="PodGroupScheduled", status="True", reason="Scheduled", observed_generation=1
     )
@@ -151,7 +151,7 @@ def test_g7_a_group_that_was_scheduled_stays_so():
     assert condition(state) == SCHEDULED
 
 
-def test_g8_of_a_basic_group_each_pod_that_fits_is_bound():
+def test_of_a_basic_group_each_pod_that_fits_is_bound():
     run = start(make_node("n", cpu=1), make_group(), *members(2, cpu=1))
 
     state = run.settle()
@@ -169,7 +169,7 @@ def racks(**sizes: int) -> list:
     ]
 
 
-def test_g9_members_go_where_others_of_their_group_are():
+def test_members_go_where_others_of_their_group_are():
     run = start(
         *racks(a=2, b=1),
         make_group(min_count=1, rack_key=RACK),
@@ -183,7 +183,7 @@ def test_g9_members_go_where_others_of_their_group_are():
     assert sorted(nodes(state).values()) == ["", "a2"]
 
 
-def test_g10_placements_are_scored_by_the_pods_that_they_take():
+def test_placements_are_scored_by_the_pods_that_they_take():
     info = PodGroupInfo("default", "gang")
 
     assert PodGroupPodsCount(None, None).normalize_placement_scores(info, [10, 50, 110]) == [
@@ -193,7 +193,7 @@ def test_g10_placements_are_scored_by_the_pods_that_they_take():
     ]
 
 
-def test_g11_a_group_that_fits_in_no_placement_says_how_many_there_are():
+def test_a_group_that_fits_in_no_placement_says_how_many_there_are():
     run = start(
         *racks(a=1, b=1, c=1),
         make_group(min_count=2, rack_key=RACK),
@@ -212,7 +212,7 @@ def test_g11_a_group_that_fits_in_no_placement_says_how_many_there_are():
     ]
 
 
-def test_g12_all_members_have_the_same_scheduler():
+def test_all_members_have_the_same_scheduler():
     run = start(
         make_node("n", cpu=9),
         make_group(min_count=2),
@@ -231,7 +231,7 @@ def test_g12_all_members_have_the_same_scheduler():
     assert condition(state) is None
 
 
-def test_g13_a_member_may_evict_a_less_important_one_and_is_then_held_back():
+def test_a_member_may_evict_a_less_important_one_and_is_then_held_back():
     run = start(
         make_node("n", cpu=3),
         make_group(min_count=3),
@@ -253,7 +253,7 @@ def test_g13_a_member_may_evict_a_less_important_one_and_is_then_held_back():
     assert condition(state) == SCHEDULED
 
 
-def test_g14_a_topology_key_that_no_node_has_leaves_no_placement():
+def test_a_topology_key_that_no_node_has_leaves_no_placement():
     run = start(
         make_node("n", cpu=9),
         make_group(min_count=2, rack_key=RACK),
@@ -267,7 +267,7 @@ def test_g14_a_topology_key_that_no_node_has_leaves_no_placement():
     assert condition(state) == ("False", "Unschedulable", "no feasible placements found")
 
 
-def test_g15_a_pod_that_is_being_deleted_counts_until_it_is_gone():
+def test_a_pod_that_is_being_deleted_counts_until_it_is_gone():
     leaving = make_pod("gang-4", group="gang", cpu=1, deleting=datetime(2026, 1, 1, tzinfo=UTC))
     run = start(make_node("n", cpu=9), make_group(min_count=4), *members(3, cpu=1), leaving)
 

@@ -51,6 +51,7 @@ def test_a_gang_is_bound_with_at_least_its_minimum_or_not_at_all(cpus, wanted, b
     run = start(*cluster(cpus), *groups, *pods, on=BY_RACK if by_rack else GANGS)
 
     state = run.settle()
+    run.scheduler.validate()
 
     placed = {name: node for name, node in nodes(state).items() if node}
     bound = Counter(name.partition("-")[0] for name in placed)
@@ -73,6 +74,7 @@ def test_of_gangs_that_need_the_same_room_one_gets_it(size, others):
     run = start(make_node("n", cpu=size), *groups, *pods)
 
     state = run.settle()
+    run.scheduler.validate()
 
     bound = Counter(name.partition("-")[0] for name, node in nodes(state).items() if node)
     assert list(bound.values()) == [size]
@@ -102,6 +104,7 @@ def test_nobody_is_evicted_for_a_group_that_does_not_fit_then(cpus, running, cou
     )
 
     state = run.settle()
+    run.scheduler.validate()
 
     evicted = state.get("evicted", [])
     by_key = {pod.key: pod for pod in victims}

@@ -40,8 +40,7 @@ class World:
     def settle(self) -> None:
         self.sim.settle()
         assert not self.sim.errors
-        self.sim.scheduler.queue.validate()
-        self.sim.scheduler.cluster.validate()
+        self.sim.scheduler.validate()
 
     def pods(self) -> list[Pod]:
         return sorted(self.sim.api.all(Pod), key=lambda pod: pod.name)
@@ -165,7 +164,7 @@ def test_a_pod_that_changes_while_it_is_tried_comes_back_as_what_it_is_now():
         queued = sim.scheduler.queue.get("default/p")
         assert queued is not None
         assert queued.pod.metadata.annotations == annotations
-        sim.scheduler.queue.validate()
+        sim.scheduler.validate()
 
 
 def test_a_pod_that_preempts_does_not_speak_for_the_others():

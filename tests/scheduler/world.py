@@ -13,6 +13,7 @@ from mooring.objects.pod import Pod
 from mooring.runtime.metrics import Metrics
 from mooring.scheduler.dependencies import Dependencies
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.writes import Writes, carry_out
 from tests.clock import FakeClock
 from tests.engine import registry_with
 from tests.makers import make_node
@@ -40,6 +41,8 @@ class World:
     def __init__(self, *plugins: type, config: KubeSchedulerConfiguration | None = None) -> None:
         self.clock = FakeClock()
         self.writer = Recorder()
+        #: What the scheduler had to write, attempt by attempt.
+        self.writes: list[Writes] = []
         self.spawned: list[Coroutine[Any, Any, None]] = []
         self.scheduler = Engine(
             config or config_with(*(plugin.__name__ for plugin in plugins)),
@@ -49,9 +52,14 @@ class World:
                 spawn=self.spawned.append,
                 registry=registry_with({plugin.__name__: plugin for plugin in plugins}),
                 metrics=Metrics(),
+                carry_out=self._carry_out,
             ),
         )
         self.handlers = self.scheduler
+
+    def _carry_out(self, writes: Writes) -> None:
+        self.writes.append(writes)
+        carry_out(writes, self.writer, self.spawned.append)
 
     def with_node(self, name: str = "n", **offers: Any) -> World:
         self.handlers.added(make_node(name, **offers))

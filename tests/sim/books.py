@@ -9,8 +9,7 @@ from mooring.sim.simulation import Simulation
 
 def validate(sim: Simulation) -> bool:
     """Whatever is kept is what a rebuild gives. Returns False, so that a run may go on after it."""
-    sim.scheduler.cluster.validate()
-    sim.scheduler.queue.validate()
+    sim.scheduler.validate()
     return False
 
 

@@ -91,7 +91,7 @@ def device_of(simulation):
 def test_a_rule_keeps_pods_off_the_devices_that_it_selects(tmp_path, options, device):
     with start(tmp_path, **options) as simulation:
         assert device_of(simulation) == device
-        simulation.scheduler.cluster.validate()
+        simulation.scheduler.validate()
 
 
 def test_a_pod_is_tried_again_when_the_rule_is_gone(tmp_path):
@@ -103,7 +103,7 @@ def test_a_pod_is_tried_again_when_the_rule_is_gone(tmp_path):
 
         assert device_of(simulation) == "gpu-0"
         assert next(iter(simulation.api.all(Pod))).node_name == "n1"
-        simulation.scheduler.cluster.validate()
+        simulation.scheduler.validate()
 
 
 def test_a_rule_that_selects_other_devices_than_before_frees_the_first(tmp_path):
@@ -121,4 +121,4 @@ def test_a_rule_that_selects_other_devices_than_before_frees_the_first(tmp_path)
         simulation.settle()
 
         assert device_of(simulation) == "gpu-0"
-        simulation.scheduler.cluster.validate()
+        simulation.scheduler.validate()

@@ -68,6 +68,25 @@ def test_quality_of_service_is_a_label_and_a_priority_if_one_is_given():
     assert pods_of(trace)["pod-0002"].priority == 0
 
 
+def test_lists_of_openb_without_times_and_models_are_read(tmp_path):
+    """The lists with more pods of several GPUs have these five columns only."""
+    pods = tmp_path / "openb_pod_list_multigpu.csv"
+    pods.write_text(
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n"
+        "pod-0000,12000,16384,1,460\n"
+        "pod-0001,6000,4096,4,1000\n"
+    )
+
+    trace = read_trace(pods, nodes_path=DATA / "openb" / "openb_node_list_all_node.csv")
+
+    assert pods_of(trace)["pod-0000"].requests == {"cpu": 12000, "memory": 16 << 30, GPU_MILLI: 460}
+    assert pods_of(trace)["pod-0001"].requests[GPU] == 4
+    assert [(each.arrives_s, each.run_s, each.leaves_s) for each in trace.pods] == [
+        (0.0, None, None),
+        (0.0, None, None),
+    ]
+
+
 def test_pods_go_only_where_their_gpu_model_is():
     with Replay(read_trace(DATA / "openb")) as simulation:
         simulation.run()

@@ -38,6 +38,12 @@ def test_the_map_the_node_and_the_pod_show_devices_and_who_has_them(open_page: O
         held = page.locator(".pod-devices")
         expect(held).to_contain_text("gpu.example.com/slices-1/gpu-0-slice-0")
 
+        go(page, "pending")
+        first = page.get_by_role("region", name="Rejected by").get_by_role("button").first
+        expect(first).to_contain_text("DynamicResources")
+        expect(first).to_contain_text("3 nodes")
+        expect(page.locator(".cause")).not_to_contain_text("preemption")
+
         go(page, "pod/ml/finetune")
         expect(held).to_contain_text("Devices that it did not get")
         expect(held).to_contain_text("in use: ml/notebook")

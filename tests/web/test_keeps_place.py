@@ -170,6 +170,50 @@ def test_unknown_nodes_and_views_are_told(served: PageServer, open_page: OpenPag
     expect(page.get_by_role("heading", name="No such view")).to_be_visible()
 
 
+def test_a_word_of_the_address_that_means_nothing_leaves_the_controls_as_they_are(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    """Lists were empty, and the map showed something that no control named."""
+    from playwright.sync_api import expect
+
+    words = "resource=x&group=x&size=x&colour=x&show=x&by=x&at=x"
+    page = open_page(served.view(f"map?{words}"))
+    shown(page)
+    for name, value in (
+        ("Resource", "cpu"),
+        ("Group by", "topology.kubernetes.io/zone"),
+        ("Size", "capacity"),
+        ("Colour", "utilisation"),
+        ("Slide by", "time"),
+    ):
+        expect(page.get_by_role("combobox", name=name)).to_have_value(value)
+    expect(page.get_by_role("button", name="Map", exact=True)).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    expect(page.locator(".moment")).to_contain_text("at the end")
+
+
+@pytest.mark.parametrize("view", ["map?run=x", "map?run=1.5", "compare/1/99", "compare/x/y"])
+def test_an_address_of_no_run_is_told_and_leads_back(
+    served: PageServer, open_page: OpenPage, view: str
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.view(view))
+    expect(page.get_by_role("heading", name="No such run")).to_be_visible()
+    page.get_by_role("link", name="Go to the first run").click()
+    shown(page)
+
+
+def test_labels_of_nodes_with_one_ending_are_told_apart(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    page = open_page(served.address)
+    shown(page)
+    names = page.get_by_role("combobox", name="Group by").locator("option").all_inner_texts()
+    assert len(names) == len(set(names))
+
+
 def test_escape_closes_the_panel_of_a_node(served: PageServer, open_page: OpenPage) -> None:
     from playwright.sync_api import expect
 

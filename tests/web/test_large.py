@@ -8,7 +8,9 @@ processor time of the page, and leave room in time for a machine that is busy wi
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +21,7 @@ from tests.web.conftest import OpenPage, go
 from tests.web.page_server import PageServer, page_server
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Locator, Page
 
 pytestmark = pytest.mark.web
 
@@ -117,6 +119,22 @@ INTERACT = """async () => {
     return took;
 }"""
 
+#: The browser's own times (Event Timing): from an input to the paint after it, in steps of 8 ms, from 16 ms.
+WATCH_EVENTS = """() => {
+    window.took = [];
+    new PerformanceObserver((list) => {
+        for (const each of list.getEntries()) if (each.interactionId) window.took.push(each.duration);
+    }).observe({type: "event", durationThreshold: 16});
+}"""
+#: Two frames later, all of them are there.
+LONGEST = """async () => {
+    const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)));
+    await frame();
+    await frame();
+    return Math.max(0, ...window.took.splice(0));
+}"""
+ROUNDS = 8
+
 
 @pytest.fixture(scope="module")
 def large_served(
@@ -196,6 +214,12 @@ def test_it_is_usable_while_the_first_simulation_runs(
         assert usable < USABLE_ON_ANY_MACHINE_MS
 
 
+def corner(element: Locator) -> tuple[float, float]:
+    box = element.bounding_box()
+    assert box is not None
+    return box["x"], box["y"]
+
+
 def on_nodes(page: Page) -> int:
     return int(page.locator(".whole strong").nth(1).inner_text().replace(",", ""))
 
@@ -250,6 +274,46 @@ def test_it_answers_while_a_simulation_runs(
     )
     assert used < ANSWERS_MS
     assert slowest < ANSWERS_ON_ANY_MACHINE_MS
+
+
+def test_what_people_do_is_answered_by_the_next_paint(
+    large_served: PageServer, open_page: OpenPage, pictures: Path
+) -> None:
+    """With real keys and clicks, many times over; what is noted is what 95 of 100 stay within."""
+    page = open_page(large_served.address)
+    ready(page)
+    page.evaluate(WATCH_EVENTS)
+    took: dict[str, list[int]] = {}
+
+    def act(name: str, what: Callable[[], object]) -> None:
+        page.evaluate(LONGEST)
+        what()
+        took.setdefault(name, []).append(page.evaluate(LONGEST))
+
+    tabs = page.get_by_role("navigation").first
+    slider = page.get_by_role("slider", name="Moment")
+    for turn in range(ROUNDS):
+        page.locator("#find").focus()
+        for letter in f"ns:team-{turn}":
+            act("type into the filter", partial(page.keyboard.press, letter))
+        page.locator("#find").press("Escape")
+        act("clear the filter", partial(page.keyboard.press, "Escape"))
+        left, top = corner(page.locator(".map canvas"))
+        act("click on a node", partial(page.mouse.click, left + 90 + 40 * turn, top + 200))
+        act("close its panel", partial(page.keyboard.press, "Escape"))
+        left, top = corner(slider)
+        for place in (200, 500, 800):
+            act("click on the slider", partial(page.mouse.click, left + place, top + 8))
+        slider.press("End")
+        for view in ("Pending", "Time", "What if", "Map"):
+            link = tabs.get_by_role("link", name=re.compile(f"^{view}"))
+            act(f"go to {view}", link.click)
+        page.get_by_role("button", name="Table", exact=True).click()
+        act("sort the nodes", page.get_by_role("button", name="memory").click)
+        page.get_by_role("button", name="Map", exact=True).click()
+    within = {name: sorted(each)[int(0.95 * len(each))] for name, each in took.items()}
+    note(pictures, answers_by_the_next_paint_ms={"asked": ANSWERS_MS, "rounds": ROUNDS, **within})
+    assert max(within.values()) < ANSWERS_ON_ANY_MACHINE_MS
 
 
 def test_a_run_under_way_tells_how_far_it_is_and_can_be_cancelled(

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.web.clusters import Manifest, node, pod, write_cluster
 from tests.web.conftest import OpenPage
-from tests.web.page_server import PageServer
+from tests.web.page_server import PageServer, page_server
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.web
 
-PODS_PLACED = "() => document.querySelector('.map').drawing.shown.scene.pods.length"
+SCENE = "document.querySelector('.map').drawing.shown.scene"
+PODS_PLACED = f"() => {SCENE}.pods.length"
+PODS_WAITING = f"() => {SCENE}.waiting()"
+CPU_PERCENT = f"() => Math.round({SCENE}.whole(0).share * 100)"
 
 
 def test_the_slider_brings_back_the_cluster_of_that_moment(
@@ -67,6 +77,42 @@ def test_an_event_is_jumped_to(served: PageServer, open_page: OpenPage) -> None:
     when = button.inner_text()
     button.click()
     expect(page.locator(".moment strong")).to_have_text(when)
+
+
+def test_plots_and_the_map_say_the_same_of_every_moment(
+    browser: Browser, open_page: OpenPage, tmp_path: Path
+) -> None:
+    """A pod that arrives and gets its node in one second was drawn as one that waits for days."""
+    from playwright.sync_api import expect
+
+    with page_server(write_cluster(tmp_path / "arrivals", _that_finish())) as server:
+        page = open_page(server.view("time"))
+        expect(page.locator(".plot canvas")).to_have_count(4)
+        slider = page.get_by_role("slider", name="Moment")
+        for at in (0, 130, 400, 555, 1000):
+            slider.fill(str(at))
+            utilisation, pending = (page.locator(".plot .now").nth(i) for i in (0, 1))
+            waiting = page.evaluate(PODS_WAITING)
+            expect(pending).to_have_text(str(waiting))
+            expect(utilisation).to_contain_text(f"cpu {page.evaluate(CPU_PERCENT)}%")
+        plot = "document.querySelectorAll('.plot > div')[1].plot"
+        times, counts = page.evaluate(f"() => {plot}.data.map((each) => [...each])")
+        page.close()
+    # One of the two places gets free each 100 s, and the next pod gets it in the same second.
+    assert times == [0, 100, 200, 300, 400, 600]
+    assert counts == [4, 3, 2, 1, 0, 0]
+
+
+def _that_finish() -> Iterator[Manifest]:
+    """Two places for six pods; the first runs for 100 s and the others for 200 s."""
+    yield node("n", cpu="2", memory="8Gi", zone="a", pool="p")
+    for i in range(6):
+        yield pod(
+            f"default/job-{i}",
+            cpu="1",
+            memory="1Gi",
+            annotations={"mooring.dev/run-seconds": "200" if i else "100"},
+        )
 
 
 def test_the_moment_stays_when_the_view_changes(served: PageServer, open_page: OpenPage) -> None:

@@ -28,6 +28,22 @@ WHERE_PODS_ARE = """async (run) => {
 }"""
 
 
+#: Kind of change, its field, and what is said of texts in it.
+REFUSED = (
+    (
+        "lose a zone",
+        "Zone",
+        {"nowhere": "No such zone.", "=": "No node has =.", "pool=": "No node has pool=."},
+    ),
+    ("drain nodes", "Nodes", {"nobody": "No such node: nobody.", " , ": "Name a node."}),
+    (
+        "add nodes of a machine type",
+        "Machines",
+        {"<b>": "Write it as 3xm5.xlarge.", "0xm5.large": "Write it as 3xm5.xlarge."},
+    ),
+)
+
+
 def add(page: Page, kind: str, field: str, value: str, replicas: int | None = None) -> None:
     page.get_by_role("combobox", name="Change").select_option(label=kind)
     page.get_by_label(field, exact=True).fill(value)
@@ -113,10 +129,36 @@ def test_what_cannot_be_changed_is_told_before_it_is_run(
     from playwright.sync_api import expect
 
     page = open_page(served.view("whatif"))
-    page.get_by_role("combobox", name="Change").select_option(label="lose a zone")
-    page.get_by_label("Zone", exact=True).fill("nowhere")
-    expect(page.get_by_text("No such zone.")).to_be_visible()
-    expect(page.get_by_role("button", name="Add", exact=True)).to_be_disabled()
+    for kind, field, texts in REFUSED:
+        page.get_by_role("combobox", name="Change").select_option(label=kind)
+        for text, said in texts.items():
+            page.get_by_label(field, exact=True).fill(text)
+            expect(page.get_by_text(said, exact=True)).to_be_visible()
+            expect(page.get_by_role("button", name="Add", exact=True)).to_be_disabled()
+
+
+def test_a_node_that_is_not_there_is_not_listed_as_a_change(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("whatif/without/nobody"))
+    expect(page.get_by_role("alert")).to_contain_text("There is no node “nobody”")
+    expect(page.locator(".drafted li")).to_have_count(0)
+
+
+def test_a_refusal_is_told_once(
+    served: PageServer, open_page: OpenPage, complaints: list[str]
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("whatif"))
+    add(page, "add nodes of a machine type", "Machines", "3xnosuch")
+    page.get_by_role("button", name="Run and compare").click()
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("nosuch")
+    assert alert.inner_text().count("nosuch") == 1
+    assert "400" in complaints.pop()
 
 
 def test_it_is_counted_how_many_more_pods_fit(served: PageServer, open_page: OpenPage) -> None:

@@ -124,6 +124,7 @@ def _many(seeds: list[_Task], mode: Mode, workers: int, output: str) -> bool:
         total.faults.update(result.faults)
         total.done.update(result.done)
         total.killed_at.update(result.killed_at)
+        total.waited_at.update(result.waited_at)
         if result.violation:
             failures.append(result)
             click.echo(f"FAILED {_told(result)}", err=output == "json")
@@ -131,7 +132,8 @@ def _many(seeds: list[_Task], mode: Mode, workers: int, output: str) -> bool:
             told = time.monotonic()
             click.echo(f"{mode}: {ran} of {len(seeds)} seeds, {len(failures)} failed", err=True)
     took_s = time.monotonic() - started
-    reached, points = sorted(awaits.reached_by(total.killed_at)), sorted(awaits.POINTS)
+    reached = sorted(awaits.reached_by(total.killed_at))
+    points = sorted(awaits.reached_by(total.waited_at) | set(reached))
     if output == "json":
         summary = {
             "mode": mode,
@@ -144,6 +146,7 @@ def _many(seeds: list[_Task], mode: Mode, workers: int, output: str) -> bool:
             "done": total.done,
             "killPointsReached": reached,
             "killPoints": points,
+            "neverWaitedAt": sorted(set(awaits.POINTS) - set(points)),
         }
         click.echo(msgspec.json.encode(summary))
         return bool(failures)
@@ -151,6 +154,7 @@ def _many(seeds: list[_Task], mode: Mode, workers: int, output: str) -> bool:
         f"{mode}: {len(seeds)} seeds from {seeds[0][0]}, {len(failures)} failed; {took_s:.0f} s,"
         f" {total.steps} steps, {total.done['processes']} starts, {total.faults['kill']} kills"
         f" at {len(reached)} of {len(points)} awaits, {total.done['bind']} binds"
+        f" ({len(awaits.POINTS) - len(points)} more awaits never have to wait)"
     )
     click.echo(f"  faults: {_counts({name: total.faults[name] for name in FAULTS})}")
     click.echo(f"  done: {_counts(dict(sorted(total.done.items())))}")

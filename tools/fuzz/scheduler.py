@@ -7,6 +7,7 @@ import contextvars
 import random
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from mooring.config import KubeSchedulerConfiguration
@@ -23,6 +24,9 @@ from mooring.runtime.registry import Registry
 from mooring.scheduler.engine import Engine
 from tools.fuzz.awaits import is_at, waits
 from tools.fuzz.loop import PROCESS, FuzzLoop
+
+#: So small that some journals go on in a second file.
+_JOURNAL_BYTES = 20_000
 
 #: When the clock of the world begins: 2026-01-01.
 EPOCH_S = 1_767_225_600.0
@@ -79,6 +83,10 @@ class MayHold:
             waiting.allow(self.name)
 
 
+def make_registry() -> Registry:
+    return Registry({**BUILT_IN, "MayHold": MayHold}, installed={})
+
+
 class ElectionTask:
     """An election on the scheduler's own loop: in virtual time, nothing holds it up."""
 
@@ -131,6 +139,7 @@ class SchedulerProcess:
         rng: random.Random,
         after_step: Callable[[SchedulerProcess], None],
         on_end: Callable[[SchedulerProcess], None],
+        journal: Path | None = None,
     ) -> None:
         self.name = name
         self.tasks: list[asyncio.Task[Any]] = []
@@ -151,6 +160,8 @@ class SchedulerProcess:
         self._rng = rng
         self._after_step = after_step
         self._on_end = on_end
+        #: Where its inputs are kept; None: nowhere.
+        self._journal = journal
 
     def start(self) -> None:
         context = contextvars.copy_context()
@@ -169,6 +180,8 @@ class SchedulerProcess:
             source=ConfigSource(override=lambda _: config),
             listen=Listen("127.0.0.1", 0),
             seed=self._rng.getrandbits(32),
+            journal=self._journal,
+            journal_limit_bytes=_JOURNAL_BYTES,
         )
         host = Host(
             clock=self._clock,
@@ -177,7 +190,7 @@ class SchedulerProcess:
             make_election=ElectionTask,
             identity=lambda: self.name,
             on_synced=lambda: None,
-            make_registry=lambda: Registry({**BUILT_IN, "MayHold": MayHold}, installed={}),
+            make_registry=make_registry,
         )
         try:
             self.runner = Runner(options, config, connect, host)
@@ -198,13 +211,17 @@ class SchedulerProcess:
 
     def waits_at(self, point: str) -> bool:
         """Whether a task of it waits at this point (`awaits.POINTS`)."""
+        return any(is_at(place, point) for place in self.waiting_places())
+
+    def waiting_places(self) -> list[str]:
+        """The lines of mooring that its tasks wait in."""
         self.tasks = [task for task in self.tasks if not task.done()]
-        return any(is_at(place, point) for task in self.tasks for place in waits(task))
+        return [place for task in self.tasks for place in waits(task)]
 
     def kill(self) -> None:
         """As SIGKILL does: nothing of it runs any more."""
         self.dead = True
-        self.killed_at = [where for task in self.tasks for where in waits(task)]
+        self.killed_at = self.waiting_places()
         self._on_end(self)
 
     def signal(self, number: int) -> bool:
@@ -233,6 +250,8 @@ class SchedulerProcess:
         self._on_end = lambda _: None
         # What cleans up must not make an event loop of its own, which nobody would close.
         asyncio.set_event_loop(None)
+        if self.runner is not None:
+            self.runner.close_journal()
         for task in self.tasks:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
             # It may want to clean up first.

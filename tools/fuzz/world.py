@@ -16,6 +16,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -65,6 +66,9 @@ class Result:
     done: Counter[str] = field(default_factory=Counter)
     #: Where tasks of mooring were when their process was killed.
     killed_at: Counter[str] = field(default_factory=Counter)
+    #: Where tasks of mooring were seen to wait, at random steps. An await that nobody waits at is no place to
+    #: be killed at: what it waits for is there already.
+    waited_at: Counter[str] = field(default_factory=Counter)
     #: A number that differs if anything went differently: two runs of a seed have the same.
     fingerprint: int = 0
 
@@ -78,7 +82,10 @@ class World:
         without: Iterable[str] = (),
         hostile: bool = False,
         log: Callable[[str], None] | None = None,
+        journals: Path | None = None,
     ) -> None:
+        """`journals` is a folder for the journals of inputs of all schedulers."""
+        self._journals = journals
         self.swarm = Swarm(seed, without=without, hostile=hostile)
         self.result = Result(seed, mode, on=tuple(sorted(self.swarm.on)))
         self._mode = mode
@@ -207,6 +214,7 @@ class World:
             rng=rng,
             after_step=self._stepped,
             on_end=self._ended,
+            journal=None if self._journals is None else self._journals / f"{name}-{number}",
         )
         self._processes.append(process)
         process.start()
@@ -295,6 +303,7 @@ class World:
             return
         every = _CHECK_EVERY if self.swarm.breaks else _CHECK_EVERY_AT_REST
         self._steps_to_check = self._rng.randint(1, 2 * every)
+        self.result.waited_at.update(process.waiting_places())
         engine = process.engine
         if engine is not None:
             try:

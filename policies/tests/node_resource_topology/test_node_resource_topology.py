@@ -230,6 +230,25 @@ def test_zones_are_scored_by_what_they_would_have_left(strategy, best, score):
     assert found.index(score) == best
 
 
+@pytest.mark.parametrize(
+    ("strategy", "score"),
+    [("MostAllocated", 27), ("LeastAllocated", 73), ("BalancedAllocation", 89)],
+)
+def test_nodes_without_an_object_score_nothing(strategy, score):
+    written = three(CONTAINERS)
+    it = World(
+        NodeResourceTopologyMatch,
+        *map(node_of, written),
+        written[0],
+        args={"scoringStrategy": {"type": strategy}},
+    )
+    pod = guaranteed({"cpu": 2, "memory": 20 * 1024 * 1024})
+
+    found = [it.policy.score(CycleState(), pod, it.snapshot.get(each.name)) for each in written]
+
+    assert found == [score, 0, 0]
+
+
 def each(*cpus):
     containers = [
         make_container(
@@ -295,6 +314,26 @@ def test_near_zones_score_higher_than_distant_ones(gpus, expected):
     assert found == expected
 
 
+def test_a_container_without_gpus_does_not_change_how_near_the_zones_are():
+    written = [four("Node1", 1, 1, 0, 0), four("Node2", 1, 0, 1, 0)]
+    it = World(
+        NodeResourceTopologyMatch,
+        *map(node_of, written),
+        *written,
+        args={"scoringStrategy": {"type": "LeastNUMANodes"}},
+    )
+    small = {"cpu": 2, "memory": "50Mi"}
+    containers = [
+        make_container(f"c{i}", requests=asked, limits=asked)
+        for i, asked in enumerate(({**small, "gpu": 2}, small))
+    ]
+    pod = make_pod("p", containers=containers)
+
+    found = [it.policy.score(CycleState(), pod, it.snapshot.get(each.name)) for each in written]
+
+    assert found == [82, 76]
+
+
 def test_other_pods_than_guaranteed_ones_score_all_nodes_alike():
     assert scores("LeastAllocated", CONTAINERS, burstable({"cpu": 1})) == [100, 100, 100]
 
@@ -318,6 +357,60 @@ def zones(*gpus, costs=None):
 )
 def test_the_nearest_of_the_fewest_zones_are_chosen(asked, among, expected):
     assert zones_needed(resources(asked), "Guaranteed", among) == expected
+
+
+#: The distances of eight zones that are not listed in the order of their ids.
+EIGHT = {
+    0: [10, 20, 40, 30, 20, 30, 50, 40],
+    3: [30, 40, 20, 10, 30, 20, 40, 50],
+    5: [30, 20, 50, 20, 50, 10, 50, 40],
+    7: [40, 50, 30, 50, 20, 40, 30, 10],
+    1: [20, 10, 30, 40, 50, 20, 40, 50],
+    6: [50, 40, 20, 40, 30, 50, 10, 30],
+    2: [40, 30, 10, 20, 40, 50, 20, 30],
+    4: [20, 50, 40, 30, 10, 50, 30, 20],
+}
+
+
+@pytest.mark.parametrize(
+    ("zones_with_memory", "expected"),
+    [
+        pytest.param(range(8), ([0, 1, 5], True), id="every zone"),
+        pytest.param((0, 2, 4, 6), ([2, 4, 6], False), id="even zones only"),
+    ],
+)
+def test_zones_that_are_not_in_order_are_found_by_their_ids(zones_with_memory, expected):
+    among = [
+        NumaNode(
+            number,
+            resources(
+                {"gpu": 1, "cpu": 4}, **({"memory": "5Gi"} if number in zones_with_memory else {})
+            ),
+            dict(enumerate(costs)),
+        )
+        for number, costs in EIGHT.items()
+    ]
+
+    asked = resources({"cpu": 3, "memory": "2Gi", "gpu": 3})
+
+    assert zones_needed(asked, "Guaranteed", among) == expected
+
+
+def test_zones_may_have_ids_with_gaps():
+    costs = {0: [10, 12, 20, 20], 2: [12, 10, 20, 20], 4: [20, 20, 10, 12], 6: [20, 20, 12, 10]}
+    gpus = {0: 1, 2: 1, 4: 0, 6: 0}
+    among = [
+        NumaNode(
+            number,
+            resources({"gpu": gpus[number], "cpu": 4, "memory": "5Gi"}),
+            dict(zip(costs, distances, strict=True)),
+        )
+        for number, distances in costs.items()
+    ]
+
+    asked = resources({"cpu": 2, "memory": "2Gi", "gpu": 2})
+
+    assert zones_needed(asked, "Guaranteed", among) == ([0, 2], True)
 
 
 # What the scheduler has given away
@@ -458,12 +551,6 @@ def test_a_fingerprint_is_that_of_the_agents():
         "pfp0v00195028d91572187e5",
     ]
     assert fingerprint(reversed(pods)) == fingerprint(pods)
-
-
-def test_preemption_by_numa_zones_is_accepted_with_a_warning(caplog):
-    World(NodeResourceTopologyMatch, args={"preemptionMode": "Enabled"})
-
-    assert "preemptionMode Enabled has no effect" in caplog.text
 
 
 def test_nodes_with_reserved_pods_may_be_left_out():

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from mooring.objects.meta import ObjectMeta
 from mooring.plugin import CycleState
 from mooring_policies.trimaran import (
     LoadVariationRiskBalancing,
@@ -27,16 +28,17 @@ from mooring_policies.trimaran.load import (
     LATEST,
     MEMORY,
     Data,
+    HostMetrics,
     Load,
     Metric,
-    NodeMetrics,
     Window,
 )
 from mooring_policies.trimaran.low_risk import Committed
+from mooring_policies.trimaran.objects import NODE_METRICS, NodeMetrics
 from mooring_policies.trimaran.peaks import PowerModel, power_jump
-from mooring_policies.trimaran.sources import Unmeasured, read_load
-from policies.tests.world import World
-from tests.makers import make_container, make_node, make_pod
+from mooring_policies.trimaran.sources import MetricsServer, Unmeasured, read_load
+from policies.tests.world import START, World
+from tests.makers import make_container, make_node, make_pod, resources
 
 MEGA = 1024 * 1024
 NODE = make_node("node-1", cpu="1000m", memory="1Gi")
@@ -54,7 +56,7 @@ class Fixed:
 
 
 def load_of(*metrics, node="node-1", window=None):
-    by_node = {node: NodeMetrics(tuple(Metric(*metric) for metric in metrics))}
+    by_node = {node: HostMetrics(tuple(Metric(*metric) for metric in metrics))}
     return Load(window=window or Window(), data=Data(by_node))
 
 
@@ -211,7 +213,7 @@ def test_the_risk_is_of_limits_and_of_load(resource, committed, risk):
 def test_the_score_of_a_node_is_its_smaller_safety():
     placed = make_pod("q", requests={"cpu": "1", "memory": 512}, limits={"cpu": "2"}, node="node-A")
     pod = make_pod("p", requests={"cpu": "1", "memory": 512}, limits={"cpu": "4"})
-    load = Load(data=Data({"node-A": NodeMetrics(METRICS_A)}))
+    load = Load(data=Data({"node-A": HostMetrics(METRICS_A)}))
 
     # CPU: limits (6000 - 4000) / (6000 - 2000) = 0.5; load 80 % above 25 %: 1. Together 0.75.
     assert scored(LowRiskOverCommitment, load, pod, placed, node=NODE_A) == 25
@@ -339,6 +341,60 @@ def test_a_cluster_that_nobody_measures_uses_what_its_pods_request_or_say():
     values = {(m.type, m.operator): m.value for m in load.of("n")}
     assert values[CPU, AVERAGE] == pytest.approx(30.0)
     assert values[MEMORY, AVERAGE] == pytest.approx(10.0)
+
+
+def usage(name, cpu, memory, at=START):
+    return NodeMetrics(
+        api_version="metrics.k8s.io/v1beta1",
+        kind="NodeMetrics",
+        metadata=ObjectMeta(name=name),
+        timestamp=at,
+        usage=resources({"cpu": cpu, "memory": memory}),
+    )
+
+
+def test_the_metrics_server_says_what_nodes_use():
+    """In percent of their capacity, as the latest value; nodes that it does not measure are unknown."""
+    it = World(
+        TargetLoadPacking,
+        make_node("n", cpu=4, memory=1000),
+        make_node("unmeasured", cpu=4, memory=1000),
+        make_pod("a", cpu=4, memory=100, node="n"),
+        usage("n", "1200m", 100),
+    )
+
+    load = MetricsServer(it.scheduler.parts._make_handle("x")).current()
+
+    assert load.of("n") == [Metric(CPU, LATEST, 30.0), Metric(MEMORY, LATEST, 10.0)]
+    assert load.of("unmeasured") is None
+    assert load.window == Window(100, 1000)
+
+
+def test_the_metrics_server_is_followed():
+    it = World(TargetLoadPacking, make_node("n", cpu=4, memory=1000))
+    load = MetricsServer(it.scheduler.parts._make_handle("x")).current()
+    assert load.of("n")[0] == Metric(CPU, AVERAGE, 0.0)
+
+    it.add(usage("n", 1, 100))
+    assert load.of("n")[0] == Metric(CPU, LATEST, 25.0)
+    it.scheduler.updated(usage("n", 1, 100), usage("n", 2, 100))
+    assert load.of("n")[0] == Metric(CPU, LATEST, 50.0)
+    it.scheduler.deleted(usage("n", 2, 100))
+    assert load.of("n")[0] == Metric(CPU, AVERAGE, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("args", "is_read"),
+    [
+        ({}, True),
+        ({"metricProvider": {"type": "KubernetesMetricsServer"}}, True),
+        ({"watcherAddress": "file:/nowhere"}, False),
+    ],
+)
+def test_the_metrics_server_is_read_if_nothing_else_is_configured(args, is_read):
+    it = World(TargetLoadPacking, args=args)
+
+    assert (NODE_METRICS in it.framework.kinds()) == is_read
 
 
 @pytest.mark.parametrize(

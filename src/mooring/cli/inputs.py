@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,9 @@ from mooring.cli.main import print_notes, print_warnings
 from mooring.cli.progress import Progress
 from mooring.config import DEFAULT_GATES, FeatureGates
 from mooring.errors import InputError, MooringError
+from mooring.objects.daemons import why_nowhere
 from mooring.objects.device_groups import CannotAddDevices, DeviceGroup, device_objects
+from mooring.objects.devices import DeviceClass, ResourceSlice
 from mooring.objects.findings import listed
 from mooring.objects.kinds import (
     CronJob,
@@ -32,6 +34,7 @@ from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.node_groups import NodeGroup, node_documents
 from mooring.objects.skipped_kinds import MEANINGS, Effect
+from mooring.objects.storage import CSINode
 from mooring.objects.titles import title
 
 STDIN = "-"
@@ -41,15 +44,11 @@ GATES = "mooring.gates"
 #: What to do about a cluster without nodes.
 ADD_NODES = "add nodes with --nodes 3xm5.xlarge, or the output of `kubectl get nodes -o yaml`"
 
-WORKLOADS = (
-    CronJob,
-    DaemonSet,
-    Deployment,
-    Job,
-    ReplicaSet,
-    ReplicationController,
-    StatefulSet,
-)
+SCALABLE = (Deployment, ReplicaSet, ReplicationController, StatefulSet)
+WORKLOADS = (*SCALABLE, CronJob, DaemonSet, Job)
+
+#: Nodes, and what they come with.
+OF_NODES = (Node, CSINode, DeviceClass, ResourceSlice)
 
 #: Extra of the package → what commands that need it import.
 _NEEDED_BY = {"live": ("aiohttp", "kubernetes_asyncio", "prometheus_client"), "web": ("aiohttp",)}
@@ -155,18 +154,36 @@ def read_cluster(
         print_warnings(["the input contains no objects"])
     elif manifests.pods and not manifests.nodes and not needs_nodes:
         print_warnings([f"the cluster has no nodes, so no pod can be placed; {ADD_NODES}"])
-    print_notes((*manifests.notes, *_suspended(manifests.objects)))
+    print_notes((*manifests.notes, *_without_pods(manifests)))
     print_warnings((*manifests.warnings, *manifests.refusals))
     for line in skipped_lines(manifests):
         click.echo(line, err=True)
     return manifests
 
 
-def _suspended(objects: Iterable[KubeObject]) -> Iterator[str]:
-    """Jobs that make no pods until someone, for example Kueue, resumes them."""
-    found = [title(obj) for obj in objects if isinstance(obj, Job | CronJob) and obj.spec.suspend]
-    if found:
-        yield f"suspended, so no pods (set suspend: false to place them): {listed(found)}"
+def _without_pods(manifests: Manifests) -> Iterator[str]:
+    """Workloads that make no pods, and why. In a dump, the controllers have said it already."""
+    objects = manifests.objects
+    suspended = [title(o) for o in objects if isinstance(o, Job | CronJob) and o.spec.suspend]
+    if suspended:
+        yield f"suspended, so no pods (set suspend: false to place them): {listed(suspended)}"
+    if manifests.is_dump:
+        return
+    empty = [
+        title(obj)
+        for obj in objects
+        if isinstance(obj, SCALABLE)
+        and obj.spec.replicas == 0
+        and not obj.metadata.owner_references
+    ]
+    if empty:
+        yield f"0 replicas, so no pods: {listed(empty)}"
+    nodes = manifests.nodes
+    for daemon_set in objects if nodes else ():
+        if isinstance(daemon_set, DaemonSet) and daemon_set.spec.template is not None:
+            reasons = why_nowhere(daemon_set.spec.template.spec, nodes)
+            if reasons:
+                yield f"{title(daemon_set)} wants no node, so no pods: {', '.join(reasons)}"
 
 
 def with_devices(objects: Sequence[KubeObject], groups: Sequence[DeviceGroup]) -> list[KubeObject]:
@@ -206,13 +223,18 @@ def skipped_data(manifests: Manifests) -> list[dict[str, Any]]:
 
 
 def check_something_to_place(manifests: Manifests) -> None:
-    """Raises InputError if there is no pod only because kinds were skipped, or files left out."""
-    if not manifests.skipped and not manifests.foreign_files:
-        return
+    """Raises InputError if the input has things to apply, and none of them makes pods.
+
+    Nodes alone are a cluster that is empty, and so is a dump without pods.
+    """
     if manifests.pods or manifests.refused:
         return
     if any(isinstance(obj, WORKLOADS) for obj in manifests.objects):
         return
+    others = {obj.kind for obj in manifests.objects if not isinstance(obj, OF_NODES)}
+    if not manifests.skipped and not manifests.left_out:
+        if not others or manifests.is_dump:
+            return
     makers = [k for k, effect in manifests.effects.items() if effect is Effect.MAKES_PODS]
     if makers:
         advice = (
@@ -222,11 +244,12 @@ def check_something_to_place(manifests: Manifests) -> None:
         )
     else:
         advice = "add Pods, Deployments or other workloads"
-    found = (
-        f"only kinds that mooring skips ({listed(sorted(manifests.skipped))})"
-        if manifests.skipped
-        else "only files without Kubernetes objects"
-    )
+    if manifests.skipped:
+        found = f"only kinds that mooring skips ({listed(sorted(manifests.skipped))})"
+    elif others:
+        found = f"only kinds that make none ({listed(sorted(others))})"
+    else:
+        found = "only files without Kubernetes objects"
     raise InputError([f"there are no pods to place, {found}; {advice}"])
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from mooring.cli import output
 from mooring.cli.config_inputs import ignore_unknown_option, naming, read_config
+from mooring.cli.journal import is_journal_file, replay_live
 from mooring.cli.main import print_warnings
 from mooring.cli.options import (
     config_option,
@@ -106,6 +107,8 @@ def replay(
 ) -> None:
     """Replay a recorded trace, and measure the cluster over virtual time.
 
+    Or replay the journal of `mooring run --journal`: the same decisions are made again, and compared.
+
     TRACE is a folder or a file with pods: the OpenB GPU trace, or mooring's own format in CSV or Parquet
     (docs/traces.md). Pods arrive at the recorded times. Once placed, they run as long as recorded.
 
@@ -117,7 +120,11 @@ def replay(
       mooring replay openb/ --endless --config most-allocated.yaml -o csv > filling.csv
       mooring replay openb/ --load 1.3 --seed 42 --config packing.yaml
       mooring replay openb/ --manifests openb.json && mooring simulate openb.json
+      mooring replay mooring.journal
     """
+    if is_journal_file(path):
+        replay_live(path, form)
+        return
     options = TraceOptions(Sharing(gpu_sharing), dict(map(priority_of, priorities)))
     trace = _read(path, nodes_text, options)
     if load is not None:

@@ -88,6 +88,13 @@ from mooring.errors import ConfigError
     "--drain-timeout", default="20s", help="How long to wait for running bindings on SIGTERM."
 )
 @seed_option
+@click.option(
+    "--journal",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write everything that the scheduler is told to this file, up to 256 MB and the file before it;"
+    " `mooring replay FILE` makes the same decisions again. Pods and nodes are in it as they are.",
+)
 @log_options
 def run(
     kubeconfig: str | None,
@@ -100,6 +107,7 @@ def run(
     authorize: bool,
     drain_timeout: float,
     seed: int | None,
+    journal: Path | None,
     verbosity: int,
     logging_format: str,
     **flags: Any,
@@ -142,6 +150,7 @@ def run(
         drain_s=drain_timeout,
         authorize=authorize,
         seed=seed,
+        journal=journal,
     )
     connect = connector(Path(named) if named else None, context)
     sys.exit(asyncio.run(run_live(options, config, connect)))

@@ -66,12 +66,14 @@ class Cluster:
         *,
         has_pod_groups: bool = False,
         has_taint_rules: bool = False,
+        groups_own_claims: bool = False,
         devices_serve_resources: bool = True,
         device_features: DeviceFeatures = ALL_FEATURES,
     ) -> None:
         """All say which feature gates are on.
 
-        The first three are GenericWorkload, DRADeviceTaintRules and DRAExtendedResource.
+        The first four are GenericWorkload, DRADeviceTaintRules, DRAWorkloadResourceClaims and
+        DRAExtendedResource.
         """
         self.listers = Listers()
         #: None unless the gate GenericWorkload is on.
@@ -79,7 +81,7 @@ class Cluster:
         #: One for all profiles, so that no profile takes a volume that another has chosen.
         self.volumes = VolumeCache(self.listers)
         #: One for all profiles, so that no profile takes a device that another has chosen.
-        self.claims = ClaimCache(self.listers, device_features)
+        self.claims = ClaimCache(self.listers, device_features, groups_own_claims=groups_own_claims)
         self.device_pools = DevicePools(
             self.listers,
             self.claims.devices,
@@ -214,7 +216,9 @@ class Cluster:
             )
         if pod.uid not in self._assumed:
             raise CacheError(f"pod {_label(pod)} wasn't assumed so cannot be forgotten")
+        info = self._changeable_with_pods(known.node_name)
         self._take(known)
+        info.keep_ports(known.host_ports)
         if self.pod_groups is not None:
             self.pod_groups.forget(pod, trying=trying)
 

@@ -52,7 +52,15 @@ class _InFlight:
 class ClaimCache:
     """The latest version of every claim, the allocations in flight, and the devices in use."""
 
-    def __init__(self, listers: Listers, features: DeviceFeatures = ALL_FEATURES) -> None:
+    def __init__(
+        self,
+        listers: Listers,
+        features: DeviceFeatures = ALL_FEATURES,
+        *,
+        groups_own_claims: bool = False,
+    ) -> None:
+        #: Whether pod groups have claims that their pods share: the gate DRAWorkloadResourceClaims.
+        self.groups_own_claims = groups_own_claims
         self._listers = listers
         self._latest: dict[str, ResourceClaim] = {}
         #: Keys of the claims that are assumed: the watch has not shown them in this version.

@@ -20,6 +20,7 @@ from mooring.devices.pools import Pool, PoolDevice
 from mooring.devices.selection import Selection, SelectorError
 from mooring.errors import MooringError
 from mooring.objects.devices import DeviceAllocationResult, ResourceClaim
+from mooring.objects.resource_claims import is_pod_group
 
 State = Literal["free", "shared", "in use", "blocked"]
 
@@ -91,6 +92,7 @@ class DeviceUsage:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._groups = cluster.pod_groups
         self._classes: dict[int, tuple[str, ...]] = {}
         self._selections = {
             name: cluster.device_pools.slices.selections.of(
@@ -130,7 +132,7 @@ class DeviceUsage:
             for result in allocation.devices.results if allocation is not None else ():
                 if not result.admin_access:
                     device = DeviceID(result.driver, result.pool, result.device)
-                    found.setdefault(device, []).append(_holder(claim, result))
+                    found.setdefault(device, []).append(self._holder(claim, result))
         return found
 
     def _look(self) -> Iterator[DeviceUse]:
@@ -195,6 +197,25 @@ class DeviceUsage:
             )
         return known
 
+    def _holder(self, claim: ResourceClaim, result: DeviceAllocationResult) -> Holder:
+        return Holder(
+            claim=claim.key,
+            request=result.request,
+            pods=tuple(self._pods_of(claim)),
+            consumed={name: amount.canonical for name, amount in result.consumed_capacity.items()},
+            is_share=result.share_id is not None,
+        )
+
+    def _pods_of(self, claim: ResourceClaim) -> Iterator[str]:
+        """The pods that a claim is reserved for; of a group, those that have a node."""
+        for user in claim.status.reserved_for:
+            key = f"{claim.namespace}/{user.name}"
+            if user.resource == "pods":
+                yield key
+            elif is_pod_group(user) and self._groups is not None and key in self._groups:
+                for pod in self._groups.get(key).scheduled():
+                    yield pod.key
+
 
 def _by_class(devices: tuple[DeviceUse, ...] | list[DeviceUse]) -> dict[str, ClassUse]:
     found: dict[str, ClassUse] = {}
@@ -202,20 +223,6 @@ def _by_class(devices: tuple[DeviceUse, ...] | list[DeviceUse]) -> dict[str, Cla
         for name in device.classes:
             found.setdefault(name, ClassUse(name)).add(device)
     return dict(sorted(found.items()))
-
-
-def _holder(claim: ResourceClaim, result: DeviceAllocationResult) -> Holder:
-    return Holder(
-        claim=claim.key,
-        request=result.request,
-        pods=tuple(
-            f"{claim.namespace}/{user.name}"
-            for user in claim.status.reserved_for
-            if user.resource == "pods"
-        ),
-        consumed={name: amount.canonical for name, amount in result.consumed_capacity.items()},
-        is_share=result.share_id is not None,
-    )
 
 
 def _is_for(device: PoolDevice, node: str) -> bool:

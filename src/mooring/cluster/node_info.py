@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from mooring.errors import InvariantError, check_kept
 from mooring.objects.node import Node
@@ -153,6 +153,13 @@ class NodeInfo:
         held = self.pods.remove(pod.uid)
         self._account(held, -1)
         self.used_ports.difference_update(held.host_ports)
+
+    def keep_ports(self, ports: Iterable[HostPort]) -> None:
+        """Those of these ports that pods of the node have are taken, whoever shared them."""
+        shared = set(ports)
+        if shared:
+            for pod in self.pods.values():
+                self.used_ports.update(shared.intersection(pod.host_ports))
 
     def _account(self, pod: Pod, sign: int) -> None:
         requested = self.requested

@@ -139,10 +139,7 @@ class FeatureGates:
 
 
 #: Gates that mooring reads, but whose features it has always on or always off.
-_WITHOUT_EFFECT = (
-    "DRANodeAllocatableResources",
-    "DRAWorkloadResourceClaims",
-)
+_WITHOUT_EFFECT = ("DRANodeAllocatableResources",)
 
 
 def gates_without_effect(gates: FeatureGates) -> list[str]:

@@ -223,12 +223,10 @@ class _Replay:
         return {**result, **self._decide(framework, pod, position)}
 
     def _decide(self, framework: Framework, pod: Pod, position: int) -> dict[str, Any]:
-        self._prepare(framework, pod)
+        self._prepare(pod)
         state = CycleState()
-        search = self._scheduler.searches[framework.profile_name]
-        snapshot = self._scheduler.cluster.snapshot()
         try:
-            decision = search.schedule_pod(framework, state, pod, snapshot)
+            decision = self._scheduler.decide(pod, state)
         except NoNodesError as error:
             self._take_nomination_back(pod)
             return {"outcome": "error", "error": str(error)}
@@ -242,7 +240,7 @@ class _Replay:
             answer |= self._placed(decision, framework, state, position)
         return answer
 
-    def _prepare(self, framework: Framework, pod: Pod) -> None:
+    def _prepare(self, pod: Pod) -> None:
         """Nothing: the replay is cold."""
 
     def _looked_at(
@@ -262,16 +260,12 @@ class _Replay:
             answer["nominated"] = {"node": pod.nominated_node_name, "fits": fits}
         if not diagnosis.has_verdicts:
             # The nominated node fits, so the engine looked no further; the file has all of them.
-            search = self._scheduler.searches[framework.profile_name]
-            others = search.find_nodes_that_fit(
-                framework, CycleState(), pod.with_status(nominated_node_name=""), snapshot
-            )
-            diagnosis = others.diagnosis
+            diagnosis = self._scheduler.decide_in_full(pod).diagnosis
         answer["filter"] = {node.name: _verdict(diagnosis, node) for node in snapshot}
         return answer
 
     def _failed(self, framework: Framework, pod: Pod) -> dict[str, Any]:
-        """Of an attempt that failed: PreFilter and, node by node, what passed and what failed."""
+        """PreFilter and, node by node, what passed and what failed in an attempt that failed."""
         state, snapshot = CycleState(), self._scheduler.cluster.snapshot()
         try:
             outcome = Evaluation.in_full(framework, first_by_name.keys).run_pre_filters(
@@ -381,37 +375,29 @@ class _WarmReplay(_Replay):
     def __init__(self, case: _Decoded) -> None:
         super().__init__(case)
         # From now on there is a row for the node, so that the answers on the other rows can be kept.
-        self._with_a_node_and_a_pod_more(self._scheduler.cluster.snapshot)
+        with self._a_node_and_a_pod_more():
+            self._scheduler.cluster.snapshot()
 
-    def _prepare(self, framework: Framework, pod: Pod) -> None:
-        search = self._scheduler.searches[framework.profile_name]
-        assert search.evaluations is not None
+    def _prepare(self, pod: Pod) -> None:
         metadata = msgspec.structs.replace(
             pod.metadata, name=f"{pod.name}-copy", uid=f"{pod.uid}-copy"
         )
         copy = msgspec.structs.replace(pod, metadata=metadata)
-        # What is found out for the first pod of its kind is not kept: let this not be the first.
-        search.evaluations.of(copy)
-        # With a start of its own, so that the next search starts where it would have started.
-        search = search.copy()
+        with self._a_node_and_a_pod_more():
+            # Not all that is found out for the first pod of its kind is kept, so ask twice.
+            for _ in range(2):
+                with contextlib.suppress(PluginFailure):
+                    self._scheduler.decide(copy)
 
-        def try_the_copy() -> None:
-            with contextlib.suppress(PluginFailure):
-                snapshot = self._scheduler.cluster.snapshot()
-                search.schedule_pod(framework, CycleState(), copy, snapshot)
-
-        self._with_a_node_and_a_pod_more(try_the_copy)
-
-    def _with_a_node_and_a_pod_more(self, act: Callable[[], object]) -> None:
+    @contextlib.contextmanager
+    def _a_node_and_a_pod_more(self) -> Iterator[None]:
         """The cluster is the same afterwards."""
-        cluster = self._scheduler.cluster
-        first = next(iter(cluster.snapshot()), None)
-        pod = _FURTHER_POD.placed_on(_FURTHER_NODE.name if first is None else first.name)
-        cluster.add_node(_FURTHER_NODE)
-        cluster.add_pod(pod)
-        act()
-        cluster.remove_pod(pod)
-        cluster.remove_node(_FURTHER_NODE.name)
+        with self._scheduler.trial():
+            cluster = self._scheduler.cluster
+            first = next(iter(cluster.snapshot()), None)
+            cluster.add_node(_FURTHER_NODE)
+            cluster.add_pod(_FURTHER_POD.placed_on(first.name if first else _FURTHER_NODE.name))
+            yield
 
 
 def _looking_at_every_node(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:

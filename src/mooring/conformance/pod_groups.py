@@ -31,6 +31,7 @@ from mooring.runtime.metrics import Metrics
 from mooring.runtime.registry import Registry
 from mooring.scheduler.dependencies import Dependencies
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.writes import carry_out
 
 #: Each round of a settling cluster changes something; no case needs nearly as many.
 _MOST_ROUNDS = 200
@@ -124,6 +125,7 @@ class GroupRun:
                 spawn=self._loop.spawn,
                 registry=registry or default_registry(),
                 metrics=Metrics(),
+                carry_out=lambda writes: carry_out(writes, self.api, self._loop.spawn),
                 keep_answers=keep_answers,
                 one_for_all=False,
             ),

@@ -27,6 +27,7 @@ from mooring.runtime.metrics import Metrics
 from mooring.scheduler.dependencies import Dependencies
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.event_handlers import EventHandlers
+from mooring.scheduler.writes import carry_out
 
 #: Objects and the first step come that long after the queue has started.
 _OFFSET_S = 0.5
@@ -124,6 +125,7 @@ class _Replay:
                 spawn=self._replay_loop.spawn,
                 registry=default_registry(),
                 metrics=Metrics(),
+                carry_out=lambda writes: carry_out(writes, self._api, self._replay_loop.spawn),
                 # The cases tell every attempt, also those that cannot help.
                 one_for_all=False,
             ),

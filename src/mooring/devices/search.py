@@ -195,7 +195,7 @@ class Search:
         return self._enter(level.place, option)
 
     def _take_given(self, level: _Level, option: Request) -> _Outcome:
-        """Of all devices, the next one must do."""
+        """A request for all devices needs the next one, whichever that is."""
         pool, candidate, amounts = self._eligibility.all_devices(option)[level.have]
         if not self._eligibility.obstructed(option, pool, candidate):
             level.taken = self._holdings.take(option, pool, candidate, amounts)

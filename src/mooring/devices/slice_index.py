@@ -29,7 +29,7 @@ _Key = TypeVar("_Key")
 _ENCODER = msgspec.json.Encoder(enc_hook=canonical_hook, order="deterministic")
 #: How many contents of devices are remembered. Beyond that, equal devices get different numbers.
 _MOST_CONTENTS = 1 << 17
-#: Of a pool with more slices, the nodes are not listed when a slice changes.
+#: If a pool has more slices, its nodes are not listed when a slice changes.
 _MANY_SLICES = 64
 
 

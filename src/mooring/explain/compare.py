@@ -25,9 +25,9 @@ from mooring.scheduler.journal import Decided
 from mooring.sim.report import Pending, SimulationReport, build_report
 
 PENDING = "pending"
-#: Of a pod that asks for a scheduler that the configuration does not have.
+#: For a pod that asks for a scheduler that the configuration does not have.
 OTHER = "other scheduler"
-#: Of a pod that a variant does not have.
+#: For a pod that a variant does not have.
 ABSENT = "-"
 
 #: How many nodes to show of each explained decision, beside those that were taken.

@@ -272,7 +272,9 @@ class GroupTrial:
         gates = self.what_if.scheduler.config.gates
         enabled = gates.enabled("WorkloadAwarePreemption")
         if self.group.topology_key is not None:
-            text = "nobody is evicted for a group that must stay within one value of a label"
+            text = (
+                "preemption evicts no pods for a group whose pods must share one value of a label"
+            )
             return GroupPreemption((), text, enabled)
         try:
             victims = self.questions.victims(self.group, self.pods)

@@ -13,7 +13,9 @@ from typing import Any
 
 _FIT_ERROR = re.compile(r"0/(\d+) nodes are available: (.*)", re.DOTALL)
 #: What PostFilter plugins add follows the reasons.
-_ADDED = re.compile(r"\.(?: |$)(?:no new claims|preemption:|$)")
+_ADDED = re.compile(
+    r"\.(?:$| (?=[^.]*preemption:)| (?=no new claims to deallocate|still not schedulable))"
+)
 _NEXT = re.compile(r", (?=\d+ )")
 _COUNTED = re.compile(r"(\d+) (.*)", re.DOTALL)
 

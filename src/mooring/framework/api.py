@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from mooring.objects.devices import ResourceClaim, ResourceClaimStatus
+from mooring.objects.devices import ConsumerReference, ResourceClaim, ResourceClaimStatus
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
 from mooring.objects.pod_groups import PodGroup
@@ -65,8 +65,8 @@ class ClaimWriter(Protocol):
         """Change allocation, reservations and device statuses."""
         ...
 
-    async def remove_reservation(self, claim: ResourceClaim, pod: Pod) -> None:
-        """Take the pod out of `reservedFor`, whatever else has changed."""
+    async def remove_reservation(self, claim: ResourceClaim, user: Pod | ConsumerReference) -> None:
+        """Take the pod or pod group out of `reservedFor`, whatever else has changed."""
         ...
 
     async def delete(self, claim: ResourceClaim) -> None: ...

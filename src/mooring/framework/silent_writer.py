@@ -7,7 +7,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from mooring.framework.api import ClaimWriter, Event, PodStatusPatch
-from mooring.objects.devices import ResourceClaim, ResourceClaimStatus
+from mooring.objects.devices import ConsumerReference, ResourceClaim, ResourceClaimStatus
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
 from mooring.objects.pod_groups import PodGroup
@@ -33,7 +33,7 @@ class SilentClaims:
     async def set_status(self, claim: ResourceClaim, status: ResourceClaimStatus) -> ResourceClaim:
         return replace(claim, status=status)
 
-    async def remove_reservation(self, claim: ResourceClaim, pod: Pod) -> None:
+    async def remove_reservation(self, claim: ResourceClaim, user: Pod | ConsumerReference) -> None:
         pass
 
     async def delete(self, claim: ResourceClaim) -> None:

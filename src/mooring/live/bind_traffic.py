@@ -1,4 +1,4 @@
-"""Whether binds are under way, so that what can wait does."""
+"""Whether binds are under way or being made, so that what can wait does."""
 
 from __future__ import annotations
 
@@ -10,6 +10,16 @@ from mooring.live.rate_limit import RateLimiter
 
 #: So many binds stand ready for the limit of requests; others are decided when one of these is made.
 READY = 16
+
+#: Binds are being made if one was made in this time.
+BUSY_S = 1.0
+#: While binds are being made, one refusal is told for so many of them, and so many before the first.
+BINDS_FOR_A_REFUSAL = 8
+_REFUSALS_AT_ONCE = 16
+#: How long a refusal may wait for a moment in which no binds are being made.
+REFUSAL_PATIENCE_S = 10.0
+#: How often those that hold refusals back should ask again.
+ASK_AGAIN_S = 0.1
 
 
 class BindTraffic:
@@ -23,6 +33,9 @@ class BindTraffic:
         self.on_room: Callable[[], None] | None = None
         self._was_full = False
         self.under_way = 0
+        #: How many were made, and when the last one.
+        self.made = 0
+        self._made_at = -BUSY_S
         self._waiting: list[asyncio.Future[None]] = []
 
     def __enter__(self) -> None:
@@ -30,6 +43,8 @@ class BindTraffic:
 
     def __exit__(self, *_: object) -> None:
         self.under_way -= 1
+        self.made += 1
+        self._made_at = self._clock.now()
         if self._was_full:
             self._was_full = False
             if self.on_room is not None:
@@ -46,6 +61,11 @@ class BindTraffic:
         limiter = self._limiter
         self._was_full = limiter is not None and self.under_way >= READY and limiter.is_exhausted
         return not self._was_full
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether binds are being made."""
+        return self._clock.now() < self._made_at + BUSY_S
 
     def wake(self) -> None:
         """Let those go on that wait for a moment without binds."""
@@ -71,3 +91,33 @@ class BindTraffic:
         for woken in waiting:
             if not woken.done():
                 woken.set_result(None)
+
+
+class Refusals:
+    """How many refusals may be told beside the binds: conditions have one of these, Events another.
+
+    In a storm, as when all pods of a cluster are replaced, more pods are refused than bound, and most of
+    them are bound or deleted soon after. Whatever the API server does for them, it does not do for binds.
+    """
+
+    def __init__(self, traffic: BindTraffic, clock: Clock) -> None:
+        self._traffic = traffic
+        self._clock = clock
+        self._left = float(_REFUSALS_AT_ONCE)
+        self._counted = 0
+
+    def may_tell(self, since_s: float) -> bool:
+        """Whether one that waits since this moment may be told; ask for each, the oldest first."""
+        if not self._traffic.is_busy:
+            self._left = float(_REFUSALS_AT_ONCE)
+            self._counted = self._traffic.made
+            return True
+        if self._clock.now() >= since_s + REFUSAL_PATIENCE_S:
+            return True
+        made = self._traffic.made - self._counted
+        self._counted += made
+        self._left = min(float(_REFUSALS_AT_ONCE), self._left + made / BINDS_FOR_A_REFUSAL)
+        if self._left < 1.0:
+            return False
+        self._left -= 1.0
+        return True

@@ -18,7 +18,12 @@ from mooring.live.client import JSON, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from mooring.live.decoding import decode_answer
 from mooring.live.line import Priority
 from mooring.live.resources import PODS
-from mooring.objects.devices import Allocation, ResourceClaim, ResourceClaimStatus
+from mooring.objects.devices import (
+    Allocation,
+    ConsumerReference,
+    ResourceClaim,
+    ResourceClaimStatus,
+)
 from mooring.objects.kinds import KIND_OF
 from mooring.objects.meta import encode_hook
 from mooring.objects.pod import Pod, PodExtendedResourceClaimStatus
@@ -64,10 +69,10 @@ class LiveClaims:
         document = {"metadata": _as_read(claim), "status": status_changes(claim.status, status)}
         return await self._patch(f"{_path(claim)}/status", document)
 
-    async def remove_reservation(self, claim: ResourceClaim, pod: Pod) -> None:
+    async def remove_reservation(self, claim: ResourceClaim, user: Pod | ConsumerReference) -> None:
         document = {
             "metadata": {"uid": claim.uid},
-            "status": {"reservedFor": [{"$patch": "delete", "uid": pod.uid}]},
+            "status": {"reservedFor": [{"$patch": "delete", "uid": user.uid}]},
         }
         path = f"{_path(claim)}/status"
         await self._send("PATCH", path, document, STRATEGIC_MERGE_PATCH, priority=Priority.BIND)

@@ -95,7 +95,7 @@ async def from_service_account(
     environ: Mapping[str, str] = os.environ,
     folder: Path = SERVICE_ACCOUNT,
 ) -> Connection:
-    """Of the pod that this runs in. Raises CredentialsError."""
+    """The credentials of the pod that this process runs in. Raises CredentialsError."""
     credentials = _ServiceAccount(folder, clock, environ)
     await credentials.load()
     return credentials.connection(environ)

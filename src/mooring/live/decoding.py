@@ -88,7 +88,7 @@ decode_identity = decoder(AnyObject)
 
 
 def resource_version(text: msgspec.Raw) -> str:
-    """Of any object, whatever else it holds. Raises msgspec.DecodeError."""
+    """The resource version of any object, whatever else it holds. Raises msgspec.DecodeError."""
     return decode_identity(text).metadata.resource_version
 
 

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
-from mooring.config.types import KubeSchedulerConfiguration
+from mooring.config import KubeSchedulerConfiguration, write_config
 from mooring.errors import InvariantError
 from mooring.framework.api import ApiWriter
 from mooring.framework.clock import Clock
 from mooring.framework.events import EventResource
 from mooring.framework.status import Status
+from mooring.live.input_journal import Inputs, Record
 from mooring.live.metrics import CacheSizes, LiveMetrics
+from mooring.live.oscillation import Oscillation
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.plugins.registry import default_registry
@@ -30,8 +32,9 @@ from mooring.scheduler.choosing import SeededSpread, TieBreak
 from mooring.scheduler.decision import Decision
 from mooring.scheduler.dependencies import Dependencies
 from mooring.scheduler.drive_loop import DriveLoop
-from mooring.scheduler.engine import Engine
+from mooring.scheduler.engine import Engine, History
 from mooring.scheduler.journal import Fact, FactKind, RecentFacts, decided
+from mooring.scheduler.writes import Writes, carry_out
 from mooring.webhook import HttpTransport
 
 _LOG = logging.getLogger(__name__)
@@ -60,6 +63,8 @@ class DriverParts:
     make_registry: Callable[[], Registry] = default_registry
     tie_break: TieBreak = field(default_factory=lambda: SeededSpread(0))
     seed: int = 0
+    #: What the engine's inputs pass through, if they are kept in a file or come from one.
+    inputs: Inputs | None = None
 
 
 class GivenUp(NamedTuple):
@@ -89,7 +94,10 @@ class Driver:
         self._retired: list[Engine] = []
         #: It outlives a reload.
         self.journal = RecentFacts()
+        self._oscillation = Oscillation(parts.clock.now, parts.metrics.oscillates)
         self.scheduler, self._transport = self._build(config)
+        #: Called every second while pods are placed.
+        self.on_second: Callable[[], None] = lambda: None
 
     @property
     def config(self) -> KubeSchedulerConfiguration:
@@ -98,16 +106,22 @@ class Driver:
     # What happens in the cluster
 
     def added(self, obj: KubeObject) -> None:
-        self._tell("Add", self.scheduler.added, obj)
+        self._tell(Record.ADDED, "Add", self.scheduler.added, obj)
 
     def updated(self, old: KubeObject, new: KubeObject) -> None:
-        self._tell("Update", self.scheduler.updated, old, new)
+        self._tell(Record.UPDATED, "Update", self.scheduler.updated, old, new)
 
     def deleted(self, obj: KubeObject) -> None:
-        self._tell("Delete", self.scheduler.deleted, obj)
+        if isinstance(obj, Pod):
+            self._oscillation.deleted(obj)
+        self._tell(Record.DELETED, "Delete", self.scheduler.deleted, obj)
 
-    def _tell(self, action: str, handle: Callable[..., None], *objects: KubeObject) -> None:
+    def _tell(
+        self, what: Record, action: str, handle: Callable[..., None], *objects: KubeObject
+    ) -> None:
         metrics = self.parts.metrics
+        if self.parts.inputs is not None:
+            self.parts.inputs.note_object(what, *objects)
         started = metrics.timer()
         event = _what(objects[0]) + action
         try:
@@ -120,7 +134,13 @@ class Driver:
         metrics.event_handled(event, metrics.timer() - started)
 
     def _end(self, error: InvariantError) -> None:
-        self.parts.on_fatal(f"internal error, mooring's state is inconsistent: {error}")
+        problem = f"internal error, mooring's state is inconsistent: {error}"
+        self._note_input(Record.FATAL, problem)
+        self.parts.on_fatal(problem)
+
+    def _note_input(self, what: Record, *details: object) -> None:
+        if self.parts.inputs is not None:
+            self.parts.inputs.note(what, *details)
 
     # Going on and stopping
 
@@ -166,13 +186,14 @@ class Driver:
     # One pod after another
 
     def _attempt(self) -> bool:
+        may_try = self.is_running and self.parts.may_write() and self.parts.has_room()
+        return may_try and self.attempt_once()
+
+    def attempt_once(self) -> bool:
+        """Try the next pod; whether there was one."""
+        self._note_input(Record.ATTEMPT)
         try:
-            return (
-                self.is_running
-                and self.parts.may_write()
-                and self.parts.has_room()
-                and self.scheduler.schedule_one()
-            )
+            return self.scheduler.schedule_one()
         except InvariantError as error:
             self._end(error)
         except Exception:
@@ -184,12 +205,21 @@ class Driver:
     def _flush_backoff(self) -> None:
         """On each whole second, as backoffs are counted in them."""
         self._flush_again(FLUSH_BACKOFF_EVERY_S, self._flush_backoff)
+        self.flush_backoff_once()
+        self._guarded(self._tell_sizes)
+        self.on_second()
+
+    def flush_backoff_once(self) -> None:
+        self._note_input(Record.FLUSH_BACKOFF)
         self._guarded(self.scheduler.queue.flush_backoff_completed)
         self._guarded(self.scheduler.tell_conditions)
-        self._guarded(self._tell_sizes)
 
     def _flush_leftover(self) -> None:
         self._flush_again(FLUSH_UNSCHEDULABLE_EVERY_S, self._flush_leftover)
+        self.flush_leftover_once()
+
+    def flush_leftover_once(self) -> None:
+        self._note_input(Record.FLUSH_LEFTOVER)
         self._guarded(self.scheduler.queue.flush_unschedulable_leftover)
 
     def _flush_again(self, period_s: int, flush: Callable[[], None]) -> None:
@@ -214,7 +244,8 @@ class Driver:
     # Tasks
 
     def _spawn(self, tasks: set[asyncio.Task[None]], work: Coroutine[Any, Any, None]) -> None:
-        task = self.loop.create_task(work)
+        inputs = self.parts.inputs
+        task = self.loop.create_task(work if inputs is None else inputs.task(work))
         tasks.add(task)
         task.add_done_callback(partial(self._ended, tasks))
 
@@ -229,13 +260,25 @@ class Driver:
 
     # What happens to pods
 
+    def _carry_out(self, writes: Writes) -> None:
+        carry_out(writes, self.parts.writer, partial(self._spawn, self.patches))
+        if writes.attempt is None:
+            return
+        if writes.status.ok:
+            self._bound(writes.attempt)
+        else:
+            self._failed(writes.attempt, writes.status)
+
     def _decided(self, attempt: Attempt, decision: Decision) -> None:
-        self.journal.add(decided(self.parts.clock.now(), decision, attempt.queued.attempts))
+        attempts = attempt.queued.attempts
+        self.journal.add(decided(self.parts.clock.now(), decision, attempts))
+        self._note_input(Record.DECIDED, decision.pod.uid, attempts, decision.node_name or "")
 
     def _bound(self, attempt: Attempt) -> None:
         since = attempt.queued.initial_attempt_timestamp
         sli_s = None if since is None else self.parts.clock.now() - since
         self.parts.metrics.pod_scheduled(attempt.queued.attempts, sli_s)
+        self._oscillation.bound(attempt.pod)
         self._note(FactKind.BOUND, attempt.pod, node=attempt.node_name)
         _SCHEDULER_LOG.debug("bound pod %s to node %s", attempt.pod.key, attempt.node_name)
 
@@ -255,11 +298,11 @@ class Driver:
     def _build(self, config: KubeSchedulerConfiguration) -> tuple[Engine, HttpTransport | None]:
         parts = self.parts
         transport = HttpTransport(config.extenders) if config.extenders else None
+        inputs = parts.inputs
         deps = Dependencies(
-            clock=parts.clock,
-            writer=parts.writer,
+            clock=parts.clock if inputs is None else inputs.clock(parts.clock),
+            writer=parts.writer if inputs is None else inputs.writer(parts.writer),
             spawn=partial(self._spawn, self.tasks),
-            spawn_patch=partial(self._spawn, self.patches),
             registry=parts.make_registry(),
             metrics=parts.metrics,
             queue_metrics=parts.metrics,
@@ -267,8 +310,7 @@ class Driver:
             repeat_conditions_after_s=_REPEAT_CONDITIONS_S,
             seed=parts.seed,
             on_decision=self._decided,
-            on_bound=self._bound,
-            on_failure=self._failed,
+            carry_out=self._carry_out,
             on_crash=lambda _: parts.metrics.task_failed(),
             on_ready=self._drive.wake,
             transport=transport,
@@ -285,6 +327,7 @@ class Driver:
         """
         old, old_transport = self.scheduler, self._transport
         new, transport = self._build(config)
+        self._note_input(Record.RELOAD, write_config(config))
         self.parts.metrics.queue_replaced()
         new.take_over(old)
         self.scheduler, self._transport = new, transport
@@ -295,6 +338,23 @@ class Driver:
         self._retiring.add(retiring)
         retiring.add_done_callback(self._retiring.discard)
         self._drive.wake()
+
+    def restore(self, objects: Sequence[KubeObject], history: Mapping[str, History]) -> None:
+        """Go on with an engine that is built from what is known; nothing may be under way."""
+        old, old_transport = self.scheduler, self._transport
+        new, self._transport = self._build(old.config)
+        self.parts.metrics.queue_replaced()
+        new.restore(objects, history)
+        self.scheduler = new
+        old.close()
+        if old_transport is not None:
+            old_transport.close()
+
+    def is_quiet(self) -> bool:
+        """Whether nothing is under way: no binding, no patch, nothing that is only assumed."""
+        engine = self.scheduler
+        under_way = self.tasks or self.patches or self._retired or engine.binding
+        return not under_way and not engine.cluster.assumed_pods()
 
     async def _retire(
         self, old: Engine, transport: HttpTransport | None, bindings: list[asyncio.Task[None]]

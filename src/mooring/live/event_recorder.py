@@ -1,9 +1,10 @@
 """Events: what users read in `kubectl describe`, written when there is nothing better to do.
 
 Nothing waits for an Event. Events have a queue of their own. While binds are under way, Events wait for
-them, for a second at most: then they are written beside the binds, so that they do not fall behind. Senders
-are started when there is something to send. When the queue is full, the oldest repetition in it is dropped,
-or the oldest Event if there is none; dropped Events are counted.
+them, for a second at most: then they are written beside the binds, so that they do not fall behind. Of the
+Events that say why a pod was not placed, only a few are written while binds are being made. Senders are
+started when there is something to send. When the queue is full, the oldest repetition in it is dropped, or
+the oldest Event if there is none; dropped Events are counted.
 
 Equal Events become a series. It is written when it begins, every 30 minutes, and when it ends:
 
@@ -29,8 +30,8 @@ import msgspec
 
 from mooring.errors import ApiError, Conflict, NotFound, Unanswered
 from mooring.framework.api import Event
-from mooring.framework.clock import Clock, sleep
-from mooring.live.bind_traffic import BindTraffic
+from mooring.framework.clock import Clock, Timer, sleep
+from mooring.live.bind_traffic import ASK_AGAIN_S, BindTraffic, Refusals
 from mooring.live.client import JSON, STRATEGIC_MERGE_PATCH, ApiClient
 from mooring.live.lane import MOST_CONNECTIONS
 from mooring.live.leader_election import LEASE_API, Lease
@@ -61,6 +62,7 @@ _MOST_TRIES = 12
 _PAUSE_S = 10.0
 
 _KIND = KINDS[Priority.EVENT]
+_WARNING = "Warning"
 
 _LONGEST_INSTANCE = 128
 _API = "events.k8s.io/v1"
@@ -125,6 +127,10 @@ class EventRecorder:
         #: Those that wait: to be written, and to have their count brought up to date.
         self._first: deque[_Record] = deque()
         self._repeated: deque[_Record] = deque()
+        #: Refusals that wait for binds to end before they wait to be written.
+        self._held: deque[_Record] = deque()
+        self._refusals = Refusals(traffic, clock)
+        self._timer: Timer | None = None
         self._under_way = 0
         #: Where senders are started; None if it is not running. How many there are, and how many of them
         #: are about to take one from the line.
@@ -179,13 +185,18 @@ class EventRecorder:
     async def flush(self, timeout_s: float) -> int:
         """Write what waits, binds or not; how many could not be written in that time, and are dropped."""
         self._in_a_hurry = True
+        self._release()
         self._traffic.wake()
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self.idle.wait()
-        left = len(self._first) + len(self._repeated)
+        left = self._waiting_count
         self._drop(left)
         return left
+
+    @property
+    def _waiting_count(self) -> int:
+        return len(self._first) + len(self._repeated) + len(self._held)
 
     def _begin(self, key: _Key, note: str) -> None:
         now = self._clock.now()
@@ -200,16 +211,40 @@ class EventRecorder:
     def _enqueue(self, record: _Record) -> None:
         if record.waits_since is not None:
             return
-        if len(self._first) + len(self._repeated) >= self._most_waiting:
+        if self._waiting_count >= self._most_waiting:
             self._drop_oldest()
-        record.waits_since = self._clock.now()
-        (self._repeated if record.count_written else self._first).append(record)
+        now = record.waits_since = self._clock.now()
         self._metrics.write_waits(_KIND, 1)
         self.idle.clear()
+        if self._is_refusal(record) and (self._held or not self._refusals.may_tell(now)):
+            self._held.append(record)
+            self._set_timer()
+            return
+        (self._repeated if record.count_written else self._first).append(record)
         self._send_more()
 
+    def _is_refusal(self, record: _Record) -> bool:
+        return record.event_key[0] == _WARNING and not self._in_a_hurry
+
+    def _set_timer(self) -> None:
+        if self._held and self._timer is None:
+            self._timer = self._clock.call_later(ASK_AGAIN_S, self._release)
+
+    def _release(self) -> None:
+        """Let those refusals wait to be written that may be told."""
+        self._timer = None
+        while self._held:
+            since = self._held[0].waits_since
+            assert since is not None
+            if not self._in_a_hurry and not self._refusals.may_tell(since):
+                break
+            record = self._held.popleft()
+            (self._repeated if record.count_written else self._first).append(record)
+        self._send_more()
+        self._set_timer()
+
     def _drop_oldest(self) -> None:
-        record = (self._repeated or self._first).popleft()
+        record = (self._repeated or self._held or self._first).popleft()
         record.waits_since = None
         self._metrics.write_waits(_KIND, -1)
         if not record.count_written and self._known.get(record.event_key) is record:
@@ -294,7 +329,7 @@ class EventRecorder:
         return record
 
     def _update_idle(self) -> None:
-        if not self._first and not self._repeated and not self._under_way:
+        if not self._waiting_count and not self._under_way:
             self.idle.set()
 
     async def _send(self, record: _Record) -> None:

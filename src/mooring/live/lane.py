@@ -104,7 +104,7 @@ class Lane:
             self._idle.append(connection)
 
     def lost(self, connection: _Connection) -> None:
-        """Of one that never was one of these, nothing is known here."""
+        """A connection is gone; one that this lane did not open is ignored."""
         if connection not in self._open:
             return
         self._open.remove(connection)

@@ -231,6 +231,11 @@ class LiveMetrics(Metrics, QueueMetrics, WriteMetrics):
         "Differences that the self-check has found and repaired; anything but 0 is a bug.",
     )
 
+    _oscillations = _counter(
+        "mooring_oscillations_total",
+        "Workloads whose pods were bound and deleted again and again; the log names them.",
+    )
+
     def __init__(self, timer: Callable[[], float] = time.perf_counter) -> None:
         self.registry = CollectorRegistry()
         for attribute, row in vars(LiveMetrics).items():
@@ -362,6 +367,10 @@ class LiveMetrics(Metrics, QueueMetrics, WriteMetrics):
 
     def task_failed(self) -> None:
         self._crashes.add(1)
+
+    def oscillates(self) -> None:
+        """The pods of a workload are bound and deleted again and again."""
+        self._oscillations.add(1)
 
     def repaired(self, what: str) -> None:
         """The self-check has repaired the `books`, or had a kind listed again (`watch`)."""

@@ -39,7 +39,7 @@ _USER_FIELDS = frozenset(
         "client-key-data",
     )
 )
-#: Of each pair one field is given at most.
+#: At most one field of each pair is given.
 _EITHER_OR = (
     ("token", "tokenFile"),
     ("client-certificate", "client-certificate-data"),

@@ -8,6 +8,8 @@
 A list that is older than what the watcher already knows comes from an API server that lags behind. It is
 ignored, and the reflector lists again.
 
+A kind that cannot be watched is listed again and again.
+
 The watcher gets every change once, in order, with the version of the object that it got before. After any
 error the reflector goes on, with pauses that grow.
 """
@@ -133,6 +135,8 @@ class Reflector:
         self._version = None
 
     async def run(self) -> NoReturn:
+        if self.kind.poll_s:
+            await self._poll()
         while True:
             try:
                 if self._version is None:
@@ -173,6 +177,19 @@ class Reflector:
             )
         self._version = None
         self.synced.set()
+
+    async def _poll(self) -> NoReturn:
+        """List again and again. An add-on serves such a kind, so nothing waits for it."""
+        while True:
+            try:
+                await self._list()
+                self._failures = 0
+            except (ApiError, msgspec.DecodeError) as error:
+                level = logging.DEBUG if self._failures else logging.WARNING
+                _LOG.log(level, "%s cannot be listed: %s", self.kind.path, error)
+                self._failures += 1
+                self.synced.set()
+            await sleep(self._clock, self.kind.poll_s)
 
     # Listing
 
@@ -302,7 +319,7 @@ class Reflector:
             # Another object under the same name: what happened in between was missed.
             self._tell(self._watcher.deleted, known)
             self._tell(self._watcher.added, obj)
-        elif known.metadata.resource_version != obj.metadata.resource_version:
+        elif _changed(known, obj):
             self._tell(self._watcher.updated, known, obj)
 
     def _drop(self, obj: KubeObject) -> None:
@@ -327,6 +344,12 @@ class Reflector:
         """The parameters of a request that choose the objects."""
         selector = self.kind.field_selector
         return {"fieldSelector": selector} if selector else {}
+
+
+def _changed(known: KubeObject, obj: KubeObject) -> bool:
+    """What is measured has no resource version."""
+    version = obj.metadata.resource_version
+    return known.metadata.resource_version != version or (not version and known != obj)
 
 
 def _got_node(known: KubeObject, obj: KubeObject) -> bool:

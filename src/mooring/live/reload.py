@@ -120,7 +120,7 @@ def plugin_modules(config: KubeSchedulerConfiguration) -> frozenset[str]:
 
 @contextmanager
 def fresh_modules(names: Iterable[str]) -> Iterator[None]:
-    """Have these modules read from their files again; if that comes to nothing, all is as before."""
+    """Have these modules read from their files again; if that fails, all is as before."""
     known: dict[str, ModuleType] = {}
     for name in names:
         module = sys.modules.pop(name, None)

@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 
 from mooring.config import KubeSchedulerConfiguration
 from mooring.errors import ApiError, Forbidden, Unauthorized
@@ -30,6 +31,7 @@ from mooring.live.connection import Connection
 from mooring.live.driver import Driver, DriverParts
 from mooring.live.dump import log_dump
 from mooring.live.endpoint_authorization import Gate
+from mooring.live.input_journal import DEFAULT_LIMIT_BYTES, InputJournal
 from mooring.live.leader_election import (
     Election,
     ElectionClock,
@@ -91,6 +93,9 @@ class RunOptions:
     authorize: bool = False
     #: Who decides between equally good nodes: chance, by this seed.
     seed: int | None = None
+    #: Where everything that reaches the engine is written, for `mooring replay`; None: nowhere.
+    journal: Path | None = None
+    journal_limit_bytes: int = DEFAULT_LIMIT_BYTES
 
 
 #: Makes a connection; each thread asks for one of its own.
@@ -153,6 +158,7 @@ class Runner:
         self.driver: Driver | None = None
         self.session: Session | None = None
         self._reloader: Reloader | None = None
+        self._inputs: InputJournal | None = None
 
     async def run(self) -> int:
         server = self._make_server()
@@ -195,6 +201,7 @@ class Runner:
         seed = (
             self._options.seed if self._options.seed is not None else self._host.rng.getrandbits(32)
         )
+        self._inputs = self._open_journal(seed)
         parts = DriverParts(
             clock=self._clock,
             writer=session.writer,
@@ -205,8 +212,10 @@ class Runner:
             make_registry=self._host.make_registry,
             tie_break=SeededSpread(seed),
             seed=seed,
+            inputs=self._inputs,
         )
         self.driver = driver = Driver(self._config, parts)
+        driver.on_second = self._keep_journal
         stack.callback(driver.close)
         session.traffic.on_room = driver.wake
         self._reloader = Reloader(self._options.source, self._config, self._apply)
@@ -222,6 +231,32 @@ class Runner:
             "scheduling", extra={"profiles": [p.scheduler_name for p in self._config.profiles]}
         )
         await self._look_after()
+
+    def _open_journal(self, seed: int) -> InputJournal | None:
+        path = self._options.journal
+        if path is None:
+            return None
+        if self._config.extenders:
+            _LOG.warning("no journal is kept: the answers of extenders would not be in it")
+            return None
+        journal = InputJournal(path, self._clock, self._options.journal_limit_bytes)
+        journal.begin(self._config, seed)
+        return journal
+
+    def _keep_journal(self) -> None:
+        """Write out what is known so far; if the file is full, go on in another one."""
+        journal, driver = self._inputs, self.driver
+        if journal is None or driver is None:
+            return
+        journal.flush()
+        if journal.is_full and driver.is_quiet():
+            objects, history = driver.scheduler.known()
+            journal.begin(driver.config, driver.parts.seed, objects, history)
+            driver.restore(objects, history)
+
+    def close_journal(self) -> None:
+        if self._inputs is not None:
+            self._inputs.close()
 
     async def _reach(self, connection: Connection) -> None:
         """Return once the API server answers; until then, say so."""
@@ -281,6 +316,10 @@ class Runner:
     async def _shut_down(self, outcome: Outcome) -> None:
         _LOG.info("shutting down: %s", outcome.value)
         driver, session = self.driver, self.session
+        # What ends with the process is not for a replay.
+        self.close_journal()
+        if self._inputs is not None and outcome is Outcome.FATAL:
+            _LOG.error("run it again with: mooring replay %s", self._inputs.path)
         drain_s = self._options.drain_s if outcome is Outcome.STOPPED else 0.0
         until = self._loop.time() + drain_s
         if driver is not None:

@@ -37,7 +37,8 @@ from mooring.objects.pod import Pod
 _PAGE_SIZE = 500
 
 #: Everything that a simulation looks at. Not Deployments, DaemonSets and Jobs: their pods are there.
-NEEDED = tuple(kind for kind in KINDS if kind.listed or kind.always_watched)
+#: Admission's kinds are for pods that files add.
+NEEDED = tuple(kind for kind in KINDS if kind.listed or kind.always_watched or kind.admits)
 
 #: The annotations that rules read.
 _NEEDED_ANNOTATION = re.compile(

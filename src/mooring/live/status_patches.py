@@ -11,6 +11,7 @@ followed by another one, and it is dropped when it no longer matters.
 
 A condition that only says with other words what the API server was told a moment ago waits until that
 moment is some seconds past: the numbers in "0/6 nodes are available: ..." change with every pod that moves.
+While binds are being made, only a few conditions are sent.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ import msgspec
 from mooring.errors import ApiError, Conflict, NotFound, Unanswered
 from mooring.framework.api import PodStatusPatch
 from mooring.framework.clock import Clock, Timer
+from mooring.live.bind_traffic import ASK_AGAIN_S, BindTraffic, Refusals
 from mooring.live.client import STRATEGIC_MERGE_PATCH, ApiClient, Request, always
 from mooring.live.line import Priority
 from mooring.live.resources import PODS
@@ -100,6 +102,7 @@ class StatusPatches:
         may_write: Callable[[], bool] = always,
         metrics: WriteMetrics | None = None,
         first_after_s: float = FIRST_AFTER_S,
+        traffic: BindTraffic | None = None,
     ) -> None:
         self._client = client
         self._clock = clock
@@ -114,8 +117,10 @@ class StatusPatches:
             kind: OrderedDict()
             for kind in (Priority.EVICTION, Priority.NOMINATION, Priority.CONDITION)
         }
-        #: (when, number, UID) of what may not be sent yet.
+        #: (when, number, UID) of what may not be sent yet, and of conditions that let binds go first.
         self._held: list[tuple[float, int, str]] = []
+        self._behind_binds: list[tuple[float, int, str]] = []
+        self._refusals = Refusals(traffic, clock) if traffic is not None else None
         self._numbers = count()
         self._timer: Timer | None = None
         #: UID → the patch under way.
@@ -232,9 +237,15 @@ class StatusPatches:
         if waiting.not_before > self._clock.now():
             heappush(self._held, (waiting.not_before, next(self._numbers), uid))
             self._set_timer()
+        elif waiting.kind == Priority.CONDITION and not self._may_tell(waiting):
+            heappush(self._behind_binds, (waiting.since, next(self._numbers), uid))
+            self._set_timer()
         else:
             self._ready[waiting.kind][uid] = waiting
             self._send_more(waiting.kind)
+
+    def _may_tell(self, waiting: _Waiting) -> bool:
+        return self._refusals is None or self._refusals.may_tell(waiting.since)
 
     def _remove(self, uid: str) -> _Waiting | None:
         waiting = self._waiting.pop(uid, None)
@@ -244,8 +255,10 @@ class StatusPatches:
         return waiting
 
     def _set_timer(self) -> None:
-        if self._timer is None and self._held:
-            delay_s = max(0.0, self._held[0][0] - self._clock.now())
+        if self._timer is None and (self._held or self._behind_binds):
+            delay_s = max(0.0, self._held[0][0] - self._clock.now()) if self._held else ASK_AGAIN_S
+            if self._behind_binds:
+                delay_s = min(delay_s, ASK_AGAIN_S)
             self._timer = self._clock.call_later(delay_s, self._release)
 
     def _release(self) -> None:
@@ -255,8 +268,23 @@ class StatusPatches:
         while self._held and self._held[0][0] <= now:
             _, _, uid = heappop(self._held)
             waiting = self._waiting.get(uid)
-            if waiting is not None and waiting.not_before <= now:
+            if waiting is None or waiting.not_before > now or uid in self._ready[waiting.kind]:
+                continue
+            if waiting.kind == Priority.CONDITION:
+                heappush(self._behind_binds, (waiting.since, next(self._numbers), uid))
+            else:
                 self._ready[waiting.kind][uid] = waiting
+        while self._behind_binds:
+            waiting = self._waiting.get(self._behind_binds[0][2])
+            if (
+                waiting is not None
+                and waiting.kind == Priority.CONDITION
+                and waiting.not_before <= now
+            ):
+                if not self._may_tell(waiting):
+                    break
+                self._ready[waiting.kind][waiting.pod.uid] = waiting
+            heappop(self._behind_binds)
         for kind in self._ready:
             self._send_more(kind)
         self._set_timer()

@@ -80,7 +80,7 @@ class LiveWriter:
         self._may_write = may_write
         self._metrics = metrics or WriteMetrics()
         self._patches = StatusPatches(
-            client, clock=clock, rng=rng, may_write=may_write, metrics=metrics
+            client, clock=clock, rng=rng, may_write=may_write, metrics=metrics, traffic=traffic
         )
         self.claims = LiveClaims(self._send)
         #: UID → the deletion of a pod, until the API server shows that it is gone.

@@ -95,7 +95,7 @@ class CustomResources:
         if (resource.group, resource.kind) in self.descriptions:
             effect = Effect.MAKES_PODS
         self.skipped[kind] += 1
-        # Of the objects of one kind, the one that matters most decides.
+        # Among the objects of one kind, the most important one decides.
         if self.effects.get(kind, Effect.NONE) is Effect.NONE or effect is Effect.MAKES_PODS:
             self.effects[kind] = effect
 

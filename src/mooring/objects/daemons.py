@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from mooring.objects.node import Node
@@ -12,7 +15,6 @@ from mooring.objects.selectors import (
     NodeSelectorTerm,
     SelectorRequirement,
     compile_node_terms,
-    selector_from_map,
 )
 from mooring.objects.taints import Toleration, untolerated
 
@@ -50,16 +52,35 @@ def tolerant(spec: PodSpec) -> PodSpec:
 
 def runs_on(spec: PodSpec, node: Node) -> bool:
     """Whether the DaemonSet wants a pod on the node. The scheduler checks free capacity."""
+    return not _refusal(spec, node)
+
+
+def why_nowhere(spec: PodSpec, nodes: Iterable[Node]) -> list[str]:
+    """Why the DaemonSet of this template wants a pod on none of the nodes; empty if it wants one."""
+    spec = tolerant(spec)
+    refusals = Counter(_refusal(spec, node) for node in nodes)
+    if "" in refusals:
+        return []
+    return [
+        f"{number:,} {'node' if number == 1 else 'nodes'} {refusal}"
+        for refusal, number in refusals.most_common()
+    ]
+
+
+def _refusal(spec: PodSpec, node: Node) -> str:
+    """Why the DaemonSet wants no pod on the node; empty if it wants one."""
     if spec.node_name not in ("", node.name):
-        return False
-    if not selector_from_map(spec.node_selector or {}).matches(node.labels):
-        return False
+        return f"other than {spec.node_name}"
+    for key, value in (spec.node_selector or {}).items():
+        if node.labels.get(key) != value:
+            return f"without the label {key}={value}"
     required = _required(spec)
     if required is not None:
         terms = compile_node_terms(required.node_selector_terms)
         if not any(term.matches(node.labels, node.name) for term in terms):
-            return False
-    return untolerated(node.taints, spec.tolerations) is None
+            return "outside its node affinity"
+    taint = untolerated(node.taints, spec.tolerations)
+    return "" if taint is None else f"with a taint that it does not tolerate ({taint.key})"
 
 
 def pinned(spec: PodSpec, node_name: str) -> PodSpec:

@@ -18,7 +18,7 @@ from typing import IO, Any
 import msgspec
 
 from mooring.objects.decoding import without_nulls
-from mooring.objects.findings import Findings
+from mooring.objects.findings import Findings, chart_of
 from mooring.objects.kinds import KINDS
 from mooring.objects.skipped_kinds import has_no_effect
 from mooring.objects.sources import STDIN as STDIN
@@ -34,6 +34,7 @@ _NO_CONTENT = re.compile(rb"(?:\s++|[#%][^\n]*+)*+")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OFFSET = re.compile(r"\(byte (\d+)\)")
 _DEEPEST_LIST = 3
+_MOST_DUPLICATES = 20
 
 _NAMES = frozenset(kind.name for kind in KINDS)
 _API_VERSION = re.compile(r"([a-z0-9.-]+/)?v[0-9]+((alpha|beta)[0-9]+)?")
@@ -231,8 +232,11 @@ class _Reader:
             chunk = text[start:end]
             self._number += 1
             written = Text(chunk, line)
+            twice: list[YamlError] = []
             try:
-                values = parse_yaml(chunk, first_line=line, progress=self._from(start))
+                values = parse_yaml(
+                    chunk, first_line=line, progress=self._from(start), on_duplicate=_up_to(twice)
+                )
                 for index, value in enumerate(values):
                     self._number += index > 0
                     where = self._where()
@@ -240,6 +244,10 @@ class _Reader:
             except YamlError as error:
                 hint = "; is it a YAML or JSON file?" if "not text" in str(error) else ""
                 self._unreadable(chunk, f"{error}{hint}")
+            else:
+                if twice and _may_matter(chunk):
+                    lines = dict.fromkeys(f"{self._where()}: {error}" for error in twice)
+                    self._findings.given_twice += lines
             line += chunk.count(b"\n")
             self._report(end)
 
@@ -310,13 +318,13 @@ class _Reader:
             else:
                 self._add_foreign(where, problem)
             return
-        name = kind[1].decode()
-        if not self._source.named and has_no_effect(api_version[1].decode(), name):
-            line = f"left out, as a {name} has no effect: {where}: {problem}"
-            self._findings.warnings.append(line)
-            self._has_objects = True
-        elif mark := mark_in_text(text):
+        name, mark = kind[1].decode(), mark_in_text(text)
+        has_effect = self._source.named or not has_no_effect(api_version[1].decode(), name)
+        if mark and (has_effect or chart_of(self._name)):
             self._findings.add_template(self._name, mark)
+            self._has_objects = True
+        elif not has_effect:
+            self._findings.broken_without_effect.append((name, f"{where}: {problem}"))
             self._has_objects = True
         else:
             self._problem(where, problem)
@@ -350,6 +358,25 @@ def yaml_chunks(text: bytes) -> Iterator[tuple[int, int]]:
     if not starts or not _NO_CONTENT.fullmatch(text, 0, starts[0]):
         starts.insert(0, 0)
     yield from zip(starts, [*starts[1:], len(text)], strict=True)
+
+
+def _up_to(twice: list[YamlError]) -> Callable[[YamlError], None]:
+    """Collects keys that are given twice. So many that they are no slip are an error."""
+
+    def add(error: YamlError) -> None:
+        if len(twice) >= _MOST_DUPLICATES:
+            raise error
+        twice.append(error)
+
+    return add
+
+
+def _may_matter(text: bytes) -> bool:
+    """Whether the text of a document is an object of a kind that may affect scheduling."""
+    kind, api_version = _WRITTEN_KIND.search(text), _WRITTEN_API_VERSION.search(text)
+    if kind is None or api_version is None:
+        return False
+    return not has_no_effect(api_version[1].decode(), kind[1].decode())
 
 
 def _is_object(value: dict[str, Any]) -> bool:

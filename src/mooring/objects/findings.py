@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 CHART = "Chart.yaml"
+#: Without it, helm assumes the version that it was built with, and charts may refuse that.
+_KUBE_VERSION = "1.36.4"
 
 #: How many names a line lists before it says how many more there are.
 _MOST_NAMES = 5
@@ -26,6 +28,10 @@ class Findings:
     foreign: list[str] = field(default_factory=list)
     #: Links in folders that lead to no file.
     broken_links: list[str] = field(default_factory=list)
+    #: Documents that cannot be read, and need not be: the kind of each, and its problem.
+    broken_without_effect: list[tuple[str, str]] = field(default_factory=list)
+    #: Keys that a mapping has twice, with their place. The last one counts, as in kubectl.
+    given_twice: list[str] = field(default_factory=list)
     #: Chart, or else folder → its files that are templates, each with an example of what to fill in.
     _templates: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
 
@@ -37,7 +43,8 @@ class Findings:
         return [*self.problems, *self._template_problems()]
 
     def all_warnings(self) -> list[str]:
-        return [*self._left_out(), *self.warnings]
+        twice = (f"{line}; the last one counts" for line in self.given_twice)
+        return [*self._left_out(), *self.warnings, *twice]
 
     def _left_out(self) -> Iterator[str]:
         for files, what in (
@@ -49,6 +56,12 @@ class Findings:
                 number = f"{len(files):,} files" if len(files) > 1 else "1 file"
                 what = what if len(files) > 1 else what.replace("are links", "is a link")
                 yield f"left out {number} {what}: {listed(files)}"
+        if self.broken_without_effect:
+            kinds = sorted({kind for kind, _ in self.broken_without_effect})
+            what = f"a {kinds[0]} has" if len(kinds) == 1 else f"{listed(kinds)} have"
+            (_, problem), *others = self.broken_without_effect
+            more = f" (and {len(others):,} more)" if others else ""
+            yield f"left out, as {what} no effect: {problem}{more}"
 
     def _template_problems(self) -> Iterator[str]:
         for place, marks in self._templates.items():
@@ -77,8 +90,13 @@ def chart_of(file: str) -> str:
     return ""
 
 
+def helm_arguments(chart: str) -> list[str]:
+    """What `helm install` would create on a cluster of the version whose scheduler mooring is."""
+    return ["template", release_name(chart), chart, "--skip-tests", "--kube-version", _KUBE_VERSION]
+
+
 def helm_command(chart: str) -> str:
-    return f"helm template {release_name(chart)} {chart}"
+    return " ".join(("helm", *helm_arguments(chart)))
 
 
 def release_name(chart: str) -> str:

@@ -194,8 +194,12 @@ class Kind:
     field_selector: str = ""
     #: The feature gate without which a scheduler does not read the kind; "" if it always does.
     gate: str = ""
+    #: Whether the API server's admission reads the kind when it creates pods and claims.
+    admits: bool = False
     #: Whether a plugin declares the kind, in its attribute `kinds`; its row is not in `KINDS`.
     custom: bool = False
+    #: After how long the objects are listed again, if the API cannot be watched; 0 watches it.
+    poll_s: float = 0.0
 
     @property
     def name(self) -> str:
@@ -303,20 +307,31 @@ KINDS: tuple[Kind, ...] = (
     Kind(Job, "batch", "jobs", listed=False),
     Kind(CronJob, "batch", "cronjobs", "cj", listed=False),
     # These shape pods when pods are created (`objects.admission`); a scheduler does not read them.
-    Kind(RuntimeClass, "node.k8s.io", "runtimeclasses", namespaced=False, listed=False),
-    Kind(LimitRange, "", "limitranges", "limits", listed=False),
-    Kind(ResourceQuota, "", "resourcequotas", "quota", listed=False),
+    Kind(
+        RuntimeClass, "node.k8s.io", "runtimeclasses", namespaced=False, listed=False, admits=True
+    ),
+    Kind(LimitRange, "", "limitranges", "limits", listed=False, admits=True),
+    Kind(ResourceQuota, "", "resourcequotas", "quota", listed=False, admits=True),
     Kind(HorizontalPodAutoscaler, "autoscaling", "horizontalpodautoscalers", "hpa", listed=False),
 )
 
 
 def custom_kind(
-    struct: type[KubeObject], group: str, plural: str, *, version: str, namespaced: bool = True
+    struct: type[KubeObject],
+    group: str,
+    plural: str,
+    *,
+    version: str,
+    namespaced: bool = True,
+    poll_s: float = 0.0,
 ) -> Kind:
     """A kind that a plugin declares in its attribute `kinds`, and reads with a struct of its own.
 
     If the plugin is enabled, objects of the kind are read from files, watched in a real cluster, kept in
     the listers under their struct, and their changes are events under `Kind.event_resource`.
+
+    With `poll_s`, objects are listed again after that time instead of watched: for measurements and other
+    APIs without watches. Their changes are no events, and a scheduler starts without them if it must.
     """
     return Kind(
         struct,
@@ -324,8 +339,9 @@ def custom_kind(
         plural,
         version=version,
         namespaced=namespaced,
-        events=True,
+        events=not poll_s,
         custom=True,
+        poll_s=poll_s,
     )
 
 

@@ -94,8 +94,10 @@ class Manifests:
     effects: dict[str, Effect] = field(default_factory=dict)
     #: Objects that are left out of `objects`: the API server would refuse them.
     refused: list[Refused] = field(default_factory=list)
-    #: How many files were left out because they hold no objects.
-    foreign_files: int = 0
+    #: How many files without objects, and broken documents of kinds without effect, were left out.
+    left_out: int = 0
+    #: Whether some objects come from an API server.
+    is_dump: bool = False
 
     @property
     def refusals(self) -> list[str]:
@@ -413,6 +415,8 @@ class _Reading:
 
     def _raise_problems(self) -> None:
         problems = self._findings.all_problems()
+        if self._options.strict:
+            problems += self._findings.given_twice
         if problems:
             raise InputError([one_line(problem) for problem in problems])
 
@@ -444,7 +448,8 @@ class _Reading:
             [one_line(note) for note in self._findings.notes],
             dict(self._custom.effects),
             refused,
-            len(self._findings.foreign),
+            len(self._findings.foreign) + len(self._findings.broken_without_effect),
+            bool(self._stored or self._among),
         )
 
     def _label_nodes(self, entries: Iterable[Entry[KubeObject]]) -> None:

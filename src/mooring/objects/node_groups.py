@@ -44,6 +44,13 @@ _OPTIONS = (
     *("cpu", "memory", "pods", "gpus", "disk", "zones", "zone", "region", "arch", "os", "name"),
     *("labels", "label", "taints", "taint"),
 )
+#: What a kubelet v1.36 with default feature gates declares, sorted as it does.
+_KUBELET_FEATURES = [
+    "ExtendWebSocketsToKubelet",
+    "InPlacePodLevelResourcesVerticalScaling",
+    "InPlacePodVerticalScalingInitContainers",
+    "RestartAllContainersOnContainerExits",
+]
 
 
 @dataclass(slots=True)
@@ -69,7 +76,11 @@ class NodeGroup:
             "kind": "Node",
             "metadata": {"name": name, "labels": {HOSTNAME: name, ZONE: zone, **self.labels}},
             "spec": {"taints": self.taints},
-            "status": {"capacity": self.capacity, "allocatable": self.allocatable},
+            "status": {
+                "capacity": self.capacity,
+                "allocatable": self.allocatable,
+                "declaredFeatures": _KUBELET_FEATURES,
+            },
         }
 
 

@@ -248,6 +248,12 @@ class Pod(KubeObject, frozen=True):
         return controller is not None and controller.kind in ("DaemonSet", "Node")
 
     @property
+    def group_name(self) -> str:
+        """The name of the pod's PodGroup; "" if it is in none."""
+        group = self.spec.scheduling_group
+        return "" if group is None else group.pod_group_name
+
+    @property
     def group_key(self) -> str:
         """`namespace/name` of the pod's PodGroup; "" if it is in none."""
         group = self.spec.scheduling_group

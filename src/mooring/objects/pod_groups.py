@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from mooring.objects.meta import KubeObject, Part
-from mooring.objects.pod import PodCondition
+from mooring.objects.pod import PodCondition, PodResourceClaim, PodResourceClaimStatus
 
 #: The group condition that a scheduler writes.
 POD_GROUP_SCHEDULED = "PodGroupScheduled"
@@ -58,6 +58,8 @@ class PodGroupSpec(Part, frozen=True):
     pod_group_template_ref: PodGroupTemplateReference | None = None
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
     scheduling_constraints: SchedulingConstraints | None = None
+    #: Claims that all pods of the group share which name them in the same words.
+    resource_claims: list[PodResourceClaim] = []
     disruption_mode: str | None = None
     priority_class_name: str = ""
     priority: int | None = None
@@ -65,6 +67,7 @@ class PodGroupSpec(Part, frozen=True):
 
 class PodGroupStatus(Part, frozen=True):
     conditions: list[PodCondition] = []
+    resource_claim_statuses: list[PodResourceClaimStatus] = []
 
 
 class PodGroup(KubeObject, frozen=True):
@@ -107,6 +110,8 @@ class PodGroupTemplate(Part, frozen=True):
     name: str = ""
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
     scheduling_constraints: SchedulingConstraints | None = None
+    #: Claims that all pods of the group share which name them in the same words.
+    resource_claims: list[PodResourceClaim] = []
     disruption_mode: str | None = None
     priority_class_name: str = ""
     priority: int | None = None

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mooring.objects.findings import CHART, Findings, listed, release_name
+from mooring.objects.findings import CHART, Findings, helm_arguments, helm_command, listed
 from mooring.objects.yaml_text import YamlError, parse_yaml
 
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
@@ -92,10 +92,9 @@ def render_charts(folders: Sequence[str], findings: Findings) -> list[Rendered]:
     charts = [f for f in folders if read_quietly(Path(f) / CHART).get("type") != "library"]
     if not charts:
         return []
-    names = [release_name(chart) for chart in charts]
     helm = shutil.which("helm")
     if helm is None:
-        pipe = f"helm template {names[0]} {charts[0]} | mooring simulate -"
+        pipe = f"{helm_command(charts[0])} | mooring simulate -"
         if len(charts) == 1:
             what = f"{charts[0]}: is a Helm chart"
         else:
@@ -105,11 +104,7 @@ def render_charts(folders: Sequence[str], findings: Findings) -> list[Rendered]:
             "or leave it out with --exclude"
         )
         return []
-    commands = [
-        ([helm, "template", name, chart], f"helm template {name} {chart}", chart)
-        for name, chart in zip(names, charts, strict=True)
-    ]
-    return _all_run(commands, findings)
+    return _all_run([([helm, *helm_arguments(c)], helm_command(c), c) for c in charts], findings)
 
 
 def _all_run(commands: Sequence[tuple[list[str], str, str]], findings: Findings) -> list[Rendered]:

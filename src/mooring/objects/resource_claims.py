@@ -18,9 +18,12 @@ from mooring.objects.devices import (
     ResourceClaim,
 )
 from mooring.objects.pod import Pod, PodResourceClaim
+from mooring.objects.pod_groups import PodGroup
 
 #: On a claim that the claim controller created from a template: the pod's name for it.
 POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
+#: On a claim that the claim controller created from a template: the pod group's name for it.
+POD_GROUP_CLAIM_NAME = "resource.kubernetes.io/podgroup-claim-name"
 #: On a claim that the scheduler created for extended resources: "true".
 EXTENDED_RESOURCE_CLAIM = "resource.kubernetes.io/extended-resource-claim"
 
@@ -28,6 +31,8 @@ EXTENDED_RESOURCE_CLAIM = "resource.kubernetes.io/extended-resource-claim"
 MOST_RESERVATIONS = 256
 
 _PODS = "pods"
+_POD_GROUPS = "podgroups"
+_SCHEDULING = "scheduling.k8s.io"
 
 
 class ClaimProblem(ValueError):
@@ -51,14 +56,23 @@ def claim_name(pod: Pod, entry: PodResourceClaim) -> tuple[str | None, bool]:
     )
 
 
-def check_usable(pod: Pod, claim: ResourceClaim, *, must_own: bool) -> None:
-    """Raises ClaimProblem if the claim is being deleted, or was created for another pod."""
+def check_usable(
+    pod: Pod, claim: ResourceClaim, *, must_own: bool, groups_own: bool = False
+) -> None:
+    """Raises ClaimProblem if the claim is being deleted, or was created for another pod.
+
+    `groups_own` says that pod groups may have claims, too.
+    """
     if claim.terminating:
         raise ClaimProblem(f'resourceclaim "{claim.name}" is being deleted')
-    if must_own and not is_owned_by(claim, pod):
-        raise ClaimProblem(
-            f"ResourceClaim {claim.key} was not created for Pod {pod.key} (Pod is not owner)"
-        )
+    if not must_own or is_owned_by(claim, pod):
+        return
+    owner = "Pod is not owner"
+    if groups_own and pod.group_key:
+        if is_owned_by_group_of(claim, pod):
+            return
+        owner = f"neither Pod nor PodGroup {pod.group_name} is the owner"
+    raise ClaimProblem(f"ResourceClaim {claim.key} was not created for Pod {pod.key} ({owner})")
 
 
 def not_found(key: str) -> str:
@@ -69,6 +83,22 @@ def not_found(key: str) -> str:
 def is_owned_by(claim: ResourceClaim, pod: Pod) -> bool:
     owner = claim.metadata.controller
     return owner is not None and owner.uid == pod.uid
+
+
+def is_owned_by_group_of(claim: ResourceClaim, pod: Pod) -> bool:
+    """Whether the claim was created for the pod's group, which has the name that the pod knows."""
+    owner = claim.metadata.controller
+    return (
+        owner is not None
+        and owner.kind == "PodGroup"
+        and owner.api_version.partition("/")[0] == _SCHEDULING
+        and owner.name == pod.group_name
+    )
+
+
+def is_claim_of_group(entry: PodResourceClaim, group: PodGroup | None) -> bool:
+    """Whether a pod's entry is one of its group: same name, same claim or template."""
+    return group is not None and entry in group.spec.resource_claims
 
 
 def is_extended_resource_claim_of(claim: ResourceClaim, pod: Pod) -> bool:
@@ -86,8 +116,25 @@ def reference_to(pod: Pod) -> ConsumerReference:
     return ConsumerReference(resource=_PODS, name=pod.name, uid=pod.uid)
 
 
-def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
-    return any(user.uid == pod.uid for user in claim.status.reserved_for)
+def reference_to_group(group: PodGroup) -> ConsumerReference:
+    return ConsumerReference(
+        api_group=_SCHEDULING, resource=_POD_GROUPS, name=group.name, uid=group.uid
+    )
+
+
+def is_pod_group(user: ConsumerReference) -> bool:
+    return user.api_group == _SCHEDULING and user.resource == _POD_GROUPS
+
+
+def is_reserved_for(claim: ResourceClaim, user: Pod | ConsumerReference) -> bool:
+    return any(known.uid == user.uid for known in claim.status.reserved_for)
+
+
+def is_reserved_for_group_of(claim: ResourceClaim, pod: Pod) -> bool:
+    """Whether every pod of the pod's group may use the claim."""
+    return any(
+        is_pod_group(user) and user.name == pod.group_name for user in claim.status.reserved_for
+    )
 
 
 def is_used_by_nobody_but(claim: ResourceClaim, pod: Pod) -> bool:

@@ -20,8 +20,8 @@ _MARK = re.compile(
 _TEXT_MARK = re.compile(
     rb"\{\{[^\n]{0,60}?\}\}|\{\{[^\n]{0,60}|\{%[^\n]{0,60}|\$\{[^}\n]{0,60}\}|\{[A-Z][A-Z0-9_]{1,60}\}"
 )
-#: A line that is nothing but `{{ if .x }}` or the like.
-_ACTION = re.compile(rb"^[ \t]*(\{\{[^{}\n]{1,200}\}\})[ \t\r]*$", re.MULTILINE)
+#: A line that is nothing but `{{ if .x }}` or the like. It can go on for several lines.
+_ACTION = re.compile(rb"^[ \t]*(\{\{[^{}]{1,1000}\}\})[ \t\r]*$", re.MULTILINE)
 _MAYBE = re.compile(rb"\{\{|\{%|\$\{|\"<|\$[A-Z]")
 _LONGEST = 60
 

@@ -63,6 +63,7 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9]
 _LONGEST_NAME = 253
 #: Of pod groups in a Workload.
 _MOST_GROUP_TEMPLATES = 8
+_MOST_GROUP_CLAIMS = 4
 _HIGHEST_USER_PRIORITY = 1_000_000_000
 _NODE_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods", "storage")
 _NODE_RESOURCE_PREFIXES = ("hugepages-", "attachable-volumes-")
@@ -150,6 +151,8 @@ def _pod_group(spec: PodGroupSpec | PodGroupTemplate, path: str) -> Iterator[Pro
     for index, constraint in enumerate(topology):
         if problem := label_key_problem(constraint.key):
             yield f"{path}.schedulingConstraints.topology[{index}].key", problem
+    if len(spec.resource_claims) > _MOST_GROUP_CLAIMS:
+        yield f"{path}.resourceClaims", f"must have at most {_MOST_GROUP_CLAIMS} entries"
     if spec.disruption_mode not in (None, DISRUPT_POD, DISRUPT_POD_GROUP):
         yield f"{path}.disruptionMode", f"must be {DISRUPT_POD} or {DISRUPT_POD_GROUP}"
 

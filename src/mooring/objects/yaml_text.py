@@ -64,17 +64,22 @@ class YamlError(ValueError):
 
 
 def parse_yaml(
-    text: bytes, *, first_line: int = 1, progress: Callable[[int], None] | None = None
+    text: bytes,
+    *,
+    first_line: int = 1,
+    progress: Callable[[int], None] | None = None,
+    on_duplicate: Callable[[YamlError], None] | None = None,
 ) -> Iterator[Any]:
     """The value of each document that is not empty; raises YamlError.
 
     `first_line` is the number of the first line, for error messages. `progress` is called from time
-    to time with the position in the text.
+    to time with the position in the text. A key that is given twice in a mapping is an error, unless
+    `on_duplicate` takes it: then the last one counts, as in kubectl.
     """
     seen = 0
     for _ in range(_MOST_REWRITES):
         try:
-            for index, value in enumerate(_values(text, first_line, progress)):
+            for index, value in enumerate(_values(text, first_line, progress, on_duplicate)):
                 if index == seen:
                     seen += 1
                     yield value
@@ -109,11 +114,16 @@ def _without_quote_escapes(text: bytes, start: int) -> bytes | None:
     return (decoded[:start] + fixed + decoded[string.end() :]).encode()
 
 
-def _values(text: bytes, first_line: int, progress: Callable[[int], None] | None) -> Iterator[Any]:
+def _values(
+    text: bytes,
+    first_line: int,
+    progress: Callable[[int], None] | None,
+    on_duplicate: Callable[[YamlError], None] | None,
+) -> Iterator[Any]:
     loader = None
     try:
         loader = _LOADER(text)
-        builder = _Builder(loader, first_line, progress)
+        builder = _Builder(loader, first_line, progress, on_duplicate)
         while not isinstance(event := loader.get_event(), events.StreamEndEvent):
             if isinstance(event, events.DocumentStartEvent):
                 value = builder.document()
@@ -169,8 +179,13 @@ class _Mapping:
 
 class _Builder:
     def __init__(
-        self, loader: Any, first_line: int, progress: Callable[[int], None] | None
+        self,
+        loader: Any,
+        first_line: int,
+        progress: Callable[[int], None] | None,
+        on_duplicate: Callable[[YamlError], None] | None,
     ) -> None:
+        self._on_duplicate = on_duplicate
         self._next = loader.get_event
         self._first_line = first_line
         self._progress = progress
@@ -282,7 +297,10 @@ class _Builder:
         else:
             raise self._error(event, "a key is missing before ':'")
         if key in mapping.entries:
-            raise self._error(event, f"{key!r} is given twice in one mapping; keep one of them")
+            error = self._error(event, f"{key!r} is given twice in one mapping; keep one of them")
+            if self._on_duplicate is None:
+                raise error
+            self._on_duplicate(error)
         return key
 
     def _merge(self, mapping: _Mapping, value: Any, event: Any) -> None:

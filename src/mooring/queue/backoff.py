@@ -28,8 +28,6 @@ from mooring.queue.queued_pod import QueuedPodInfo
 #: After this many doublings every limit is reached.
 _MOST_DOUBLINGS = 63
 
-_WINDOW_S = 1
-
 
 def backoff_duration_s(count: int, initial_s: float, max_s: float) -> float:
     """The wait after this many failures: 1, 2, 4, 8, 10, 10, … seconds by default."""

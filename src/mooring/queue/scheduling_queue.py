@@ -351,7 +351,8 @@ class SchedulingQueue:
         """
         if not self._hints.is_of_interest(event):
             return
-        if not len(self._queues.unschedulable) and not self._groups_back_off:
+        in_backoff = self._groups_back_off and len(self._queues.backoff)
+        if not len(self._queues.unschedulable) and not in_backoff:
             # Most changes of a cluster with room for all.
             self._in_flight.record((event,), old, new)
             return

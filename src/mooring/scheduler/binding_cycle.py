@@ -17,16 +17,15 @@ from mooring.scheduler.attempt import Attempt, Phase
 from mooring.scheduler.diagnosis import node_refusal
 from mooring.scheduler.failure import Failures
 from mooring.scheduler.parts import Parts
-from mooring.scheduler.pod_conditions import PodConditions
+from mooring.scheduler.writes import PodStatusWrite, Writes, write_status
 
 _LOG = logging.getLogger("mooring.scheduler")
 
 
 class BindingCycle:
-    def __init__(self, parts: Parts, conditions: PodConditions, failures: Failures) -> None:
+    def __init__(self, parts: Parts, failures: Failures) -> None:
         self._parts = parts
         self._deps = parts.deps
-        self._conditions = conditions
         self._failures = failures
 
     async def run(self, attempt: Attempt) -> None:
@@ -50,7 +49,8 @@ class BindingCycle:
             return pre_flight
         if pre_flight.ok or framework.waiting_pods.get(pod.uid) is not None:
             # What comes may take long: others, and a scheduler after this one, should know the plan.
-            await self._conditions.patch(pod, PodStatusPatch(nominated_node_name=node_name))
+            nomination = PodStatusWrite(pod, PodStatusPatch(nominated_node_name=node_name))
+            await write_status(nomination, self._deps.writer)
         status = await framework.wait_on_permit(pod)
         if not status.ok:
             return node_refusal(status) if status.rejected else status
@@ -86,10 +86,8 @@ class BindingCycle:
         metrics = self._deps.metrics
         attempt.phase = Phase.BOUND
         self._parts.binding.pop(pod.uid, None)
-        self._deps.writer.record_event(_scheduled(pod, framework.profile_name))
         metrics.attempt("scheduled", framework.profile_name, metrics.timer() - attempt.started)
-        if self._deps.on_bound is not None:
-            self._deps.on_bound(attempt)
+        self._parts.carry_out(Writes((_scheduled(pod, framework.profile_name),), attempt))
         await framework.run_post_bind(state, pod, attempt.node_name)
         if state.pods_to_activate:
             self._parts.queue.activate(state.pods_to_activate)

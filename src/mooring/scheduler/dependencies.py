@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from mooring.framework.api import ApiWriter
 from mooring.framework.clock import Clock
-from mooring.framework.status import Status
 from mooring.objects.pod import Pod
 from mooring.queue.metrics import QueueMetrics
 from mooring.runtime.handle import Spawn
@@ -18,6 +17,7 @@ from mooring.scheduler.choosing import TieBreak, first_by_name
 from mooring.scheduler.decision import Decision
 from mooring.scheduler.extenders import RunBeside, run_at_once
 from mooring.scheduler.extenders.extender import Transport
+from mooring.scheduler.writes import Writes
 
 OnDecision = Callable[[Attempt, Decision], None]
 
@@ -27,12 +27,11 @@ class Dependencies:
     """Everything an engine is given: it reads nothing from anywhere else."""
 
     clock: Clock
+    #: For plugins, and for the writes that an attempt waits for.
     writer: ApiWriter
     spawn: Spawn
     registry: Registry
     metrics: Metrics
-    #: Where status patches are made; None: where everything else is.
-    spawn_patch: Spawn | None = None
     tie_break: TieBreak = first_by_name
     #: What the queue reports to; None if there is nothing to report to.
     queue_metrics: QueueMetrics | None = None
@@ -50,10 +49,8 @@ class Dependencies:
     #: Whether it asks for reasons. Of a group that is tried in several placements, it is told when all
     #: have been tried; the reasons are kept until then.
     keeps_reasons: bool = False
-    #: Called with an attempt whose pod is bound.
-    on_bound: Callable[[Attempt], None] | None = None
-    #: Called with an attempt that failed, once its pod is back in the queue.
-    on_failure: Callable[[Attempt, Status], None] | None = None
+    #: Called at the end of each attempt with what has to be written; None writes nothing.
+    carry_out: Callable[[Writes], None] | None = None
     #: Called after an unexpected exception ended an attempt; its pod is tried again.
     on_crash: Callable[[str], None] | None = None
     #: Called when there is something for `schedule_one` to do.

@@ -12,7 +12,7 @@ in the cluster, calls `schedule_one` while there is work, and carries out its wr
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from mooring.cluster.listers import LISTED
@@ -36,8 +36,12 @@ from mooring.scheduler.node_search import PlacedCopies
 from mooring.scheduler.parts import Parts
 from mooring.scheduler.pod_conditions import PodConditions
 from mooring.scheduler.scheduling_cycle import SchedulingCycle
+from mooring.scheduler.writes import Writes
 
 _LOG = logging.getLogger("mooring.scheduler")
+
+#: Of a waiting pod: attempts, how many of them were refused, and when the first began.
+History = tuple[int, int, float | None]
 
 
 class Engine:
@@ -61,7 +65,7 @@ class Engine:
         self.plugin_metrics = parts.plugin_metrics
         self._conditions = PodConditions(parts)
         self.failures = Failures(parts, self._conditions)
-        binding_cycle = BindingCycle(parts, self._conditions, self.failures)
+        binding_cycle = BindingCycle(parts, self.failures)
         self._scheduling_cycle = SchedulingCycle(parts, binding_cycle, self.failures)
         #: None unless pods of a group are scheduled together.
         self._group_cycle = (
@@ -110,9 +114,7 @@ class Engine:
         known, pods = other.cluster, other.observed_pods.values()
         known.snapshot()  # takes in what plugins have fed
         self.cluster.columns.own_columns.take_over(known.columns.own_columns)
-        custom = (kind.struct for each in self.frameworks.values() for kind in each.kinds())
-        listed = dict.fromkeys((*LISTED, *custom))
-        self.load(obj for kind in listed for obj in known.listers.all(kind))
+        self.load(obj for kind in self._listed() for obj in known.listers.all(kind))
         self.load(info.node for info in known.infos.values() if info.node is not None)
         self.load(pod for pod in pods if pod.node_name)
         self.cluster.claims.take_over(known.claims)
@@ -123,18 +125,43 @@ class Engine:
         for pod in pods:
             self.observed_pods[pod.key] = pod
             if not pod.node_name and not self.cluster.is_assumed(pod):
-                self._queue_with_history(pod, other.queue.get(pod.key))
+                self._queue_with_history(pod, _history(other.queue.get(pod.key)))
         other.parts.hand_over = self._take_back
 
-    def _queue_with_history(self, pod: Pod, before: QueuedPodInfo | None) -> None:
+    def known(self) -> tuple[list[KubeObject], dict[str, History]]:
+        """What `restore` needs: objects in their order, and the history of waiting pods.
+
+        Nothing may be assumed, and nothing be under way.
+        """
+        listed = [obj for kind in self._listed() for obj in self.cluster.listers.all(kind)]
+        nodes = [info.node for info in self.cluster.infos.values() if info.node is not None]
+        waiting = (pod for pod in self.observed_pods.values() if not pod.node_name)
+        history = {
+            pod.key: found for pod in waiting if (found := _history(self.queue.get(pod.key)))
+        }
+        return [*listed, *nodes, *self.observed_pods.values()], history
+
+    def restore(self, objects: Sequence[KubeObject], history: Mapping[str, History]) -> None:
+        """Go on with what another engine knew."""
+        waiting = [obj for obj in objects if isinstance(obj, Pod) and not obj.node_name]
+        self.load(obj for obj in objects if not isinstance(obj, Pod) or obj.node_name)
+        for pod in waiting:
+            self._handlers.note_member(pod)
+        for pod in waiting:
+            self.observed_pods[pod.key] = pod
+            self._queue_with_history(pod, history.get(pod.key))
+
+    def _listed(self) -> list[type[KubeObject]]:
+        custom = (kind.struct for each in self.frameworks.values() for kind in each.kinds())
+        return list(dict.fromkeys((*LISTED, *custom)))
+
+    def _queue_with_history(self, pod: Pod, before: History | None) -> None:
         if pod.scheduler_name not in self.frameworks:
             return
         self.queue.add(pod)
         queued = self.queue.get(pod.key)
         if before is not None and queued is not None:
-            queued.attempts = before.attempts
-            queued.unschedulable_count = before.unschedulable_count
-            queued.initial_attempt_timestamp = before.initial_attempt_timestamp
+            queued.attempts, queued.unschedulable_count, queued.initial_attempt_timestamp = before
 
     def _take_back(self, pod: Pod) -> None:
         """A binding that an earlier engine began has failed: the pod is for this engine to place."""
@@ -183,11 +210,11 @@ class Engine:
         self.framework(pod)
         return self.queue.gate(pod)
 
-    def decide(self, pod: Pod) -> Decision:
+    def decide(self, pod: Pod, state: CycleState | None = None) -> Decision:
         """Look for a node, as an attempt would. Raises NoNodesError, PluginFailure, ExtenderError."""
         framework, snapshot = self.framework(pod), self.cluster.snapshot()
         search = self.searches[pod.scheduler_name].copy()
-        return search.schedule_pod(framework, CycleState(), pod, snapshot)
+        return search.schedule_pod(framework, state or CycleState(), pod, snapshot)
 
     def place_copies(self, pod: Pod, most: int) -> PlacedCopies | None:
         """Where copies of the pod go, as if each were decided and placed in turn; nothing is placed.
@@ -234,7 +261,7 @@ class Engine:
 
     def tell_conditions(self) -> None:
         """Tell pods that another one was tried for why they wait; to be called every second."""
-        self._conditions.tell_some()
+        self.parts.carry_out(Writes(tuple(self._conditions.tell_some())))
 
     def close(self) -> None:
         self.queue.close()
@@ -257,6 +284,12 @@ class Engine:
         for search in self.searches.values():
             if search.evaluations is not None and len(snapshot):
                 search.evaluations.validate(snapshot)
+
+
+def _history(queued: QueuedPodInfo | None) -> History | None:
+    if queued is None:
+        return None
+    return queued.attempts, queued.unschedulable_count, queued.initial_attempt_timestamp
 
 
 def _unnominated(pod: Pod) -> Pod:

@@ -31,7 +31,7 @@ NODE_DELETE = ClusterEvent(EventResource.NODE, Action.DELETE)
 _GANGS = "GangScheduling"
 
 #: The kinds of `KINDS` whose events may make a pod schedulable.
-_RESOURCES = {kind.struct: EventResource(kind.event_resource) for kind in KINDS if kind.events}
+_RESOURCES = {kind.struct: kind.event_resource for kind in KINDS if kind.events}
 
 #: The cache of claims tells of these: what the scheduler assumes counts, too.
 _TOLD_BY_CACHE = (ResourceClaim,)

@@ -27,6 +27,7 @@ from mooring.scheduler.attempt import Attempt, Phase
 from mooring.scheduler.diagnosis import FitError, NodeRefusal
 from mooring.scheduler.parts import Parts
 from mooring.scheduler.pod_conditions import PodConditions
+from mooring.scheduler.writes import Write, Writes
 
 _LOG = logging.getLogger("mooring.scheduler")
 
@@ -52,14 +53,13 @@ class Failures:
         if place_is_free and not status.rejected:
             # An internal error: every pod may try for the place, this one included.
             queue.move_all(ASSIGNED_POD_DELETE, pod, None)
-        self._requeue(attempt, status, nominating)
+        writes = self._requeue(attempt, status, nominating)
+        self._parts.carry_out(Writes(tuple(writes), attempt, status))
         if place_is_free and status.rejected:
             # The pod itself would only be rejected again.
             queue.move_all(
                 ASSIGNED_POD_DELETE, pod, None, pre_check=lambda other: other.uid != pod.uid
             )
-        if self._deps.on_failure is not None:
-            self._deps.on_failure(attempt, status)
         if place_is_free and self._parts.hand_over is not None:
             self._parts.hand_over(pod)
 
@@ -93,7 +93,8 @@ class Failures:
         # Until the binding cycle begins, no other pod is tried.
         return phase is Phase.BINDING
 
-    def _requeue(self, attempt: Attempt, status: Status, nominating: NominatingInfo) -> None:
+    def _requeue(self, attempt: Attempt, status: Status, nominating: NominatingInfo) -> list[Write]:
+        """Put the pod back; what has to be written about it."""
         parts, metrics, queued = self._parts, self._deps.metrics, attempt.queued
         profile = attempt.framework.profile_name
         result = "unschedulable" if status.rejected else "error"
@@ -104,7 +105,7 @@ class Failures:
         if known is not None and not known.node_name:
             if known.uid != pod.uid:
                 parts.queue.done(pod.uid)
-                return
+                return []
             pod = known
             parts.queue.follow(queued, pod)
             if nominating is None or nominating.node_name:
@@ -119,17 +120,22 @@ class Failures:
         parts.nominator.add(pod, nominating)
         if not (status.rejected or status.code == Code.ERROR):
             # Every Bind plugin skipped the pod: there is nothing that it could be told.
-            return
-        message = status.message
-        if status is not queued.reported_status or not self._deps.repeat_conditions_after_s:
-            # A refusal that still holds is told again only where that costs nothing, as in a simulation.
-            queued.reported_status = status
-            self._deps.writer.record_event(failed_scheduling(pod, message, profile))
+            return []
+        writes = self._event(attempt, pod, status)
         if known is not None:
             # A pod that is gone has no status to write to.
-            condition = _condition(pod, status, message)
-            self._conditions.tell(pod, condition, nominating)
-            self._conditions.rejected(queued, condition)
+            condition = _condition(pod, status)
+            writes += self._conditions.tell(pod, condition, nominating)
+            writes += self._conditions.rejected(queued, condition)
+        return writes
+
+    def _event(self, attempt: Attempt, pod: Pod, status: Status) -> list[Write]:
+        queued = attempt.queued
+        if status is queued.reported_status and self._deps.repeat_conditions_after_s:
+            # A refusal that still holds is told again only where that costs nothing, as in a simulation.
+            return []
+        queued.reported_status = status
+        return [failed_scheduling(pod, status.message, attempt.framework.profile_name)]
 
 
 def failed_scheduling(pod: Pod, message: str, profile: str) -> Event:
@@ -150,12 +156,12 @@ def cut_note(message: str) -> str:
     return encoded[: _LONGEST_NOTE - len(_CUT)].decode(errors="ignore") + _CUT
 
 
-def _condition(pod: Pod, status: Status, message: str) -> PodCondition:
+def _condition(pod: Pod, status: Status) -> PodCondition:
     return PodCondition(
         type=POD_SCHEDULED,
         status="False",
         reason="Unschedulable" if status.rejected else "SchedulerError",
-        message=message,
+        message=status.message,
         observed_generation=pod.metadata.generation,
     )
 

@@ -32,6 +32,7 @@ from mooring.scheduler.pod_group import (
     QueuedGroup,
 )
 from mooring.scheduler.scheduling_cycle import SchedulingCycle
+from mooring.scheduler.writes import Writes
 
 #: The reference's texts.
 _TWO_PROFILES = (
@@ -121,7 +122,7 @@ class GroupCycle:
             self._groups.end(queued.pod)
         profile = group.framework.profile_name
         metrics.group_attempt(_outcome(result), profile, metrics.timer() - started)
-        self._conditions.tell(group.info.key, result.status)
+        self._parts.carry_out(Writes(tuple(self._conditions.tell(group.info.key, result.status))))
 
     def _preempt(self, group: QueuedGroup, result: GroupResult) -> None:
         """Make room for the whole group, if evictions help; the result says so."""

@@ -31,6 +31,7 @@ from mooring.scheduler.dependencies import Dependencies
 from mooring.scheduler.extenders import EXTENDER, EXTENDER_EVENTS, Extenders
 from mooring.scheduler.node_search import NodeSearch, SearchStart
 from mooring.scheduler.refusals import Refusals
+from mooring.scheduler.writes import Writes
 
 
 class Parts:
@@ -44,6 +45,7 @@ class Parts:
         self.cluster = Cluster(
             has_pod_groups=self.schedules_groups,
             has_taint_rules=self.gates.enabled("DRADeviceTaintRules"),
+            groups_own_claims=self.gates.enabled("DRAWorkloadResourceClaims"),
             devices_serve_resources=self.gates.enabled("DRAExtendedResource"),
             device_features=device_features(self.gates),
         )
@@ -74,6 +76,11 @@ class Parts:
         """See `Engine.trial`."""
         with self.cluster.trial(), self.nominator.trial():
             yield
+
+    def carry_out(self, writes: Writes) -> None:
+        """Give the driver what has to be written."""
+        if self.deps.carry_out is not None:
+            self.deps.carry_out(writes)
 
     def _make_handle(self, profile_name: str) -> PluginHandle:
         return PluginHandle(

@@ -6,18 +6,14 @@ the numbers in the message change all the time, but now and then, and a few pods
 
 from __future__ import annotations
 
-import logging
-
 from msgspec.structs import replace
 
-from mooring.errors import ApiError, NotFound
 from mooring.framework.api import PodStatusPatch
 from mooring.framework.interface import NominatingInfo
 from mooring.objects.pod import Pod, PodCondition
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.scheduler.parts import Parts
-
-_LOG = logging.getLogger("mooring.scheduler")
+from mooring.scheduler.writes import PodStatusWrite, Write
 
 #: How many pods are told in one go, where they are not all told at once.
 _AT_A_TIME = 200
@@ -26,14 +22,12 @@ _MOST_CLASSES = 4096
 
 
 class PodConditions:
-    """Writes conditions and nominations, and knows what is still to be told."""
+    """Makes conditions and nominations, and knows what is still to be told."""
 
     def __init__(self, parts: Parts) -> None:
         deps = parts.deps
         self._queue = parts.queue
         self._clock = deps.clock
-        self._writer = deps.writer
-        self._spawn = deps.spawn_patch or deps.spawn
         #: A class of pods is told again after so many seconds; with 0, at once.
         self._repeat_after_s = deps.repeat_conditions_after_s
         #: Class → what its pods are to be told.
@@ -43,42 +37,36 @@ class PodConditions:
         #: The pods that are to be told next, `namespace/name` → condition.
         self._next: dict[str, PodCondition] = {}
 
-    def tell(self, pod: Pod, condition: PodCondition, nominating: NominatingInfo = None) -> None:
-        """Write why a pod waits into its status, unless it already says so."""
+    def tell(
+        self, pod: Pod, condition: PodCondition, nominating: NominatingInfo = None
+    ) -> list[Write]:
+        """Why a pod waits, for its status, unless that already says so."""
         patch = status_patch(pod, condition, nominating)
-        if patch is not None:
-            self._spawn(self.patch(pod, patch))
+        return [] if patch is None else [PodStatusWrite(pod, patch)]
 
-    async def patch(self, pod: Pod, patch: PodStatusPatch) -> None:
-        """A failure is only logged: the next attempt writes again."""
-        try:
-            await self._writer.patch_pod_status(pod, patch)
-        except NotFound as error:
-            _LOG.debug("patching the status of %s, which is gone: %s", pod.key, error)
-        except ApiError as error:
-            _LOG.warning("patching the status of %s: %s", pod.key, error)
-
-    def rejected(self, queued: QueuedPodInfo, condition: PodCondition) -> None:
+    def rejected(self, queued: QueuedPodInfo, condition: PodCondition) -> list[Write]:
         """A pod was told this. It holds for the pods that it was tried for, if there are any."""
         pod_class, queue = queued.pod_class, self._queue
         if pod_class is None or pod_class not in queue.rejected_classes:
-            return
+            return []
         queue.rejected_classes.discard(pod_class)
         self._news[pod_class] = condition
-        if not self._repeat_after_s:
-            self._tell_class(pod_class)
-            self._tell(len(self._next))
+        if self._repeat_after_s:
+            return []
+        self._tell_class(pod_class)
+        self._next.pop(queued.key, None)  # It has just been told.
+        return self._tell(len(self._next))
 
-    def tell_some(self) -> None:
+    def tell_some(self) -> list[Write]:
         """Called every second: tell some of those that it is time for."""
         now = self._clock.now()
         for pod_class in list(self._news):
             # What is new changes for a while: it is told when that is over.
             if now - self._told_at.setdefault(pod_class, now) >= self._repeat_after_s:
                 self._tell_class(pod_class)
-        self._tell(_AT_A_TIME)
         if len(self._told_at) > _MOST_CLASSES:
             self._told_at = {c: at for c, at in self._told_at.items() if c in self._news}
+        return self._tell(_AT_A_TIME)
 
     def _tell_class(self, pod_class: int) -> None:
         condition = self._news.pop(pod_class)
@@ -90,13 +78,15 @@ class PodConditions:
         else:
             self._told_at.pop(pod_class, None)
 
-    def _tell(self, count: int) -> None:
+    def _tell(self, count: int) -> list[Write]:
+        writes: list[Write] = []
         for key in list(self._next)[:count]:
             condition = self._next.pop(key)
             queued = self._queue.get(key)
             if queued is not None and not queued.gated:
                 generation = queued.pod.metadata.generation
-                self.tell(queued.pod, replace(condition, observed_generation=generation))
+                writes += self.tell(queued.pod, replace(condition, observed_generation=generation))
+        return writes
 
 
 def status_patch(

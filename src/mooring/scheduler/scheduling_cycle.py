@@ -30,6 +30,7 @@ from mooring.scheduler.diagnosis import FitError, node_refusal
 from mooring.scheduler.failure import Failures, failed_scheduling
 from mooring.scheduler.node_search import NodeSearch
 from mooring.scheduler.parts import Parts
+from mooring.scheduler.writes import Writes
 
 _LOG = logging.getLogger("mooring.scheduler")
 
@@ -82,7 +83,7 @@ class SchedulingCycle:
         """Whether there is nothing to do for this pod any more."""
         if pod.terminating:
             note = f"skip schedule deleting pod: {pod.key}"
-            self._deps.writer.record_event(failed_scheduling(pod, note, framework.profile_name))
+            self._parts.carry_out(Writes((failed_scheduling(pod, note, framework.profile_name),)))
             return True
         return self._parts.cluster.is_assumed(pod)
 

@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 from msgspec.structs import replace
 
 from mooring.errors import ApiError, Conflict, Forbidden, NotFound
-from mooring.objects.devices import ResourceClaim, ResourceClaimStatus
+from mooring.objects.devices import ConsumerReference, ResourceClaim, ResourceClaimStatus
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod, PodExtendedResourceClaimStatus
 from mooring.objects.resource_claims import MOST_RESERVATIONS, with_finalizers
@@ -66,9 +66,9 @@ class StoredClaims:
         _check(stored, status)
         return self._store.update(replace(stored, status=status))
 
-    async def remove_reservation(self, claim: ResourceClaim, pod: Pod) -> None:
+    async def remove_reservation(self, claim: ResourceClaim, user: Pod | ConsumerReference) -> None:
         stored = self._same(claim)
-        others = [user for user in stored.status.reserved_for if user.uid != pod.uid]
+        others = [known for known in stored.status.reserved_for if known.uid != user.uid]
         if len(others) < len(stored.status.reserved_for):
             status = replace(stored.status, reserved_for=others)
             self._store.update(replace(stored, status=status))

@@ -3,6 +3,9 @@
 It creates claims from templates and names them in the status of their pod. When a pod that uses a claim
 has finished or is gone, it takes back the reservation; when nobody uses the claim any more, the
 allocation and the finalizer, too. Claims that were created for a pod go with the pod.
+
+If the gate DRAWorkloadResourceClaims is on, pod groups have claims, too. The pods of a group share them,
+and they go with the group.
 """
 
 from __future__ import annotations
@@ -22,13 +25,20 @@ from mooring.objects.devices import (
 )
 from mooring.objects.meta import KubeObject, ObjectMeta, OwnerReference
 from mooring.objects.pod import Pod, PodResourceClaim, PodResourceClaimStatus
+from mooring.objects.pod_groups import PodGroup
 from mooring.objects.resource_claims import (
     POD_CLAIM_NAME,
+    POD_GROUP_CLAIM_NAME,
     ClaimProblem,
     claim_name,
+    is_claim_of_group,
     is_owned_by,
+    is_owned_by_group_of,
+    is_pod_group,
     is_reserved_for,
+    is_reserved_for_group_of,
     reference_to,
+    reference_to_group,
     with_finalizers,
     without_finalizer,
 )
@@ -43,7 +53,9 @@ class ClaimController:
     """Watches pods, claims and templates; register it with `SimApi.watch`."""
 
     api: SimApi
-    #: UID of a pod → the keys of the claims that were created for it.
+    #: The gate DRAWorkloadResourceClaims.
+    groups_own_claims: bool = False
+    #: UID of a pod or pod group → the keys of the claims that were created for it.
     _owned: dict[str, set[str]] = field(default_factory=dict)
 
     def added(self, obj: KubeObject) -> None:
@@ -54,9 +66,14 @@ class ClaimController:
                 self._note_owner(obj)
                 self._claim_changed(obj.key)
             case ResourceClaimTemplate():
+                for group in self.api.all(PodGroup):
+                    if group.namespace == obj.namespace:
+                        self._group_changed(group)
                 for pod in self.api.all(Pod):
                     if pod.namespace == obj.namespace:
                         self._pod_changed(pod)
+            case PodGroup():
+                self._group_changed(obj)
 
     def updated(self, old: KubeObject, new: KubeObject) -> None:
         self.added(new)
@@ -69,6 +86,72 @@ class ClaimController:
             self._release(obj)
             for key in sorted(self._owned.pop(obj.uid, ())):
                 self._delete(key)
+        elif isinstance(obj, PodGroup):
+            for claim in self._claims_of_group(obj):
+                self._claim_changed(claim.key)
+            for key in sorted(self._owned.pop(obj.uid, ())):
+                self._delete(key)
+
+    # Pod groups
+
+    def _group_changed(self, group: PodGroup) -> None:
+        """Create the claims of a group, and tell its pods of them."""
+        current = self.api.get(PodGroup, group.key)
+        if not self.groups_own_claims or current is None or not current.spec.resource_claims:
+            return
+        made = {status.name: status for status in current.status.resource_claim_statuses}
+        for entry in current.spec.resource_claims:
+            claim = self._claim_for_group(current, entry)
+            if claim is not None:
+                made[entry.name] = PodResourceClaimStatus(
+                    name=entry.name, resource_claim_name=claim.name
+                )
+        statuses = list(made.values())
+        if statuses == current.status.resource_claim_statuses:
+            return
+        status = replace(current.status, resource_claim_statuses=statuses)
+        self.api.update(replace(current, status=status))
+        for pod in self.api.all(Pod):
+            if pod.group_key == current.key:
+                self._pod_changed(pod)
+
+    def _claim_for_group(self, group: PodGroup, entry: PodResourceClaim) -> ResourceClaim | None:
+        """The claim for an entry that names a template; None if there is no template."""
+        template_name = entry.resource_claim_template_name
+        if template_name is None:
+            return None
+        for key in sorted(self._owned.get(group.uid, ())):
+            known = self._claim(key)
+            if (
+                known is not None
+                and known.metadata.annotations.get(POD_GROUP_CLAIM_NAME) == entry.name
+            ):
+                return known
+        template = self.api.get(ResourceClaimTemplate, f"{group.namespace}/{template_name}")
+        if template is None:
+            return None
+        owner = OwnerReference(
+            api_version="scheduling.k8s.io/v1alpha2",
+            kind="PodGroup",
+            name=group.name,
+            uid=group.uid,
+            controller=True,
+        )
+        return self._create(owner, group.namespace, {POD_GROUP_CLAIM_NAME: entry.name}, template)
+
+    def _claims_of_group(self, group: PodGroup) -> list[ResourceClaim]:
+        keys = dict.fromkeys(sorted(self._owned.get(group.uid, ())))
+        for entry in group.spec.resource_claims:
+            if entry.resource_claim_name is not None:
+                keys[f"{group.namespace}/{entry.resource_claim_name}"] = None
+        return [claim for key in keys if (claim := self._claim(key)) is not None]
+
+    def _sharing_group(self, pod: Pod, entry: PodResourceClaim) -> PodGroup | None:
+        """The group whose claim this entry of its pod is."""
+        if not self.groups_own_claims or not pod.group_key:
+            return None
+        group = self.api.get(PodGroup, pod.group_key)
+        return group if is_claim_of_group(entry, group) else None
 
     # Pods
 
@@ -102,33 +185,53 @@ class ClaimController:
         template_name = entry.resource_claim_template_name
         if template_name is None or entry.resource_claim_name is not None:
             return None
+        if (
+            self.groups_own_claims
+            and pod.group_key
+            and self.api.get(PodGroup, pod.group_key) is None
+        ):
+            return None  # The group may have the claim.
+        group = self._sharing_group(pod, entry)
         with suppress(ClaimProblem):
             name, _ = claim_name(pod, entry)
             known = None if name is None else self._claim(f"{pod.namespace}/{name}")
-            if name is None or (known is not None and is_owned_by(known, pod)):
+            owned = known is not None and (
+                is_owned_by(known, pod) if group is None else is_owned_by_group_of(known, pod)
+            )
+            if name is None or owned:
                 return None
+        if group is not None:
+            return self._claim_for_group(group, entry)
         for key in sorted(self._owned.get(pod.uid, ())):
             known = self._claim(key)
             if known is not None and known.metadata.annotations.get(POD_CLAIM_NAME) == entry.name:
                 return known
         template = self.api.get(ResourceClaimTemplate, f"{pod.namespace}/{template_name}")
-        return None if template is None else self._create(pod, entry, template)
-
-    def _create(
-        self, pod: Pod, entry: PodResourceClaim, template: ResourceClaimTemplate
-    ) -> ResourceClaim:
-        meta = template.spec.metadata
+        if template is None:
+            return None
         owner = OwnerReference(
             api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True
         )
+        return self._create(owner, pod.namespace, {POD_CLAIM_NAME: entry.name}, template)
+
+    def _create(
+        self,
+        owner: OwnerReference,
+        namespace: str,
+        annotations: dict[str, str],
+        template: ResourceClaimTemplate,
+    ) -> ResourceClaim:
+        """`annotations` say which entry of the owner the claim is for."""
+        meta = template.spec.metadata
+        (entry,) = annotations.values()
         claim = ResourceClaim(
             api_version="resource.k8s.io/v1",
             kind="ResourceClaim",
             metadata=ObjectMeta(
-                namespace=pod.namespace,
-                generate_name=_base_name(pod.name, entry.name),
+                namespace=namespace,
+                generate_name=_base_name(owner.name, entry),
                 labels=meta.labels,
-                annotations={**meta.annotations, POD_CLAIM_NAME: entry.name},
+                annotations={**meta.annotations, **annotations},
                 owner_references=[owner],
             ),
             spec=template.spec.spec,
@@ -140,9 +243,21 @@ class ClaimController:
     def _reserve(self, pod: Pod) -> None:
         """Reserve the allocated claims of a pod that did not come through a scheduler."""
         for claim in self._claims_of(pod):
-            if claim.status.allocation is not None and not is_reserved_for(claim, pod):
-                reserved_for = [*claim.status.reserved_for, reference_to(pod)]
+            if claim.status.allocation is None or is_reserved_for(claim, pod):
+                continue
+            if not (self.groups_own_claims and is_reserved_for_group_of(claim, pod)):
+                reserved_for = [*claim.status.reserved_for, self._user_of(pod, claim)]
                 self._update_status(claim, replace(claim.status, reserved_for=reserved_for))
+
+    def _user_of(self, pod: Pod, claim: ResourceClaim) -> ConsumerReference:
+        """Whom the claim is reserved for: the pod, or the group that shares it."""
+        for entry in pod.spec.resource_claims:
+            with suppress(ClaimProblem):
+                name, _ = claim_name(pod, entry)
+                group = self._sharing_group(pod, entry)
+                if name == claim.name and group is not None:
+                    return reference_to_group(group)
+        return reference_to(pod)
 
     def _release(self, pod: Pod) -> None:
         """A pod has finished, or is gone: look at its claims again."""
@@ -181,6 +296,9 @@ class ClaimController:
             self._delete_if_owner_is_done(key)
 
     def _is_used_by(self, claim: ResourceClaim, user: ConsumerReference) -> bool:
+        if is_pod_group(user):
+            group = self.api.get(PodGroup, f"{claim.namespace}/{user.name}")
+            return group is not None and group.uid == user.uid
         if user.resource != "pods" or user.api_group:
             return True
         pod = self.api.get(Pod, f"{claim.namespace}/{user.name}")
@@ -189,7 +307,14 @@ class ClaimController:
     def _delete_if_owner_is_done(self, key: str) -> None:
         claim = self._claim(key)
         owner = None if claim is None else claim.metadata.controller
-        if claim is None or owner is None or owner.kind != "Pod":
+        if claim is None or owner is None:
+            return
+        if owner.kind == "PodGroup":
+            group = self.api.get(PodGroup, f"{claim.namespace}/{owner.name}")
+            if group is None or group.uid != owner.uid:
+                self._delete(key)
+            return
+        if owner.kind != "Pod":
             return
         pod = self.api.get(Pod, f"{claim.namespace}/{owner.name}")
         if pod is None or pod.uid != owner.uid or _is_done(pod):
@@ -216,7 +341,7 @@ class ClaimController:
 
     def _note_owner(self, claim: ResourceClaim) -> None:
         owner = claim.metadata.controller
-        if owner is not None and owner.kind == "Pod":
+        if owner is not None and owner.kind in ("Pod", "PodGroup"):
             self._owned.setdefault(owner.uid, set()).add(claim.key)
 
 

@@ -26,7 +26,9 @@ from mooring.objects.resource_claims import (
     ClaimProblem,
     claim_name,
     is_owned_by,
+    is_pod_group,
     is_reserved_for,
+    is_reserved_for_group_of,
     tolerates_taint,
 )
 from mooring.sim.api import SimApi
@@ -139,6 +141,11 @@ class DeviceTaintEviction:
         for user in claim.status.reserved_for:
             if user.resource == "pods" and not user.api_group:
                 self._look_at(f"{claim.namespace}/{user.name}")
+            elif is_pod_group(user):
+                group_key = f"{claim.namespace}/{user.name}"
+                for pod in list(self.api.all(Pod)):
+                    if pod.group_key == group_key:
+                        self._look_at(pod.key)
 
     def _look_at(self, key: str) -> None:
         """Delete the pod, or come back when its time is over."""
@@ -182,9 +189,12 @@ class DeviceTaintEviction:
             with suppress(ClaimProblem):
                 name, must_own = claim_name(pod, entry)
                 claim = name and self.api.get(ResourceClaim, f"{pod.namespace}/{name}")
-                if not claim or not is_reserved_for(claim, pod):
+                if not claim:
                     continue
-                if not must_own or is_owned_by(claim, pod):
+                by_group = is_reserved_for_group_of(claim, pod)
+                if not by_group and not is_reserved_for(claim, pod):
+                    continue
+                if not must_own or by_group or is_owned_by(claim, pod):
                     times += self._times_of(claim)
         return min(times, default=None)
 

@@ -147,7 +147,7 @@ class DeviceReport:
     free: int
     #: Devices that no claim has, whose counters are used up by others.
     blocked: int
-    #: Of the devices that can be shared: capacity → consumed and all of it, as quantities.
+    #: Devices that can be shared: capacity → what is consumed and what there is, as quantities.
     capacity: dict[str, dict[str, str]]
 
 
@@ -164,7 +164,7 @@ class DeviceHeld:
     claim: str
     request: str
     pods: tuple[str, ...]
-    #: Of a share: capacity → amount.
+    #: The share: capacity → amount.
     share: dict[str, str] | None
 
 

@@ -30,6 +30,7 @@ from mooring.scheduler.drive_loop import DriveLoop
 from mooring.scheduler.engine import Engine
 from mooring.scheduler.extenders.extender import Transport
 from mooring.scheduler.journal import NOTHING, FactKind, Journal
+from mooring.scheduler.writes import Writes, carry_out
 from mooring.sim.api import SimApi, Watcher, run_seconds
 from mooring.sim.claim_controller import ClaimController
 from mooring.sim.clock import VirtualClock, VirtualLoop
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
 #: When simulations begin, unless told otherwise: 2026-01-01T00:00:00Z.
 DEFAULT_EPOCH_S = 1_767_225_600.0
 
-#: Of a run without a given end: how often a pod is tried that fails by error and not by a rule, and how
-#: long pods may go on failing while nothing else happens. No wait that the scheduler knows takes longer.
+#: In a run without a given end: how often to try a pod that fails by error and not by a rule, and how long
+#: pods may go on failing while nothing else happens. No wait that the scheduler knows takes longer.
 _MOST_ERRORS = 10
 _PATIENCE_S = 1200.0
 #: A cluster that has not come to rest by then never will: its controllers undo each other's work.
@@ -56,7 +57,7 @@ _ALONE = (
     "{} pods are in pod groups, but the feature gate GenericWorkload is off: each is scheduled alone;"
     " use --feature-gates GenericWorkload=true,GangScheduling=true"
 )
-#: Of groups that ask for something whose feature gate is off.
+#: For groups that ask for something whose feature gate is off.
 _NO_GANG = (
     "pod group {} has a minCount, but the feature gate GangScheduling is off:"
     " fewer of its pods may be bound"
@@ -136,6 +137,7 @@ class Simulation:
                     one_for_all=options.one_for_all,
                     seed=options.seed or 0,
                     expected_pods=options.expected_pods,
+                    carry_out=self._carry_out,
                     on_decision=self._decided,
                     keeps_reasons=options.keeps_reasons,
                     on_crash=self.errors.append,
@@ -318,6 +320,9 @@ class Simulation:
             self.api.busy or self._tasks or len(self.scheduler.waiting_pods)
         )
 
+    def _carry_out(self, writes: Writes) -> None:
+        carry_out(writes, self._recorder, self._spawn)
+
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self.loop.create_task(work)
         self._tasks.add(task)
@@ -339,7 +344,7 @@ class _Controllers:
     def __init__(self, api: SimApi, clock: VirtualClock, gates: FeatureGates) -> None:
         self._all: list[Watcher] = [
             VolumeController(api),
-            ClaimController(api),
+            ClaimController(api, gates.enabled("DRAWorkloadResourceClaims")),
             DeviceDrivers(api, clock),
         ]
         if gates.enabled("DRADeviceTaints"):

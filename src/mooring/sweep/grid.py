@@ -70,7 +70,7 @@ class InputEntry:
     #: Nodes to add to a cluster, or to use instead of those of a trace: `3xm5.xlarge`, or a file with nodes.
     nodes: tuple[str, ...] = ()
     until_s: float | None = None
-    #: Of a trace: pods never end.
+    #: Whether the pods of a trace never end.
     endless: bool = False
     sharing: Sharing = Sharing.POOL
     priorities: Mapping[str, int] | None = None
@@ -95,7 +95,7 @@ class Cell:
 class Grid:
     """A grid that has been read. Its files have not."""
 
-    #: Of the file, for messages and for the names of results.
+    #: The name of the file, for messages and for the names of results.
     name: str
     #: The folder that file names are relative to.
     folder: Path

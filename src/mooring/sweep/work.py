@@ -27,7 +27,7 @@ class SweepInput:
 
     trace: Trace | None = None
     objects: tuple[KubeObject, ...] = ()
-    #: Of a trace: whether pods end.
+    #: Whether the pods of a trace end.
     pods_end: bool = True
     until_s: float | None = None
 
@@ -46,7 +46,7 @@ class Work:
     """One cell with what it needs."""
 
     cell: Cell
-    #: Of the mooring that made it.
+    #: The version of mooring that made it.
     version: str
     #: A packed SweepConfig and a packed SweepInput.
     config: bytes

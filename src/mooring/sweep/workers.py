@@ -10,6 +10,7 @@ import logging
 import multiprocessing
 import os
 import signal
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
@@ -100,15 +101,26 @@ class Processes(Workers):
 
     def _new_pool(self) -> ProcessPoolExecutor:
         context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self._jobs, mp_context=context, initializer=_leave_interrupts)
+        return ProcessPoolExecutor(self._jobs, mp_context=context, initializer=_belong_to_parent)
 
     def _started(self) -> list[BaseProcess]:
         return [each for each in multiprocessing.active_children() if each not in self._others]
 
 
-def _leave_interrupts() -> None:
-    """Ctrl-C reaches every process of a terminal; the one that runs the sweep answers it for all."""
+def _belong_to_parent() -> None:
+    """Ctrl-C reaches every process of a terminal; the one that runs the sweep answers it for all.
+
+    A sweep that is killed cannot end its workers, and they would wait for cells for ever.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 class DaskWorkers(Workers):

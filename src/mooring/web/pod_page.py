@@ -119,7 +119,7 @@ def _sentences(explanation: Explanation, attempts: list[Attempt]) -> list[str]:
 
 
 def _preemption(run: Run, pod: Pod, attempts: list[Attempt]) -> dict[str, Any]:
-    """Who was evicted for this pod, and for whom it was evicted."""
+    """The pods that were evicted for this pod, and the pod that it was evicted for."""
     of_pod = [fact for fact in run.facts_of(pod.uid) if isinstance(fact, Preempted)]
     suffered = next((fact for fact in of_pod if fact.uid == pod.uid), None)
     evicted = [fact for each in attempts for fact in each.evicted]

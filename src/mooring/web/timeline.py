@@ -126,7 +126,9 @@ def _moments(run: Run) -> list[int]:
     by_step = {round(i * last / max(count - 1, 1)) for i in range(count)}
     end_s = at_s[-1] if at_s else 0.0
     by_time = {bisect_right(at_s, i * end_s / max(count - 1, 1)) for i in range(count)}
-    return sorted(by_step | by_time | {0, last})
+    # By time, a moment is what its second came to.
+    settled = {bisect_right(at_s, at_s[step - 1] if step else 0.0) for step in by_step}
+    return sorted(by_step | settled | by_time | {0, last})
 
 
 def _how_many(run: Run) -> int:

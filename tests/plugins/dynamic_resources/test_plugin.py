@@ -1,4 +1,4 @@
-"""DynamicResources beyond the worked examples: what pods get, what is skipped, what is asked again."""
+"""DynamicResources beyond `test_worked_examples`: what pods get, what is skipped, what is asked again."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ class TestHints:
     FREE, HELD = claim("c"), claim("c", holds=["x"])
 
     def hint(self, world, old, new, pod=POD):
-        return Hints(world.cluster.claims).after_claim_change(pod, old, new)
+        return Hints(world.cluster).after_claim_change(pod, old, new)
 
     def test_any_deallocated_claim_helps(self, world_of):
         world = world_of(self.FREE)
@@ -243,8 +243,25 @@ class TestHints:
     def test_a_pod_whose_claims_were_made_is_tried(self, world_of):
         waiting, ready = pod_with(templates={"g": ""}), pod_with(templates={"g": "c"})
         world = world_of(claim("c", owner=ready))
-        hint = Hints(world.cluster.claims).after_pod_change
+        hint = Hints(world.cluster).after_pod_change
 
         assert hint(waiting, waiting, ready) == Hint.QUEUE
         assert hint(waiting, waiting, waiting) == Hint.SKIP
         assert hint(pod_with("c", name="another"), waiting, ready) == Hint.SKIP
+
+    @pytest.mark.parametrize(
+        ("other", "hint"),
+        [
+            pytest.param(POD, Hint.QUEUE, id="its allocation was never written"),
+            pytest.param(pod_with("held"), Hint.SKIP, id="its claim tells when it is free"),
+            pytest.param(pod_with("missing"), Hint.SKIP, id="its claim is gone"),
+            pytest.param(make_pod("plain"), Hint.SKIP, id="it has no claims"),
+        ],
+    )
+    def test_a_pod_that_gave_up_before_its_claims_were_written_helps_others(
+        self, world_of, other, hint
+    ):
+        """Its devices were in flight: no claim changes when they are given back."""
+        world = world_of(self.FREE, claim("held", holds=["x"]))
+
+        assert Hints(world.cluster).after_pod_delete(POD, other, None) == hint

@@ -1,6 +1,6 @@
-"""The worked examples of the specification that are about the plugin: D1 to D4, D20, D21, and D29 to D43.
+"""DynamicResources rule by rule, each with the smallest example.
 
-The others are about the allocator, and tested with it.
+`tests/devices/test_allocator_examples.py` has those that are about the allocator alone.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ NOT_HERE = unresolvable("resourceclaim not available on the node")
 CLASS = make_class()
 
 
-def test_d1_a_pod_without_claims_is_skipped_and_has_nothing_to_deallocate(world_of):
+def test_a_pod_without_claims_is_skipped_and_has_nothing_to_deallocate(world_of):
     world, state = world_of(N1), CycleState()
 
     assert world.pre_filter(make_pod(), state) == SKIP
     assert world.post_filter(state, make_pod()) == unschedulable("no new claims to deallocate")
 
 
-def test_d2_a_pod_waits_for_the_claim_of_its_template(world_of):
+def test_a_pod_waits_for_the_claim_of_its_template(world_of):
     pod = pod_with(templates={"gpu": ""})
 
     assert world_of(N1).plugin.pre_enqueue(pod) == unresolvable(
@@ -56,13 +56,13 @@ def test_d2_a_pod_waits_for_the_claim_of_its_template(world_of):
     )
 
 
-def test_d3_a_pod_waits_while_its_claim_is_being_deleted(world_of):
+def test_a_pod_waits_while_its_claim_is_being_deleted(world_of):
     assert world_of(N1, claim(deleting=True)).plugin.pre_enqueue(POD) == unresolvable(
         'resourceclaim "c" is being deleted'
     )
 
 
-def test_d4_a_class_that_is_missing_leaves_nothing_to_deallocate(world_of):
+def test_a_class_that_is_missing_leaves_nothing_to_deallocate(world_of):
     world, state = world_of(N1, claim()), CycleState()
 
     assert world.pre_filter(POD, state) == unresolvable(
@@ -71,7 +71,7 @@ def test_d4_a_class_that_is_missing_leaves_nothing_to_deallocate(world_of):
     assert world.post_filter(state, POD) == unschedulable("no new claims to deallocate")
 
 
-def test_d20_and_d21_the_earlier_the_alternative_the_higher_the_score(world_of):
+def test_the_earlier_the_alternative_the_higher_the_score(world_of):
     """Of eight alternatives the first is worth 8 points, the second 7, the third 6; 8 becomes 100."""
     wanted = [make_subrequest(name, f'device.attributes["d"].kind == "{name}"') for name in "abc"]
     objects = [CLASS, claim("c", DeviceRequest(name="r", first_available=wanted))]
@@ -102,7 +102,7 @@ def test_without_the_gate_a_request_with_alternatives_is_refused(world_of):
     )
 
 
-def test_d29_an_idle_claim_that_is_elsewhere_is_deallocated(world_of):
+def test_an_idle_claim_that_is_elsewhere_is_deallocated(world_of):
     held = claim(holds=["x"], on="n2", finalizers=[CLAIM_FINALIZER])
     world = world_of(N1, CLASS, held)
 
@@ -116,7 +116,7 @@ def test_d29_an_idle_claim_that_is_elsewhere_is_deallocated(world_of):
     assert (status.allocation, status.reserved_for, status.devices) == (None, [], [])
 
 
-def test_d30_a_claim_that_another_pod_uses_is_left_alone(world_of):
+def test_a_claim_that_another_pod_uses_is_left_alone(world_of):
     world = world_of(N1, CLASS, claim(holds=["x"], on="n2", reserved_for=[OTHER]))
 
     state, verdicts = world.filter(POD)
@@ -127,7 +127,7 @@ def test_d30_a_claim_that_another_pod_uses_is_left_alone(world_of):
     assert world.claims.writes == []
 
 
-def test_d31_a_claim_that_is_being_allocated_for_another_pod_is_waited_for(world_of):
+def test_a_claim_that_is_being_allocated_for_another_pod_is_waited_for(world_of):
     world = world_of(N1, CLASS, make_slice("x"), claim())
     state = world.reserve(OTHER)
 
@@ -138,7 +138,7 @@ def test_d31_a_claim_that_is_being_allocated_for_another_pod_is_waited_for(world
     assert world.pre_filter(POD) == SUCCESS
 
 
-def test_d32_binding_writes_the_finalizer_and_then_the_status(world_of):
+def test_binding_writes_the_finalizer_and_then_the_status(world_of):
     world = world_of(N1, CLASS, make_slice("x"), claim())
 
     state = world.reserve(POD)
@@ -159,7 +159,7 @@ def test_d32_binding_writes_the_finalizer_and_then_the_status(world_of):
     world.cluster.validate()
 
 
-def test_d33_after_a_failed_bind_the_reservation_goes_and_the_allocation_stays(world_of):
+def test_after_a_failed_bind_the_reservation_goes_and_the_allocation_stays(world_of):
     world = world_of(N1, CLASS, make_slice("x"), claim())
     state = world.reserve(POD)
     world.pre_bind(state, POD)
@@ -179,14 +179,14 @@ def configs_of(world, pod=POD) -> list[tuple[str, list[str]]]:
     return [(each.source, each.requests) for each in allocation.devices.config]
 
 
-def test_d34_a_class_gives_its_configuration_once_for_all_of_its_requests(world_of):
+def test_a_class_gives_its_configuration_once_for_all_of_its_requests(world_of):
     asked = claim("c", make_request("a"), make_request("b"))
     world = world_of(N1, make_class(configs=["d"]), make_slice("x", "y"), asked)
 
     assert configs_of(world) == [("FromClass", ["a", "b"])]
 
 
-def test_d35_a_claim_gives_its_configuration_for_each_request(world_of):
+def test_a_claim_gives_its_configuration_for_each_request(world_of):
     asked = claim("c", make_request("a"), make_request("b"))
     config = DeviceClaimConfig(requests=["a", "b"])
     devices = replace(asked.spec.devices, config=[config])
@@ -206,7 +206,7 @@ def extended_claim(world) -> ResourceClaim:
     return found
 
 
-def test_d36_an_extended_resource_becomes_a_request_of_a_claim(world_of):
+def test_an_extended_resource_becomes_a_request_of_a_claim(world_of):
     pod = make_pod("pod", namespace=NS, containers=[asking("app", cpu=1, gpu=2)])
     world = world_of(N1, gpu_class(resource=GPU), make_slice("x", "y", "z"))
 
@@ -229,7 +229,7 @@ def test_d36_an_extended_resource_becomes_a_request_of_a_claim(world_of):
     ]
 
 
-def test_d37_an_init_container_uses_the_devices_of_a_later_one_and_asks_for_the_rest(world_of):
+def test_an_init_container_uses_the_devices_of_a_later_one_and_asks_for_the_rest(world_of):
     pod = make_pod(
         "pod",
         namespace=NS,
@@ -254,7 +254,7 @@ def test_d37_an_init_container_uses_the_devices_of_a_later_one_and_asks_for_the_
     ]
 
 
-def test_d38_a_node_that_offers_the_resource_itself_needs_no_claim(world_of):
+def test_a_node_that_offers_the_resource_itself_needs_no_claim(world_of):
     pod = make_pod("pod", namespace=NS, requests={GPU: 2})
     world = world_of(make_node("n1", **{GPU: 4}), gpu_class(resource=GPU))
 
@@ -263,7 +263,7 @@ def test_d38_a_node_that_offers_the_resource_itself_needs_no_claim(world_of):
     assert world.claims.writes == []
 
 
-def test_d39_a_resource_that_nobody_serves_does_not_fit(world_of):
+def test_a_resource_that_nobody_serves_does_not_fit(world_of):
     pod = make_pod("pod", namespace=NS, requests={GPU: 1, "example.com/tpu": 1})
     world = world_of(N1, gpu_class(resource=GPU), make_slice("x"))
 
@@ -287,7 +287,7 @@ def told_by_driver(world, kind: str, after_s: float, **more: str) -> None:
     world.loop.call_later(after_s, tell)
 
 
-def test_d40_binding_waits_until_the_device_is_ready(world_of):
+def test_binding_waits_until_the_device_is_ready(world_of):
     world = world_of(N1, CLASS, SLOW, claim())
     state = world.reserve(POD)
     told_by_driver(world, "ready", after_s=12)
@@ -304,7 +304,7 @@ def test_d40_binding_waits_until_the_device_is_ready(world_of):
     )
 
 
-def test_d41_a_device_that_fails_ends_the_attempt_and_is_given_back_by_the_next(world_of):
+def test_a_device_that_fails_ends_the_attempt_and_is_given_back_by_the_next(world_of):
     world = world_of(N1, CLASS, SLOW, claim())
     state = world.reserve(POD)
     told_by_driver(world, "broken", after_s=1, reason="R", message="M")
@@ -337,7 +337,7 @@ def test_a_device_that_does_not_get_ready_in_time_ends_the_attempt(world_of):
     assert world.post_filter(state, POD) == unschedulable("deallocation of ResourceClaim completed")
 
 
-def test_d42_a_search_that_takes_too_long_is_an_error(world_of):
+def test_a_search_that_takes_too_long_is_an_error(world_of):
     class NeverEnds:
         def allocate(self, node, claims, expired):
             assert not expired()
@@ -358,7 +358,7 @@ def test_d42_a_search_that_takes_too_long_is_an_error(world_of):
         world.plugin.filter(state, POD, snapshot.get("n1"))
 
 
-def test_d43_a_pool_that_contradicts_itself_rules_a_node_out(world_of):
+def test_a_pool_that_contradicts_itself_rules_a_node_out(world_of):
     invalid = make_slice("x", "x")
     world = world_of(N1, CLASS, invalid, claim())
 

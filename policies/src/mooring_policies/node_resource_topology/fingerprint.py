@@ -19,12 +19,12 @@ _STRIPE = 32
 
 
 def fingerprint(pods: Iterable[Pod]) -> str:
-    hashes = sorted(_xxhash(pod.name.encode(), _xxhash(pod.namespace.encode(), 0)) for pod in pods)
-    total = _xxhash(struct.pack(f"<{len(hashes)}Q", *hashes), 0)
+    hashes = sorted(xxhash(pod.name.encode(), xxhash(pod.namespace.encode(), 0)) for pod in pods)
+    total = xxhash(struct.pack(f"<{len(hashes)}Q", *hashes), 0)
     return f"{_PREFIX}{total:016x}"
 
 
-def _xxhash(data: bytes, seed: int) -> int:
+def xxhash(data: bytes, seed: int) -> int:
     """XXH64 of the data."""
     stripes = len(data) // _STRIPE
     value = _of_stripes(data, stripes, seed) if stripes else seed + _P5

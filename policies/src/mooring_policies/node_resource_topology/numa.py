@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mooring.objects.meta import ResourceList
-from mooring.objects.pod import Pod
+from mooring.objects.pod import Container, Pod
 from mooring.objects.quantity import Quantity
 from mooring.objects.requests import CPU, MEMORY
 from mooring_policies.node_resource_topology.objects import NodeResourceTopology, ZoneCost
@@ -35,11 +35,12 @@ def numa_nodes(topology: NodeResourceTopology) -> list[NumaNode]:
     return [
         NumaNode(number, {each.name: each.available for each in zone.resources}, _costs(zone.costs))
         for zone in topology.zones
-        if zone.type == "Node" and (number := _number(zone.name)) is not None
+        if zone.type == "Node" and (number := zone_id(zone.name)) is not None
     ]
 
 
-def _number(name: str) -> int | None:
+def zone_id(name: str) -> int | None:
+    """The number in `node-3`; None if there is none."""
     found = _NAME.fullmatch(name)
     if found is None or int(found[1]) >= _MOST_IDS:
         return None
@@ -47,7 +48,7 @@ def _number(name: str) -> int | None:
 
 
 def _costs(costs: Sequence[ZoneCost]) -> dict[int, int]:
-    numbered = ((_number(cost.name), cost.value) for cost in costs)
+    numbered = ((zone_id(cost.name), cost.value) for cost in costs)
     return {number: value for number, value in numbered if number is not None}
 
 
@@ -105,20 +106,20 @@ def resource_names(topology: NodeResourceTopology) -> frozenset[str]:
 
 
 def has_exclusive_resources(pod: Pod, names: frozenset[str]) -> bool:
-    """Whether a container that goes on running has resources of a zone for itself."""
+    return next(exclusive_containers(pod, names), None) is not None
+
+
+def exclusive_containers(pod: Pod, names: frozenset[str]) -> Iterator[Container]:
+    """The containers that go on running and have resources of a zone for themselves."""
     qos = qos_of(pod)
-    lasting = (
-        *(each for each in pod.spec.init_containers if each.restartable),
-        *pod.spec.containers,
-    )
-    return any(
-        _is_exclusive(qos, name, quantity, names)
-        for container in lasting
-        for name, quantity in container.resources.requests.items()
-    )
+    sidecars = (each for each in pod.spec.init_containers if each.restartable)
+    for container in (*sidecars, *pod.spec.containers):
+        requests = container.resources.requests
+        if any(is_exclusive(qos, name, requests[name], names) for name in requests):
+            yield container
 
 
-def _is_exclusive(qos: str, name: str, quantity: Quantity, names: frozenset[str]) -> bool:
+def is_exclusive(qos: str, name: str, quantity: Quantity, names: frozenset[str]) -> bool:
     """Devices of a zone; of a Guaranteed pod also whole CPUs, memory and huge pages."""
     if not is_native(name):
         return name in names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mooring.objects.kinds import custom_kind
@@ -11,6 +12,7 @@ from mooring.objects.quantity import ZERO, Quantity
 
 class ZoneResource(Part, frozen=True):
     name: str = ""
+    allocatable: Quantity = ZERO
     available: Quantity = ZERO
 
 
@@ -20,23 +22,29 @@ class ZoneCost(Part, frozen=True):
     value: int = 0
 
 
+class Attribute(Part, frozen=True):
+    name: str = ""
+    value: str = ""
+
+
 class Zone(Part, frozen=True):
     name: str = ""
     #: `Node` for a NUMA zone.
     type: str = ""
     costs: list[ZoneCost] = []
     resources: list[ZoneResource] = []
-
-
-class Attribute(Part, frozen=True):
-    name: str = ""
-    value: str = ""
+    attributes: list[Attribute] = []
 
 
 class NodeResourceTopology(KubeObject, frozen=True):
     topology_policies: list[str] = []
     zones: list[Zone] = []
     attributes: list[Attribute] = []
+
+
+def attribute(attributes: Iterable[Attribute], name: str) -> str:
+    """The value of the first attribute with this name, or an empty text."""
+    return next((each.value for each in attributes if each.name == name), "")
 
 
 TOPOLOGIES = custom_kind(

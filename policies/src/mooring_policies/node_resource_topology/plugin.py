@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -13,6 +12,7 @@ from mooring.plugin import (
     MIN_SCORE,
     Action,
     ClusterEvent,
+    Code,
     CycleState,
     Depends,
     EventResource,
@@ -25,6 +25,7 @@ from mooring.plugin import (
 )
 from mooring_policies.arguments import PluginArgs, problem, read_args, refuse
 from mooring_policies.node_resource_topology.alignment import align_containers, align_pod
+from mooring_policies.node_resource_topology.eviction import NotPossible, without_pods
 from mooring_policies.node_resource_topology.numa import (
     BEST_EFFORT,
     GUARANTEED,
@@ -54,9 +55,11 @@ from mooring_policies.node_resource_topology.topologies import (
     WithoutReserved,
 )
 
-_LOG = logging.getLogger(__name__)
-
 INVALID = unschedulable("invalid node topology data")
+EVICTION_NOT_POSSIBLE = "eviction simulation in NRT is not possible:{}"
+NO_STATE = Status(Code.ERROR, ("PreFilter did not run",))
+#: The key of the pods that a dry run takes off the node: key of a pod → pod.
+EVICTED = "NodeResourceTopologyMatch/evicted"
 
 
 class ResourceWeight(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -102,11 +105,7 @@ class NodeResourceTopologyMatch:
         resources = self._args.scoring_strategy.resources
         self._weights = {each.name: each.weight or 1 for each in resources}
         self._topologies = self._chosen(handle)
-        if self._args.preemption_mode == "Enabled":
-            _LOG.warning(
-                "NodeResourceTopologyMatch: preemptionMode Enabled has no effect, as mooring does not read"
-                " on which NUMA zones containers run; evictions are judged as with Disabled"
-            )
+        self._judges_evictions = self._args.preemption_mode == "Enabled"
         if self._args.discard_reserved_nodes:
             # A pod that is bound is no longer reserved, and no change of the cluster shows it: ask each time.
             self.depends_on = None  # type: ignore[method-assign, assignment]
@@ -116,7 +115,12 @@ class NodeResourceTopologyMatch:
         if self._args.discard_reserved_nodes:
             return WithoutReserved(listers)
         if self._args.cache_resync_period_seconds > 0:
-            return LessReserved(handle.cluster, handle.profile_name, self._args.cache)
+            return LessReserved(
+                handle.cluster,
+                handle.profile_name,
+                self._args.cache,
+                locates_containers=self._args.preemption_mode == "Enabled",
+            )
         return AsTheyAre(listers)
 
     def events_to_register(self) -> Sequence[EventWithHint]:
@@ -147,7 +151,26 @@ class NodeResourceTopologyMatch:
         return {"containers": (*containers,), "overhead": tuple(pod.spec.overhead.items())}
 
     def pre_filter(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> None:
-        """Nothing to prepare. Configurations enable the plugin at this point, as upstream has it there."""
+        if self._judges_evictions:
+            state.write(EVICTED, {})
+
+    def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> Status | None:
+        return self._evicted_become(state, added, gone=False)
+
+    def remove_pod(
+        self, state: CycleState, pod: Pod, removed: Pod, node: NodeInfo
+    ) -> Status | None:
+        return self._evicted_become(state, removed, gone=True)
+
+    def _evicted_become(self, state: CycleState, pod: Pod, *, gone: bool) -> Status | None:
+        if not self._judges_evictions:
+            return None
+        evicted = state.read(EVICTED, dict)
+        if evicted is None:
+            return NO_STATE
+        others = {key: each for key, each in evicted.items() if key != pod.key}
+        state.write(EVICTED, {**others, pod.key: pod} if gone else others)
+        return None
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
         qos = qos_of(pod)
@@ -158,6 +181,12 @@ class NodeResourceTopologyMatch:
             return INVALID
         if topology is None:
             return None
+        evicted = (state.read(EVICTED, dict) or {}) if self._judges_evictions else {}
+        if evicted and (placement := self._topologies.placement(node.name)):
+            try:
+                topology = without_pods(topology, evicted.values(), placement)
+            except NotPossible as reason:
+                return unschedulable(EVICTION_NOT_POSSIBLE.format(reason))
         manager = TopologyManager.of(topology)
         if manager.policy != SINGLE_NUMA_NODE:
             return None

@@ -28,7 +28,9 @@ from mooring_policies.node_resource_topology.objects import (
     NodeResourceTopology,
     TopologyManager,
     Zone,
+    attribute,
 )
+from mooring_policies.node_resource_topology.placement import Placement, read_placement
 
 #: Attributes in which an agent says which pods its figures include; in older ones an annotation.
 FINGERPRINT = "nodeTopologyPodsFingerprint"
@@ -54,6 +56,10 @@ class Topologies(Protocol):
         """The object, and whether it can be relied on."""
         ...
 
+    def placement(self, node_name: str) -> Placement:
+        """On which zones containers run; empty if that is not known."""
+        ...
+
     def reserve(self, node_name: str, pod: Pod) -> None: ...
     def unreserve(self, node_name: str, pod: Pod) -> None: ...
     def bound(self, node_name: str, pod: Pod) -> None: ...
@@ -65,6 +71,9 @@ class AsTheyAre:
 
     def get(self, node_name: str) -> tuple[NodeResourceTopology | None, bool]:
         return self._listers.get(NodeResourceTopology, node_name), True
+
+    def placement(self, node_name: str) -> Placement:
+        return {}
 
     def reserve(self, node_name: str, pod: Pod) -> None:
         pass
@@ -105,8 +114,16 @@ class LessReserved(AsTheyAre):
     taken.
     """
 
-    def __init__(self, cluster: ClusterView, profile_name: str, settings: CacheSettings) -> None:
+    def __init__(
+        self,
+        cluster: ClusterView,
+        profile_name: str,
+        settings: CacheSettings,
+        *,
+        locates_containers: bool,
+    ) -> None:
         super().__init__(cluster.listers)
+        self._locates_containers = locates_containers
         self._infos = cluster.infos
         self._profile_name = profile_name
         self._settings = settings
@@ -122,6 +139,14 @@ class LessReserved(AsTheyAre):
         for request in known.taken.values():
             zones = [_less(zone, request) for zone in zones]
         return replace(known.topology, zones=zones), True
+
+    def placement(self, node_name: str) -> Placement:
+        known = self._brought_up_to_date(node_name)
+        if known is None:
+            return {}
+        if known.placement is None:
+            self._locate_containers(node_name, known)
+        return known.placement or {}
 
     def reserve(self, node_name: str, pod: Pod) -> None:
         known = self._brought_up_to_date(node_name)
@@ -145,9 +170,16 @@ class LessReserved(AsTheyAre):
                 node_name, latest, known
             ):
                 known = self._known[node_name] = _Known(latest, foreign)
-        else:
-            known.topology = latest
+                self._locate_containers(node_name, known)
+        elif known.topology is not latest:
+            known.topology, known.placement = latest, None
+            self._locate_containers(node_name, known)
         return known
+
+    def _locate_containers(self, node_name: str, known: _Known) -> None:
+        """When an object is taken: pods that come later are not in its lists of containers."""
+        if self._locates_containers and self._counts_the_pods(node_name, known.topology, known):
+            known.placement = read_placement(known.topology, self._running(node_name))
 
     def _is_configured_anew(self, old: NodeResourceTopology, new: NodeResourceTopology) -> bool:
         """`resyncScope: All`: another policy of the kubelet counts at once."""
@@ -163,25 +195,25 @@ class LessReserved(AsTheyAre):
         Upstream forgets all reservations at this moment. Here a pod that does not run yet stays reserved:
         the agent cannot have counted it.
         """
-        expected = _attribute(topology, FINGERPRINT) or topology.metadata.annotations.get(
+        expected = attribute(topology.attributes, FINGERPRINT) or topology.metadata.annotations.get(
             ANNOTATION, ""
         )
         pods = self._pods(node_name)
         if not expected or any(pod.uid in known.taken and not _runs(pod) for pod in pods):
             return False
-        running = [pod for pod in pods if _runs(pod)]
+        running = self._running(node_name)
         if self._counts_only_exclusive(topology):
             names = resource_names(topology)
             running = [pod for pod in running if has_exclusive_resources(pod, names)]
         return fingerprint(running) == expected
 
     def _counts_only_exclusive(self, topology: NodeResourceTopology) -> bool:
-        if not _attribute(topology, FINGERPRINT):
+        if not attribute(topology.attributes, FINGERPRINT):
             return False
         method = self._settings.resync_method
         return method == "OnlyExclusiveResources" or (
             method == "Autodetect"
-            and _attribute(topology, FINGERPRINT_METHOD) == "with-exclusive-resources"
+            and attribute(topology.attributes, FINGERPRINT_METHOD) == "with-exclusive-resources"
         )
 
     def _foreign(self, node_name: str, topology: NodeResourceTopology) -> frozenset[object]:
@@ -196,6 +228,9 @@ class LessReserved(AsTheyAre):
             if pod.scheduler_name != self._profile_name
             and (detect == "All" or has_exclusive_resources(pod, names))
         )
+
+    def _running(self, node_name: str) -> list[Pod]:
+        return [pod for pod in self._pods(node_name) if _runs(pod)]
 
     def _pods(self, node_name: str) -> list[Pod]:
         info = self._infos.get(node_name)
@@ -213,6 +248,8 @@ class _Known:
     taken: dict[str, ResourceList] = field(default_factory=dict)
     #: Those of them that were seen on the node.
     arrived: set[str] = field(default_factory=set)
+    #: Where the containers of the pods run that its figures include; None if that is not known yet.
+    placement: Placement | None = None
 
     def forget_pods_that_left(self, pods: list[Pod]) -> None:
         """What a pod took that is gone is free again, also if no agent ever says so."""
@@ -225,10 +262,6 @@ class _Known:
 
 def _runs(pod: Pod) -> bool:
     return pod.status.phase not in ("", "Pending")
-
-
-def _attribute(topology: NodeResourceTopology, name: str) -> str:
-    return next((each.value for each in topology.attributes if each.name == name), "")
 
 
 def _less(zone: Zone, request: dict[str, Quantity]) -> Zone:

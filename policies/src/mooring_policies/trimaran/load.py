@@ -30,12 +30,12 @@ class Window(msgspec.Struct, frozen=True):
     end: int = 0
 
 
-class NodeMetrics(msgspec.Struct, frozen=True):
+class HostMetrics(msgspec.Struct, frozen=True):
     metrics: tuple[Metric, ...] | None = None
 
 
 class Data(msgspec.Struct, frozen=True):
-    by_node: dict[str, NodeMetrics] | None = msgspec.field(default=None, name="NodeMetricsMap")
+    by_node: dict[str, HostMetrics] | None = msgspec.field(default=None, name="NodeMetricsMap")
 
 
 class Load(msgspec.Struct, frozen=True):

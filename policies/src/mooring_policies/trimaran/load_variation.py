@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 
+from mooring.objects.kinds import Kind
 from mooring.objects.pod import Pod
 from mooring.plugin import MAX_SCORE, MIN_SCORE, CycleState, Handle, NodeInfo
 from mooring_policies.arguments import read_args
 from mooring_policies.trimaran.load import CPU, MEMORY
+from mooring_policies.trimaran.objects import NODE_METRICS
 from mooring_policies.trimaran.resources import ResourceStats, requests_of, rounded, stats_of
-from mooring_policies.trimaran.sources import LoadSource, TrimaranArgs, source_of
+from mooring_policies.trimaran.sources import LoadSource, TrimaranArgs, kinds_of, source_of
 
 
 class LoadVariationRiskBalancingArgs(TrimaranArgs, frozen=True):
@@ -32,11 +34,13 @@ class LoadVariationRiskBalancingArgs(TrimaranArgs, frozen=True):
 
 class LoadVariationRiskBalancing:
     name = "LoadVariationRiskBalancing"
+    kinds: tuple[Kind, ...] = (NODE_METRICS,)
     Args = LoadVariationRiskBalancingArgs
 
     def __init__(self, args: object, handle: Handle, source: LoadSource | None = None) -> None:
         self._args = read_args(args, LoadVariationRiskBalancingArgs)
         self._source = source or source_of(self._args, handle)
+        self.kinds = kinds_of(self._source)
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
         load = self._source.current()

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from mooring.objects.kinds import Kind
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.quantity import ZERO
@@ -19,6 +20,7 @@ from mooring.plugin import MAX_SCORE, MIN_SCORE, CycleState, Handle, NodeInfo, R
 from mooring_policies.arguments import read_args
 from mooring_policies.trimaran.beta import max_variance, probability_below
 from mooring_policies.trimaran.load import CPU, MEMORY, Metric
+from mooring_policies.trimaran.objects import NODE_METRICS
 from mooring_policies.trimaran.resources import (
     CpuAndMemory,
     limits_of,
@@ -26,7 +28,7 @@ from mooring_policies.trimaran.resources import (
     rounded,
     stats_of,
 )
-from mooring_policies.trimaran.sources import LoadSource, TrimaranArgs, source_of
+from mooring_policies.trimaran.sources import LoadSource, TrimaranArgs, kinds_of, source_of
 
 _STATE = "LowRiskOverCommitment.PodResources"
 _VARIANCE_ALLOWANCE = 0.99
@@ -81,12 +83,14 @@ class Committed:
 
 class LowRiskOverCommitment:
     name = "LowRiskOverCommitment"
+    kinds: tuple[Kind, ...] = (NODE_METRICS,)
     Args = LowRiskOverCommitmentArgs
 
     def __init__(self, args: object, handle: Handle, source: LoadSource | None = None) -> None:
         self._args = read_args(args, LowRiskOverCommitmentArgs)
         self._weights = self._args.weights
         self._source = source or source_of(self._args, handle)
+        self.kinds = kinds_of(self._source)
 
     def pre_score(self, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows) -> None:
         state.write(_STATE, PodResources.of(pod))

@@ -13,13 +13,15 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from mooring.objects.kinds import Kind
 from mooring.objects.pod import Pod
 from mooring.objects.quantity import MAX_INT64, MIN_INT64, ZERO
 from mooring.objects.requests import CPU as CPU_NAME
 from mooring.plugin import MAX_SCORE, MIN_SCORE, CycleState, Handle, Ints, NodeInfo
 from mooring_policies.arguments import PluginArgs, read_args
 from mooring_policies.trimaran.load import AVERAGE, CPU, LATEST
-from mooring_policies.trimaran.sources import LoadSource, TrimaranArgs, source_of
+from mooring_policies.trimaran.objects import NODE_METRICS
+from mooring_policies.trimaran.sources import LoadSource, TrimaranArgs, kinds_of, source_of
 
 #: The environment variable that names a file with the models, if the arguments have none.
 MODELS = "NODE_POWER_MODEL"
@@ -54,6 +56,7 @@ class PeaksArgs(PluginArgs, frozen=True):
 
 class Peaks:
     name = "Peaks"
+    kinds: tuple[Kind, ...] = (NODE_METRICS,)
     Args = PeaksArgs
     #: Each result depends on its own score, the lowest and the highest.
     normalizes_by_extremes = True
@@ -61,6 +64,7 @@ class Peaks:
     def __init__(self, args: object, handle: Handle, source: LoadSource | None = None) -> None:
         read = read_args(args, PeaksArgs)
         self._source = source or source_of(TrimaranArgs(watcher_address=read.address), handle)
+        self.kinds = kinds_of(self._source)
         self._models = read.models or _models_of_file(os.environ.get(MODELS, ""))
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:

@@ -1,4 +1,4 @@
-"""Where the load of nodes comes from: a file, load-watcher, Prometheus, or the cluster itself.
+"""Where the load of nodes comes from: a file, load-watcher, Prometheus, the metrics server, or the pods.
 
 The load is asked for again after 30 seconds, as upstream does. A source that does not answer leaves the
 last known load; without any, all nodes score 0.
@@ -18,7 +18,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from mooring.objects.quantity import parse_quantity
+from mooring.objects.kinds import Kind
+from mooring.objects.meta import ResourceList
+from mooring.objects.quantity import ZERO, parse_quantity
 from mooring.objects.requests import CPU as CPU_NAME
 from mooring.objects.requests import MEMORY as MEMORY_NAME
 from mooring.plugin import Handle, NodeInfo
@@ -27,20 +29,22 @@ from mooring_policies.trimaran.load import (
     AVERAGE,
     CPU,
     DEVIATION,
+    LATEST,
     MEMORY,
     Data,
+    HostMetrics,
     Load,
     Metric,
-    NodeMetrics,
     Window,
 )
+from mooring_policies.trimaran.objects import NODE_METRICS, UPDATE_S, NodeMetrics
 
 _LOG = logging.getLogger(__name__)
 
-UPDATE_S = 30.0
 #: Pods younger than this may not be part of a measured load yet.
 REPORTING_S = 60
 _TIMEOUT_S = 10.0
+_WINDOW_S = 900
 
 METRICS_SERVER = "KubernetesMetricsServer"
 PROMETHEUS = "Prometheus"
@@ -106,7 +110,12 @@ def source_of(args: TrimaranArgs, handle: Handle) -> LoadSource:
     provider = args.metric_provider
     if provider.type == PROMETHEUS and provider.address:
         return Fetched(handle, lambda: _from_prometheus(provider))
-    return Unmeasured(handle)
+    return MetricsServer(handle)
+
+
+def kinds_of(source: LoadSource) -> tuple[Kind, ...]:
+    """What the source reads from the API server."""
+    return (NODE_METRICS,) if isinstance(source, MetricsServer) else ()
 
 
 class Repeated:
@@ -210,6 +219,52 @@ def _usage(annotations: dict[str, str], name: str, held: dict[str, int]) -> int:
     return quantity.milli_value if name == CPU_NAME else quantity.value
 
 
+class MetricsServer(Unmeasured):
+    """What `kubectl top nodes` shows: the latest use of nodes. Without any, the load follows from pods."""
+
+    def __init__(self, handle: Handle) -> None:
+        super().__init__(handle)
+        self._listers = handle.cluster.listers
+        #: Node → its latest use.
+        self._measured: dict[str, NodeMetrics] = {}
+        #: When the last of them was measured.
+        self._end = 0
+        for each in self._listers.all(NodeMetrics):
+            self._changed(each.key)
+        self._listers.follow(NodeMetrics, self._changed)
+
+    @property
+    def window(self) -> Window:
+        return Window(self._end - _WINDOW_S, self._end) if self._measured else super().window
+
+    def of(self, node_name: str) -> Sequence[Metric] | None:
+        if not self._measured:
+            return super().of(node_name)
+        info = self._handle.cluster.infos.get(node_name)
+        usage = self._measured.get(node_name)
+        if usage is None or info is None or info.node is None:
+            return None
+        return _measured_load(usage.usage, info.node.status.capacity)
+
+    def _changed(self, key: str) -> None:
+        usage = self._listers.get(NodeMetrics, key)
+        if usage is None:
+            self._measured.pop(key, None)
+            return
+        self._measured[key] = usage
+        if usage.timestamp is not None:
+            self._end = max(self._end, int(usage.timestamp.timestamp()))
+
+
+def _measured_load(usage: ResourceList, capacity: ResourceList) -> list[Metric]:
+    cpu, cpus = (each.get(CPU_NAME, ZERO).milli_value for each in (usage, capacity))
+    memory, memories = (each.get(MEMORY_NAME, ZERO).value for each in (usage, capacity))
+    return [
+        Metric(kind, LATEST, 100 * used / of if of else 0.0)
+        for kind, used, of in ((CPU, cpu, cpus), (MEMORY, memory, memories))
+    ]
+
+
 def _from_prometheus(provider: MetricProvider) -> Load:
     metrics: dict[str, list[Metric]] = {}
     end = 0
@@ -219,8 +274,8 @@ def _from_prometheus(provider: MetricProvider) -> Load:
         for host, at, value in _results(_get(url, provider)):
             metrics.setdefault(host, []).append(Metric(kind, operator, value * 100))
             end = max(end, int(at))
-    by_node = {host: NodeMetrics(tuple(found)) for host, found in metrics.items()}
-    return Load(timestamp=end, window=Window(end - 900, end), data=Data(by_node))
+    by_node = {host: HostMetrics(tuple(found)) for host, found in metrics.items()}
+    return Load(timestamp=end, window=Window(end - _WINDOW_S, end), data=Data(by_node))
 
 
 def _results(text: bytes) -> list[tuple[str, float, float]]:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from mooring.objects.kinds import Kind
 from mooring.objects.pod import Container, Pod
 from mooring.objects.quantity import ZERO, parse_quantity
 from mooring.objects.requests import CPU as CPU_NAME
 from mooring.plugin import MIN_SCORE, CycleState, Handle, NodeInfo
 from mooring_policies.arguments import read_args
 from mooring_policies.trimaran.load import AVERAGE, CPU, LATEST, Window
+from mooring_policies.trimaran.objects import NODE_METRICS
 from mooring_policies.trimaran.resources import rounded
-from mooring_policies.trimaran.sources import REPORTING_S, LoadSource, TrimaranArgs, source_of
+from mooring_policies.trimaran.sources import (
+    REPORTING_S,
+    LoadSource,
+    TrimaranArgs,
+    kinds_of,
+    source_of,
+)
 
 _DEFAULT_TARGET = 40
 
@@ -42,12 +50,14 @@ class TargetLoadPackingArgs(TrimaranArgs, frozen=True):
 
 class TargetLoadPacking:
     name = "TargetLoadPacking"
+    kinds: tuple[Kind, ...] = (NODE_METRICS,)
     Args = TargetLoadPackingArgs
 
     def __init__(self, args: object, handle: Handle, source: LoadSource | None = None) -> None:
         self._args = read_args(args, TargetLoadPackingArgs)
         self._multiplier = float(self._args.default_requests_multiplier)
         self._source = source or source_of(self._args, handle)
+        self.kinds = kinds_of(self._source)
         self._clock = handle.clock
         #: Node → UID → (when the pod was seen there, what it is assumed to use).
         self._seen: dict[str, dict[str, tuple[float, int]]] = {}

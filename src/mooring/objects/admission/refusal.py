@@ -9,7 +9,7 @@ from mooring.objects.meta import KubeObject
 from mooring.objects.quantity import Quantity
 from mooring.objects.titles import title
 
-#: Of these resources people write amounts with binary suffixes.
+#: People write amounts of these resources with binary suffixes.
 _IN_BYTES = ("memory", "storage", "hugepages-")
 _BINARY = (("Ei", 60), ("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10))
 

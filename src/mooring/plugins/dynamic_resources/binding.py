@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from mooring.objects.devices import (
     CLAIM_FINALIZER,
     Allocation,
+    ConsumerReference,
     ResourceClaim,
     ResourceClaimStatus,
 )
@@ -35,7 +36,6 @@ from mooring.objects.resource_claims import (
     is_ready,
     is_reserved_for,
     not_found,
-    reference_to,
 )
 from mooring.plugin import (
     ApiError,
@@ -88,7 +88,7 @@ class ClaimBinder:
     async def write(self, claims: PodClaims, pod: Pod, node_name: str) -> None:
         """Raises ClaimBindingFailed. Unreserve undoes what was written."""
         for index, claim in enumerate(claims.claims):
-            if not is_reserved_for(claim, pod):
+            if not is_reserved_for(claim, pod) and not is_reserved_for(claim, claims.users[index]):
                 await self._carry_through(self._bind_claim(claims, index, pod, node_name))
 
     async def _carry_through(self, work: Coroutine[Any, Any, None]) -> None:
@@ -106,7 +106,7 @@ class ClaimBinder:
             raise
 
     async def _bind_claim(self, claims: PodClaims, index: int, pod: Pod, node_name: str) -> None:
-        claim = claims.claims[index]
+        claim, user = claims.claims[index], claims.users[index]
         allocation = claims.chosen[index] if claims.chosen else None
         extended = index == claims.extended_at
         in_flight = claims.extended_uid if extended else claim.uid
@@ -125,10 +125,10 @@ class ClaimBinder:
             contested = allocation is not None and index not in claims.reused
             if contested and self._handle.writer.claims.others_allocate:
                 stored = await self._contests.win(
-                    claim, node_name, lambda: self._store(claim, allocation, pod)
+                    claim, node_name, lambda: self._store(claim, allocation, user)
                 )
             else:
-                stored = await self._store(claim, allocation, pod)
+                stored = await self._store(claim, allocation, user)
             claims.claims[index] = stored
             assumed = await self._assume(stored, waits=extended)
             if extended:
@@ -184,14 +184,14 @@ class ClaimBinder:
     # The claim itself
 
     async def _store(
-        self, claim: ResourceClaim, allocation: Allocation | None, pod: Pod
+        self, claim: ResourceClaim, allocation: Allocation | None, user: ConsumerReference
     ) -> ResourceClaim:
-        """The claim as stored, allocated and reserved for the pod. Raises ClaimBindingFailed."""
+        """The claim as stored, allocated and reserved for the user. Raises ClaimBindingFailed."""
         conflicts, lost = 0, 0
         current = claim
         while True:
             try:
-                return await self._store_once(current, allocation, pod)
+                return await self._store_once(current, allocation, user)
             except _Retry as retry:
                 failed = retry
             if isinstance(failed.error, Conflict):
@@ -203,7 +203,7 @@ class ClaimBinder:
                 lost += 1
                 await sleep(self._handle.clock, _pause_s(lost))
             current = await self._read_again(claim, until_answered=lost > 0)
-            if _is_ours(current, allocation, pod):
+            if _is_ours(current, allocation, user):
                 # The answer was lost, or the write was carried out twice and conflicts with itself.
                 return current
             if _is_refusal(failed.error):
@@ -225,7 +225,7 @@ class ClaimBinder:
         raise AssertionError
 
     async def _store_once(
-        self, claim: ResourceClaim, allocation: Allocation | None, pod: Pod
+        self, claim: ResourceClaim, allocation: Allocation | None, user: ConsumerReference
     ) -> ResourceClaim:
         """Raises _Retry if the claim is to be read and written again, and ClaimBindingFailed."""
         writer = self._handle.writer.claims
@@ -245,14 +245,14 @@ class ClaimBinder:
                     writer.set_finalizers(claim, [*finalizers, CLAIM_FINALIZER]),
                     f"add finalizer to claim {claim.key}",
                 )
-        status = self._status(claim, allocation, pod)
+        status = self._status(claim, allocation, user)
         doing = "reservation" if allocation is None else "allocation and reservation"
         return await _tried(writer.set_status(claim, status), f"add {doing} to claim {claim.key}")
 
     def _status(
-        self, claim: ResourceClaim, allocation: Allocation | None, pod: Pod
+        self, claim: ResourceClaim, allocation: Allocation | None, user: ConsumerReference
     ) -> ResourceClaimStatus:
-        """The status to write: allocated, reserved for the pod, and with a time."""
+        """The status to write: allocated, reserved, and with a time."""
         status = claim.status
         allocation = allocation or status.allocation
         if self._timeout_s is not None:
@@ -264,7 +264,9 @@ class ClaimBinder:
                 # The API keeps whole seconds.
                 now = datetime.fromtimestamp(self._handle.clock.now(), UTC).replace(microsecond=0)
                 allocation = replace(allocation, allocation_timestamp=now)
-        reserved_for = [*status.reserved_for, reference_to(pod)]
+        reserved_for = status.reserved_for
+        if not any(known.uid == user.uid for known in reserved_for):
+            reserved_for = [*reserved_for, user]
         return replace(status, allocation=allocation, reserved_for=reserved_for)
 
     # Devices that must get ready
@@ -340,10 +342,10 @@ def _is_allocated_alike(claim: ResourceClaim, allocation: Allocation) -> bool:
     return stored is not None and stored.devices == allocation.devices
 
 
-def _is_ours(claim: ResourceClaim, allocation: Allocation | None, pod: Pod) -> bool:
-    """Whether the claim is what a write for this pod would have made of it."""
+def _is_ours(claim: ResourceClaim, allocation: Allocation | None, user: ConsumerReference) -> bool:
+    """Whether the claim is what a write for this user would have made of it."""
     stored = claim.status.allocation
-    if stored is None or not is_reserved_for(claim, pod):
+    if stored is None or not is_reserved_for(claim, user):
         return False
     return allocation is None or stored.devices == allocation.devices
 

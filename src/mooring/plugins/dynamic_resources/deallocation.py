@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from mooring.objects.devices import ResourceClaim, ResourceClaimStatus
+from mooring.objects.devices import ConsumerReference, ResourceClaim, ResourceClaimStatus
 from mooring.objects.pod import Pod
 from mooring.objects.resource_claims import (
+    is_pod_group,
     is_reserved_for,
     is_used_by_nobody_but,
     without_finalizer,
 )
-from mooring.plugin import ApiError, Conflict, Handle, Status, sleep, unschedulable
+from mooring.plugin import ApiError, Conflict, Handle, Status, sleep, unresolvable, unschedulable
 from mooring.plugins.dynamic_resources.extended_resources import is_in_memory
 from mooring.plugins.dynamic_resources.pod_claims import PodClaims
 
@@ -22,6 +23,7 @@ _LOG = logging.getLogger(__name__)
 NOTHING_TO_DEALLOCATE = unschedulable("no new claims to deallocate")
 DEALLOCATED = unschedulable("deallocation of ResourceClaim completed")
 DELETED = unschedulable("deletion of ResourceClaim completed")
+UNRESERVED = unresolvable("ResourceClaim unreserved for PodGroup")
 STILL_NOT_SCHEDULABLE = unschedulable("still not schedulable")
 
 #: How often a write is repeated after a conflict, and the pause in between.
@@ -39,6 +41,8 @@ class Plan:
     #: The claim to deallocate, or the one to delete.
     deallocate: ResourceClaim | None = None
     delete: ResourceClaim | None = None
+    #: A claim that is to be given back by a group none of whose pods has a node, and that group.
+    unreserve: tuple[ResourceClaim, ConsumerReference] | None = None
 
 
 class Deallocation:
@@ -63,14 +67,24 @@ class Deallocation:
                 continue
             if is_used_by_nobody_but(claim, pod):
                 return Plan(DEALLOCATED, deallocate=claim)
+            user = claims.users[index]
+            if is_pod_group(user) and is_reserved_for(claim, user) and self._is_idle(pod.group_key):
+                return Plan(UNRESERVED, unreserve=(claim, user))
         if left_over is not None:
             return Plan(DELETED, delete=left_over)
         return Plan(STILL_NOT_SCHEDULABLE)
 
+    def _is_idle(self, group_key: str) -> bool:
+        """Whether no pod of the group has a node."""
+        groups = self._handle.cluster.pod_groups
+        if groups is None or group_key not in groups:
+            return True
+        return groups.get(group_key).scheduled_count == 0
+
     def help_pod(self, claims: PodClaims, pod: Pod) -> Status:
         """Carry the plan out beside the scheduling cycle. The event of the claim wakes the pod."""
         plan = self.plan(claims, pod)
-        if plan.deallocate is not None or plan.delete is not None:
+        if plan != Plan(plan.status):
             self._handle.spawn(self.carry_out(plan, pod))
         return plan.status
 
@@ -81,6 +95,8 @@ class Deallocation:
                 await self._handle.writer.claims.set_status(plan.deallocate, ResourceClaimStatus())
             if plan.delete is not None:
                 await self._delete(plan.delete)
+            if plan.unreserve is not None:
+                await self._handle.writer.claims.remove_reservation(*plan.unreserve)
         except ApiError as error:
             # The reference ends the attempt with this error, and the pod is tried again.
             _LOG.warning("pod %s: a claim could not be given back: %s", pod.key, error)

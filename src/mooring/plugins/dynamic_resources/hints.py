@@ -6,8 +6,16 @@ from mooring.objects.devices import DeviceClass, ResourceClaim, ResourceSlice
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.resource_claims import ClaimProblem
-from mooring.plugin import Action, EventWithHint, Hint, on_add_or_update, on_change
-from mooring.plugin.devices import ClaimCache
+from mooring.plugin import (
+    Action,
+    ClusterView,
+    EventWithHint,
+    Hint,
+    on_add_or_update,
+    on_change,
+    on_delete,
+)
+from mooring.plugins.dynamic_resources.extended_resources import requested
 from mooring.plugins.dynamic_resources.pod_claims import claims_of
 
 _ADD_OR_UPDATE = Action.ADD | Action.UPDATE
@@ -16,14 +24,16 @@ _CLAIMS_GENERATED = Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM
 
 
 class Hints:
-    def __init__(self, cache: ClaimCache) -> None:
-        self._cache = cache
+    def __init__(self, cluster: ClusterView) -> None:
+        self._cache = cluster.claims
+        self._classes = cluster.device_classes
 
     def events(self) -> tuple[EventWithHint, ...]:
         return (
             on_change(Node, _NODE_ACTIONS),
             on_add_or_update(ResourceClaim, _ADD_OR_UPDATE, self.after_claim_change),
             on_add_or_update(Pod, _CLAIMS_GENERATED, self.after_pod_change),
+            on_delete(Pod, self.after_pod_delete),
             on_change(DeviceClass, _ADD_OR_UPDATE),
             on_change(ResourceSlice, _ADD_OR_UPDATE),
         )
@@ -51,3 +61,21 @@ class Hints:
         except ClaimProblem:
             return Hint.SKIP
         return Hint.QUEUE
+
+    def after_pod_delete(self, pod: Pod, old: Pod, new: Pod | None) -> Hint:
+        """Queue the pod if another one gave up before its allocations were written.
+
+        These were in flight, and no claim tells of their end. Written ones are given back by a change of
+        their claim. The reference has no such hint: there, the pod waits for the flush.
+        """
+        if old.spec.resource_claims:
+            try:
+                claims = claims_of(old, self._cache)
+            except ClaimProblem:
+                return Hint.SKIP
+            if any(claim.status.allocation is None for claim in claims):
+                return Hint.QUEUE
+        served = any(name in self._classes for name in requested(old))
+        if served and self._cache.extended_resource_claim_of(old) is None:
+            return Hint.QUEUE
+        return Hint.SKIP

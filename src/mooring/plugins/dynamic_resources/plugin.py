@@ -16,7 +16,8 @@ from mooring.objects.devices import (
     ResourceClaimStatus,
 )
 from mooring.objects.pod import Pod
-from mooring.objects.resource_claims import ClaimProblem, with_finalizer
+from mooring.objects.pod_groups import PodGroup
+from mooring.objects.resource_claims import ClaimProblem, reference_to, with_finalizer
 from mooring.objects.selectors import NodeSelector, NodeTerm, compile_node_term
 from mooring.plugin import (
     SKIP,
@@ -55,6 +56,7 @@ from mooring.plugins.dynamic_resources.pod_claims import (
     NO_CLAIMS,
     NodeAllocation,
     PodClaims,
+    claims_and_users,
     claims_of,
 )
 from mooring.plugins.normalize import normalize
@@ -101,7 +103,7 @@ class DynamicResources:
         self._kept = KeptAllocations(handle.cluster)
         self._deallocation = Deallocation(handle)
         self._binder = ClaimBinder(handle, binding_timeout_s=binding_timeout_s)
-        self._hints = Hints(self._cache)
+        self._hints = Hints(handle.cluster)
 
     # Before a node is looked for
 
@@ -119,7 +121,7 @@ class DynamicResources:
         if not pod.spec.resource_claims and not served:
             return SKIP
         try:
-            claims = PodClaims(claims_of(pod, self._cache))
+            claims = PodClaims(*claims_and_users(pod, self._cache, self._sharing_group(pod)))
         except ClaimProblem as problem:
             return unresolvable(str(problem))
         if served:
@@ -151,6 +153,12 @@ class DynamicResources:
         grouped = pod.spec.scheduling_group is not None and self._cluster.pod_groups is not None
         return pod.group_key if grouped else ""
 
+    def _sharing_group(self, pod: Pod) -> PodGroup | None:
+        """The group whose claims the pod shares."""
+        if not self._cache.groups_own_claims or not pod.group_key:
+            return None
+        return self._cluster.listers.get(PodGroup, pod.group_key)
+
     def _add_extended(self, claims: PodClaims, pod: Pod) -> None:
         """Add the claim for extended resources: one of an earlier attempt, or a new one."""
         claim = self._cache.extended_resource_claim_of(pod) or extended_resources.new_claim(pod)
@@ -158,6 +166,7 @@ class DynamicResources:
         claims.extended_uid = claim.uid
         claims.resources = extended_resources.requested(pod)
         claims.claims.append(claim)
+        claims.users.append(reference_to(pod))
 
     def _check(self, claim: ResourceClaim, *, is_extended: bool) -> Status | None:
         """Why a claim cannot be allocated, on whatever node."""

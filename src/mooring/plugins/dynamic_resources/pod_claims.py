@@ -6,9 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mooring.objects.devices import Allocation, ResourceClaim
-from mooring.objects.pod import ContainerExtendedResourceRequest, Pod
-from mooring.objects.resource_claims import ClaimProblem, check_usable, claim_name, not_found
+from mooring.objects.devices import Allocation, ConsumerReference, ResourceClaim
+from mooring.objects.pod import ContainerExtendedResourceRequest, Pod, PodResourceClaim
+from mooring.objects.pod_groups import PodGroup
+from mooring.objects.resource_claims import (
+    ClaimProblem,
+    check_usable,
+    claim_name,
+    is_claim_of_group,
+    not_found,
+    reference_to,
+    reference_to_group,
+)
 from mooring.objects.selectors import NodeTerm
 from mooring.plugin.devices import Allocator, ClaimCache
 
@@ -18,10 +27,22 @@ if TYPE_CHECKING:
 
 def claims_of(pod: Pod, cache: ClaimCache) -> list[ResourceClaim]:
     """The claims that the pod names, in its order. Raises ClaimProblem if one cannot be used."""
-    return list(_claims_of(pod, cache))
+    return [claim for claim, _ in _claims_of(pod, cache)]
 
 
-def _claims_of(pod: Pod, cache: ClaimCache) -> Iterator[ResourceClaim]:
+def claims_and_users(
+    pod: Pod, cache: ClaimCache, group: PodGroup | None
+) -> tuple[list[ResourceClaim], list[ConsumerReference]]:
+    """The claims of a pod, and for whom each is reserved: the pod, or its group. Raises ClaimProblem."""
+    claims, users = [], []
+    for claim, entry in _claims_of(pod, cache):
+        claims.append(claim)
+        shared = group is not None and is_claim_of_group(entry, group)
+        users.append(reference_to_group(group) if group and shared else reference_to(pod))
+    return claims, users
+
+
+def _claims_of(pod: Pod, cache: ClaimCache) -> Iterator[tuple[ResourceClaim, PodResourceClaim]]:
     for entry in pod.spec.resource_claims:
         name, must_own = claim_name(pod, entry)
         if name is None:
@@ -30,8 +51,8 @@ def _claims_of(pod: Pod, cache: ClaimCache) -> Iterator[ResourceClaim]:
         claim = cache.get(key)
         if claim is None:
             raise ClaimProblem(not_found(key))
-        check_usable(pod, claim, must_own=must_own)
-        yield claim
+        check_usable(pod, claim, must_own=must_own, groups_own=cache.groups_own_claims)
+        yield claim, entry
 
 
 @dataclass(slots=True)
@@ -52,6 +73,8 @@ class PodClaims:
     #: The claims that the pod names, then the one for extended resources. PreBind replaces them by what
     #: it has written.
     claims: list[ResourceClaim] = field(default_factory=list)
+    #: For each claim, who it is reserved for: the pod, or the group that shares it.
+    users: list[ConsumerReference] = field(default_factory=list)
     #: The position of the claim for extended resources; None if the pod needs none.
     extended_at: int | None = None
     #: The resources that devices may serve.

@@ -78,7 +78,7 @@ def _nodes(table: Table, problems: list[str]) -> list[Node]:
 
 
 def _pods(table: Table, problems: list[str], options: TraceOptions) -> list[TracePod]:
-    if "creation_time" in table.columns:
+    if "cpu_milli" in table.columns:
         return openb.read_pods(
             table, problems, sharing=options.sharing, priorities=options.priorities
         )

@@ -3,8 +3,8 @@ import { useEffect, useMemo, useRef } from "preact-hooks";
 import { html } from "mooring/html";
 import { JobProgress, JobTray } from "mooring/jobs";
 import { useCluster, useMoments } from "mooring/moment";
-import { Problems } from "mooring/parts";
-import { link, linkTo, setQuery, useRoute, VIEWS } from "mooring/route";
+import { NoSuchRun, Problems } from "mooring/parts";
+import { link, setQuery, useRoute, VIEWS } from "mooring/route";
 import { jobOf, runOf, SessionContext, useFollowedSession } from "mooring/session";
 import { lastPart, Top } from "mooring/top";
 import { CompareView } from "mooring/views/compare";
@@ -78,11 +78,7 @@ function Shown({ route, session, run, cluster, error, moments, text, onText }) {
     </div>`;
   if (route.view === "compare")
     return html`<${CompareView} beforeId=${Number(route.parts[0])} afterId=${Number(route.parts[1])} />`;
-  if (!run)
-    return html`<div class="empty">
-      <h1>No such run</h1>
-      <p>It was deleted, or never existed. <a href=${linkTo(1, "map")}>Go to the first run</a></p>
-    </div>`;
+  if (!run) return html`<${NoSuchRun} />`;
   if (run.state !== "ready" && !moments.underWay) return html`<${NotReady} run=${run} job=${jobOf(session, run.job)} />`;
   if (error) return html`<${Problems} error=${error} />`;
   if (moments.error) return html`<${Problems} error=${moments.error} />`;

@@ -245,7 +245,17 @@ export class Scene {
   }
 }
 
-// The cluster's life: goes forward by making changes, and back by beginning anew.
+// A value that is the same as the one before needs no point of its own.
+function putValue(xs, values, x, value) {
+  const last = xs.length - 1;
+  if (xs[last] === x) values[last] = value;
+  else if (values[last] !== value) {
+    xs.push(x);
+    values.push(value);
+  }
+}
+
+// The cluster's life: goes forward by making changes, and back by starting again from the beginning.
 export class Reel {
   constructor(cluster, time) {
     this.cluster = cluster;
@@ -265,6 +275,58 @@ export class Reel {
     if (step < this.step) this.#rewind();
     for (; this.step < step; this.step += 1) this.places[pod[this.step]] = node[this.step];
     return new Scene(this.cluster, this.places.slice(), step);
+  }
+
+  // [xs, counts]: how many pods wait, wherever that changes. By seconds, a pod that comes and gets its node in the
+  // same second does not wait.
+  waitingOver(bySeconds) {
+    const { pod, node, atSeconds } = this.time.changes;
+    const places = this.start.slice();
+    let waiting = places.reduce((sum, at) => sum + (at === -1 ? 1 : 0), 0);
+    const [xs, counts] = [[0], [waiting]];
+    for (let i = 0; i < this.steps; i += 1) {
+      waiting += (node[i] === -1 ? 1 : 0) - (places[pod[i]] === -1 ? 1 : 0);
+      places[pod[i]] = node[i];
+      if (bySeconds && !this.isSettled(i + 1)) continue;
+      putValue(xs, counts, bySeconds ? atSeconds[i] : i + 1, waiting);
+    }
+    return this.#toEnd(xs, [counts], bySeconds);
+  }
+
+  // [xs, counts]: how many pods were preempted so far; null if not all events are known.
+  preemptedOver(bySeconds) {
+    const { events } = this.time;
+    if (events.leftOut) return null;
+    const code = events.kinds.indexOf("preempted");
+    const [xs, counts] = [[0], [0]];
+    let sum = 0;
+    for (let i = 0; code >= 0 && i < events.kind.length; i += 1) {
+      if (events.kind[i] !== code) continue;
+      sum += 1;
+      putValue(xs, counts, bySeconds ? events.atSeconds[i] : events.step[i], sum);
+    }
+    return this.#toEnd(xs, [counts], bySeconds);
+  }
+
+  // [xs, …columns] of the samples; by seconds only of those after which nothing more happens in their second.
+  sampled(columns, bySeconds) {
+    const { step, atSeconds } = this.time.samples;
+    const kept = step.map((_, i) => i).filter((i) => !bySeconds || this.isSettled(step[i]));
+    const of = (values) => kept.map((i) => values[i]);
+    return this.#toEnd(of(bySeconds ? atSeconds : step), columns.map(of), bySeconds);
+  }
+
+  // Whether the next change is of a later second.
+  isSettled(step) {
+    const { atSeconds } = this.time.changes;
+    return step >= this.steps || atSeconds[step] > (step ? atSeconds[step - 1] : 0);
+  }
+
+  // All plots end where time ends.
+  #toEnd(xs, columns, bySeconds) {
+    const end = bySeconds ? this.time.endSeconds : this.steps;
+    if (!xs.length || xs[xs.length - 1] >= end) return [xs, ...columns];
+    return [[...xs, end], ...columns.map((values) => [...values, values[values.length - 1]])];
   }
 
   // How many changes were made by then.

@@ -1,6 +1,6 @@
 // The cluster on a canvas: quays, berths, what lies in them, and what is marked. Knows nothing of events.
 //
-// While the view moves, the last full picture is moved along with it; it is drawn anew once the view rests,
+// While the view moves, the last full picture is moved along with it; it is drawn again once the view rests,
 // or at once if that is little work. So 50,000 pods stay out of the way of a finger.
 import { layOut, nodeAt, podRects } from "mooring/layout";
 import { inkOn, stepOf } from "mooring/colour";
@@ -140,12 +140,13 @@ export class Drawing {
       const stuck = Math.max(left + 8, 8);
       context.fillStyle = palette.ink;
       const room = left + wide - stuck - 8;
-      const name = shortened(context, text, Math.max(room - 40, 20));
-      if (room > 30) {
+      // The name matters more than how many there are.
+      const name = shortened(context, text, room);
+      if (name) {
         context.fillText(name, stuck, Math.max(lineY, 6));
         const used = context.measureText(name).width;
         context.fillStyle = palette.quiet;
-        if (room > used + 44) context.fillText(more, stuck + used + 8, Math.max(lineY, 6));
+        if (room > used + 12 + context.measureText(more).width) context.fillText(more, stuck + used + 8, Math.max(lineY, 6));
       }
     }
   }
@@ -195,7 +196,7 @@ export class Drawing {
         if (paint) context.fillStyle = paint.colourOfNode(scene, node, resource);
         const fill = Math.min(1, parts[node]) * side;
         // A berth that is too small to show how full it is shows it by its colour alone.
-        const high = side < MARKS_FROM ? side : fill;
+        const high = side < MARKS_FROM && fill > 0 ? side : fill;
         context.fillRect(left, top + side - high, side, high);
       }
     }

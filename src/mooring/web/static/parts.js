@@ -1,6 +1,7 @@
 // Small pieces that several views are made of.
 import { useState } from "preact-hooks";
 import { html } from "mooring/html";
+import { linkTo } from "mooring/route";
 import { amount, resourceName, share } from "mooring/words";
 
 const OUTCOMES = {
@@ -48,11 +49,19 @@ export function Usage({ scene, node }) {
   </dl>`;
 }
 
+export function NoSuchRun() {
+  return html`<div class="empty">
+    <h1>No such run</h1>
+    <p>It was deleted, or never existed. <a href=${linkTo(1, "map")}>Go to the first run</a></p>
+  </div>`;
+}
+
 export function Problems({ error }) {
   if (!error) return null;
+  const problems = (error.problems ?? []).filter((each) => each.line || each.path || each.text !== error.message);
   return html`<div class="problems" role="alert">
     <p>${error.message}</p>
-    ${error.problems?.length > 0 && html`<${ProblemList} problems=${error.problems} />`}
+    ${problems.length > 0 && html`<${ProblemList} problems=${problems} />`}
   </div>`;
 }
 

@@ -14,8 +14,9 @@ const SECONDS = [
 ];
 const WHOLE = Array.from({ length: 9 }, (_, power) => [1, 2, 5].map((n) => n * 10 ** power)).flat();
 
-// series: [{label, values, colour}]; xs ascending; `at` where the line stands; `onGo(x)`; `say(values)` in words.
-export function Plot({ title, say, now, xs, series, at, bySeconds, format, palette, onGo, most }) {
+// series: [{label, values, colour}]; xs ascending; `at` where the line stands; `now`: the values there, if they are
+// known better than from the series; `onGo(x)`; `say(value)` in words.
+export function Plot({ title, say, now = null, xs, series, at, bySeconds, format, palette, onGo, most }) {
   const box = useRef(null);
   const plot = useRef(null);
   const latest = useRef({});
@@ -40,10 +41,12 @@ export function Plot({ title, say, now, xs, series, at, bySeconds, format, palet
   useEffect(() => {
     plot.current?.redraw(false, false);
   }, [at]);
-  const shown = under ?? now;
+  const sampled = series.map(({ values }) => values[under ?? lastBy(xs, at)]);
+  const shown = (under === null && now) || sampled;
+  const text = shown.map((value, i) => `${series.length > 1 ? `${series[i].label} ` : ""}${say(value)}`).join(" · ");
   const when = under === null ? "" : `at ${bySeconds ? clock(xs[under]) : `change ${xs[under].toLocaleString("en")}`}: `;
   return html`<figure class="plot">
-    <figcaption><strong>${title}</strong> <span class="quiet">${when}${say(shown)}</span>
+    <figcaption><strong>${title}</strong> <span class="quiet now">${when}${text}</span>
       <span class="keys">${
         series.length > 1 &&
         series.map(
@@ -54,6 +57,12 @@ export function Plot({ title, say, now, xs, series, at, bySeconds, format, palet
     </figcaption>
     <div ref=${box} aria-hidden="true"></div>
   </figure>`;
+}
+
+function lastBy(xs, at) {
+  let found = 0;
+  for (let i = 0; i < xs.length && xs[i] <= at; i += 1) found = i;
+  return found;
 }
 
 function optionsOf({ element, xs, series, format, palette, bySeconds, most, latest }) {

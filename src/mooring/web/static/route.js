@@ -18,8 +18,7 @@ export function parse(hash) {
   const [path, ...rest] = hash.replace(/^#\/?/, "").split("?");
   const [view, ...parts] = path.split("/").map(decoded);
   const query = Object.fromEntries(new URLSearchParams(rest.join("?")));
-  const run = Number(query.run ?? 1);
-  return { view: view || "map", parts, query, run: Number.isInteger(run) ? run : 1 };
+  return { view: view || "map", parts, query, run: Number(query.run ?? 1) };
 }
 
 function decoded(part) {
@@ -115,8 +114,9 @@ export function useRoute() {
   return value;
 }
 
-// One word of the address, and a way to change it.
-export function useQuery(key, otherwise) {
+// One word of the address, and a way to change it. A word that is not `allowed` counts as none.
+export function useQuery(key, otherwise, allowed = null) {
   const { query } = useRoute();
-  return [query[key] ?? otherwise, (value) => setQuery({ [key]: value === otherwise ? null : value })];
+  const value = !allowed || allowed.includes(query[key]) ? (query[key] ?? otherwise) : otherwise;
+  return [value, (value) => setQuery({ [key]: value === otherwise ? null : value })];
 }

@@ -5,7 +5,7 @@ import { html } from "mooring/html";
 import { JobProgress } from "mooring/jobs";
 import { ClusterMap } from "mooring/map";
 import { useCluster, useEndScene } from "mooring/moment";
-import { Choice, Problems } from "mooring/parts";
+import { Choice, NoSuchRun, Problems } from "mooring/parts";
 import { go, linkTo } from "mooring/route";
 import { jobOf, runOf, useSession, useWork } from "mooring/session";
 import { Table } from "mooring/table";
@@ -21,7 +21,7 @@ export function CompareView({ beforeId, afterId }) {
     "api/compare",
     ready && !isReport ? { runs: [beforeId, afterId] } : null,
   );
-  if (!before || !after) return html`<p class="empty">This run no longer exists.</p>`;
+  if (!before || !after) return html`<${NoSuchRun} />`;
   const stopped = [before, after].find((run) => run.state === "failed" || run.state === "cancelled");
   return html`<div class="compare-view">
     <div class="title"><h1>Before and after</h1></div>
@@ -174,7 +174,7 @@ function changeOf(key, was, is) {
   if (was === is || was === null || is === null) return was === is ? "=" : "–";
   const sign = is > was ? "+" : "−";
   const by = Math.abs(is - was);
-  if (SHARES.test(key)) return `${sign}${(by * 100).toFixed(1)} points`;
+  if (SHARES.test(key)) return `${sign}${by < 0.0005 ? "<0.1" : (by * 100).toFixed(1)} points`;
   return `${sign}${Number.isInteger(by) ? by.toLocaleString("en") : by.toFixed(2)}`;
 }
 

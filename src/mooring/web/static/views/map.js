@@ -19,9 +19,11 @@ const NOTHING = "-";
 
 export function useMapOptions(cluster) {
   const [resource, setResource] = useQuery("resource", "cpu");
-  const [groupKey, setGroupKey] = useQuery("group", cluster?.map.groupKeys[0] ?? "");
-  const [sizeBy, setSizeBy] = useQuery("size", "capacity");
-  const [colour, setColour] = useQuery("colour", "utilisation");
+  const keys = cluster ? [NOTHING, ...groupKeysOf(cluster)] : null;
+  const [groupKey, setGroupKey] = useQuery("group", cluster?.map.groupKeys[0] ?? "", keys);
+  const [sizeBy, setSizeBy] = useQuery("size", "capacity", ["capacity", "equal"]);
+  const paints = cluster ? paintsFor(cluster).map(([key]) => key) : null;
+  const [colour, setColour] = useQuery("colour", "utilisation", paints);
   const index = Math.max(0, cluster ? cluster.resources.indexOf(resource) : 0);
   return {
     resource: index,
@@ -37,12 +39,12 @@ export function useMapOptions(cluster) {
 }
 
 export function MapOptions({ cluster, options }) {
-  const keys = [...new Set([...cluster.map.groupKeys, ...cluster.nodeLabelKeys()])];
+  const keys = groupKeysOf(cluster);
   return html`<div class="options">
     <${Choice} label="Resource" value=${cluster.resources[options.resource]} onChange=${options.setResource}
       options=${cluster.resources.map((name) => [name, resourceName(name)])} />
     <${Choice} label="Group by" value=${options.groupKey} onChange=${options.setGroupKey}
-      options=${[...keys.map((key) => [key, shortKey(key)]), ["", "nothing"]]} />
+      options=${[...keys.map((key) => [key, shortKey(key, keys)]), ["", "nothing"]]} />
     <${Choice} label="Size" value=${options.sizeBy} onChange=${options.setSizeBy}
       options=${[
         ["capacity", "by capacity"],
@@ -52,8 +54,14 @@ export function MapOptions({ cluster, options }) {
   </div>`;
 }
 
-function shortKey(key) {
-  return key.includes("/") ? key.split("/").pop() : key;
+function groupKeysOf(cluster) {
+  return [...new Set([...cluster.map.groupKeys, ...cluster.nodeLabelKeys()])];
+}
+
+// Without its prefix, unless another key ends like it.
+function shortKey(key, keys) {
+  const end = (each) => each.split("/").pop();
+  return keys.filter((each) => end(each) === end(key)).length > 1 ? key : end(key);
 }
 
 export function Legend({ cluster, options }) {
@@ -81,7 +89,7 @@ const PANEL = 420;
 
 export function MapView({ moments, cluster, text, onText, chosen }) {
   const options = useMapOptions(cluster);
-  const [shape, setShape] = useQuery("show", "map");
+  const [shape, setShape] = useQuery("show", "map", ["map", "table"]);
   const [side, setSide] = useState("right");
   const { scene } = moments;
   const found = useMemo(() => find(cluster, scene.places, text), [cluster, scene, text]);

@@ -17,7 +17,7 @@ export function PendingView({ cluster, run, moments, scene, text, onText }) {
   const rows = useMemo(() => (found ? all.filter((row) => found.pods[row.pod]) : all), [all, found]);
   const rejections = useMemo(() => rejectionsOf(all), [all]);
   const groups = useMemo(() => groupsOf(rows, cluster), [rows, cluster]);
-  const [tab, setTab] = useQuery("tab", "causes");
+  const [tab, setTab] = useQuery("tab", "causes", ["causes", "pods"]);
   return html`<div class="pending-view">
     <div class="title"><h1>Pending pods</h1>
       <p>${sentence(rows.length, all.length, moments)}</p>

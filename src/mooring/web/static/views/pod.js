@@ -48,7 +48,7 @@ export function PodView({ cluster, run, podKey, attempt, endSeconds }) {
 
 const WAS = ["finished", "preempted", "deleted"];
 
-// Both sides of a preemption: who had to go for this pod, and for whom this pod had to go.
+// Both sides of a preemption: the pods that were evicted for this pod, and the pod that it was evicted for.
 function Preemption({ preemption }) {
   const { victims, by, why } = preemption;
   if (!victims.length && !by) return null;

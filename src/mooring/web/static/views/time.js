@@ -43,61 +43,51 @@ export function TimeView({ moments, cluster, text }) {
 }
 
 function Plots({ moments, cluster }) {
-  const { time, bySeconds, reel, step } = moments;
-  const { samples } = time;
+  const { bySeconds, reel, step, scene, time } = moments;
   const theme = useTheme();
   const palette = useMemo(() => paletteOf(theme), [theme]);
-  const xs = bySeconds ? samples.atSeconds : samples.step;
-  const drawn = useMemo(() => seriesOf(samples, cluster, palette), [samples, cluster, palette]);
+  const drawn = useMemo(() => plotsOf(reel, cluster, palette, bySeconds), [reel, cluster, palette, bySeconds]);
   const at = bySeconds ? moments.seconds : (step ?? reel.steps);
-  const nearest = sampleAt(samples.step, step ?? reel.steps);
   const whole = (bySeconds ? time.endSeconds : reel.steps) || 1;
   const toMoment = (x) => moments.go(momentAt(moments, Math.max(0, x / whole)));
-  const all = { xs, at, now: nearest, bySeconds, palette, onGo: toMoment };
+  const all = { at, bySeconds, palette, onGo: toMoment };
   const integer = (value) => (Number.isInteger(value) ? value.toLocaleString("en") : "");
   const percent = (value) => `${Math.round(value * 100)}%`;
-  const said = (series, format) => (i) =>
-    series.map((each) => `${series.length > 1 ? `${each.label} ` : ""}${format(each.values[i])}`).join(" · ");
   const number = (n) => n?.toLocaleString("en") ?? "–";
+  // The scene knows the moment itself; samples are taken now and then.
+  const used = drawn.utilisation.series.map((each) => scene.whole(cluster.resources.indexOf(each.label)).share);
   return html`<section class="plots" aria-label="Plots over time">
-    <${Plot} ...${all} title="Utilisation" say=${said(drawn.utilisation, share)} series=${drawn.utilisation}
-      format=${percent} most=${1} />
-    <${Plot} ...${all} title="Pending pods" say=${said(drawn.pending, number)} series=${drawn.pending} format=${integer} />
-    <${Plot} ...${all} title="Fragmentation" say=${said(drawn.fragmentation, share)} series=${drawn.fragmentation}
-      format=${percent} most=${1} />
-    <${Plot} ...${all} title="Preempted so far" say=${said(drawn.preempted, number)}
-      series=${drawn.preempted} format=${integer} />
+    <${Plot} ...${all} ...${drawn.utilisation} title="Utilisation" now=${used} say=${share} format=${percent} most=${1} />
+    <${Plot} ...${all} ...${drawn.pending} title="Pending pods" now=${[scene.waiting()]} say=${number} format=${integer} />
+    <${Plot} ...${all} ...${drawn.fragmentation} title="Fragmentation" say=${share} format=${percent} most=${1} />
+    <${Plot} ...${all} ...${drawn.preempted} title="Preempted so far" say=${number} format=${integer} />
     <p class="quiet">Click to go to a moment, drag to zoom, double click to show all.</p>
   </section>`;
 }
 
-function seriesOf(samples, cluster, palette) {
+// {xs, series} of each plot.
+function plotsOf(reel, cluster, palette, bySeconds) {
+  const { samples } = reel.time;
   const names = Object.keys(samples.resources)
-    .filter((name) => name !== "pods")
+    .filter((name) => name !== "pods" && cluster.resources.includes(name))
     .slice(0, 4);
-  const of = (measure) =>
-    names.map((name, i) => ({
-      label: name,
-      values: samples.resources[name][measure],
-      colour: palette.series[i],
-    }));
+  const of = (measure) => {
+    const [xs, ...columns] = reel.sampled(names.map((name) => samples.resources[name][measure]), bySeconds);
+    return { xs, series: names.map((label, i) => ({ label, values: columns[i], colour: palette.series[i] })) };
+  };
+  const one = ([xs, values], label, colour) => ({ xs, series: [{ label, values, colour }] });
+  const preempted = reel.preemptedOver(bySeconds) ?? reel.sampled([samples.preempted], bySeconds);
   return {
     utilisation: of("utilisation"),
     fragmentation: of("fragmentation"),
-    pending: [{ label: "pending", values: samples.pending, colour: palette.series[1] }],
-    preempted: [{ label: "preempted", values: samples.preempted, colour: palette.series[4] }],
+    pending: one(reel.waitingOver(bySeconds), "pending", palette.series[1]),
+    preempted: one(preempted, "preempted", palette.series[4]),
   };
-}
-
-function sampleAt(steps, step) {
-  let found = 0;
-  for (let i = 0; i < steps.length && steps[i] <= step; i += 1) found = i;
-  return found;
 }
 
 function Events({ moments, cluster, text }) {
   const { events } = moments.time;
-  const [kind, setKind] = useQuery("kind", "");
+  const [kind, setKind] = useQuery("kind", "", events.kinds);
   const found = useMemo(() => find(cluster, moments.scene.places, text), [cluster, text]);
   const { rows, together, total } = useMemo(() => {
     const wanted = events.kinds.indexOf(kind);

@@ -38,7 +38,8 @@ export function WhatIfView(props) {
 function WhatIf({ cluster, run, parts }) {
   const [state, setState] = useState(() => readDraft(run.id));
   const latest = useRef(state);
-  const [tab, setTab] = useQuery("tab", parts[0] === "Pod" || parts[0] === "Node" ? "objects" : "config");
+  const [tab, setTab] = useQuery("tab", parts[0] === "Pod" || parts[0] === "Node" ? "objects" : "config", TABS);
+  const [refusal, setRefusal] = useState("");
   const set = (draft) => {
     latest.current = draft;
     writeDraft(run.id, draft);
@@ -54,7 +55,7 @@ function WhatIf({ cluster, run, parts }) {
     const past = latest.current.past ?? [];
     set({ ...past.at(-1), past: past.slice(0, -1) });
   };
-  useAsked(parts, run, latest, list);
+  useAsked({ parts, run, cluster, latest, change: list, refuse: setRefusal });
   const { past = [], ...draft } = state;
   const anything = JSON.stringify(draft) !== JSON.stringify(EMPTY);
   return html`<div class="whatif-view">
@@ -62,6 +63,7 @@ function WhatIf({ cluster, run, parts }) {
       <p>mooring tries changes on a copy of <strong>${run.name}</strong>, never on a real cluster.</p>
       ${past.length > 0 && html`<button type="button" class="small" onClick=${undo}>Undo</button>`}
       ${anything && html`<button type="button" class="small" onClick=${() => list(EMPTY)}>Drop all changes</button>`}</div>
+    ${refusal && html`<p class="problems" role="alert">${refusal}</p>`}
     <div class="whatif-edit">
       <${Switch} label="Edit" value=${tab} onChange=${setTab} options=${[
         ["config", "Configuration"],
@@ -84,12 +86,22 @@ function WhatIf({ cluster, run, parts }) {
   </div>`;
 }
 
+const TABS = ["config", "objects"];
+// What an address may ask for.
+const ASKED = ["without", "again", "Pod", "Node"];
+
 // What the address asks for: a pod or node to edit, or a node to do without. It is added to what is there already.
-function useAsked(parts, run, latest, change) {
+function useAsked({ parts, run, cluster, latest, change, refuse }) {
   useEffect(() => {
     const [what, ...rest] = parts;
     const key = rest.join("/");
+    refuse(what && !ASKED.includes(what) ? `The address asks for “${what}”, which cannot be changed.` : "");
+    const refused = (error) => refuse(error.message);
     if (what === "without") {
+      if (cluster.indexOfNode(key) < 0) {
+        refuse(`There is no node “${key}” in this run.`);
+        return;
+      }
       const wanted = { remove: [{ kind: "Node", key }] };
       const known = latest.current.changes.some((each) => JSON.stringify(each) === JSON.stringify(wanted));
       if (!known) change({ changes: [...latest.current.changes, wanted] });
@@ -98,7 +110,7 @@ function useAsked(parts, run, latest, change) {
     if (what === "again") {
       get(`api/runs/${Number(key)}/changes`).then(
         ({ changes }) => change(draftOf(changes)),
-        (error) => change({ objects: `# ${error.message}\n${latest.current.objects}` }),
+        refused,
       );
       return;
     }
@@ -107,7 +119,7 @@ function useAsked(parts, run, latest, change) {
       `api/runs/${run.id}/object?kind=${encodeURIComponent(what)}&key=${encodeURIComponent(key)}`,
     ).then(
       ({ text }) => change({ objects: withObject(latest.current.objects, what, key, text) }),
-      (error) => change({ objects: `# ${error.message}\n${latest.current.objects}` }),
+      refused,
     );
   }, [parts.join("/"), run.id]);
 }
@@ -265,12 +277,20 @@ function workloadsOf(cluster) {
 function problemOf(cluster, kind, text) {
   if (kind === "addNodes") return cluster.indexOfNode(text) < 0 ? "No such node." : "";
   if (kind === "drain") {
+    if (!/[^\s,]/.test(text)) return "Name a node.";
     const unknown = text.split(",").map((each) => each.trim()).filter((each) => each && cluster.indexOfNode(each) < 0);
     return unknown.length ? `No such node: ${unknown.join(", ")}.` : "";
   }
+  if (kind === "lose" && text.includes("=")) return hasLabel(cluster, text) ? "" : `No node has ${text}.`;
   if (kind === "lose" && !text.includes("=")) return zonesOf(cluster).includes(text) ? "" : "No such zone.";
+  if (kind === "nodes") return /^([1-9]\d*x)?[a-z1-9]/i.test(text) ? "" : "Write it as 3xm5.xlarge.";
   if (kind === "scale") return workloadsOf(cluster).includes(text) ? "" : "No such workload.";
   return "";
+}
+
+function hasLabel(cluster, text) {
+  const [key, ...rest] = text.split("=");
+  return cluster.groups(key).some(({ name }) => name === rest.join("=")) && key !== "";
 }
 
 // All that is changed, in one list.

@@ -1,0 +1,258 @@
+"""Load with kills: many pods on many nodes of a real API server, while schedulers and the server are killed.
+
+    make test-load                                        20,000 pods, 5,000 nodes, ten minutes of kills
+    make test-load ARGS='--nodes 200 --pods 800 --minutes 1 --seed 7'
+
+Two instances of mooring elect a leader. While pods are created, deleted and created again under one name,
+a scheduler is killed or stopped for a while, or the API server is killed, every few seconds. Afterwards the
+state in etcd is read: no pod is lost, none was bound twice, no node has more than it offers.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import click
+from control_plane import MOORING, ControlPlane
+from plain_client import ApiFailure, Json, PlainClient
+
+from tests.live import objects
+from tests.live.cluster import Cluster, node_name
+from tests.live.process import SHORT_LEASE, Mooring, configuration
+
+T = TypeVar("T")
+
+DEPLOY = Path(__file__).parents[1] / "deploy"
+
+#: How long nothing may be bound after the last kill before the rest counts as lost.
+_STALL_S = 180.0
+#: How long one request is repeated while the API server is away.
+_REPEAT_S = 120.0
+_SAMPLE_EVERY_S = 20.0
+
+
+class Load:
+    def __init__(self, plane: ControlPlane, folder: Path, seed: int) -> None:
+        self.plane = plane
+        self.rng = random.Random(seed)
+        self.kills: Counter[str] = Counter()
+        #: The names that exist in the end, and how often each was created.
+        self.wanted: Counter[str] = Counter()
+        #: By UID: the node that a look has shown.
+        self._placed: dict[str, str] = {}
+        config = configuration(
+            "default-scheduler",
+            leaderElection=SHORT_LEASE,
+            clientConnection={"qps": 500, "burst": 500},
+        )
+        kubeconfig = plane.kubeconfig(MOORING)
+        self.schedulers = [Mooring(name, folder, kubeconfig, config) for name in ("a", "b")]
+        self._over = threading.Event()
+
+    # What is there
+
+    def create_nodes(self, client: PlainClient, count: int) -> None:
+        sizes = [("2", "4Gi"), ("4", "8Gi"), ("8", "32Gi")]
+        nodes = []
+        for number in range(count):
+            cpu, memory = self.rng.choice(sizes)
+            zone = f"zone-{number % 3}"
+            nodes.append(objects.node(f"node-{number}", cpu=cpu, memory=memory, zone=zone))
+        client.create_all(nodes)
+
+    def feed(self, client: PlainClient, pods: int, seconds: float) -> None:
+        """Create the pods, as evenly as the API server lets; one of twenty is created again."""
+        rng = random.Random(f"pods {self.rng.random()}")
+        started = time.monotonic()
+        for number in range(pods):
+            ahead_s = started + seconds * number / pods - time.monotonic()
+            if ahead_s > 0:
+                time.sleep(ahead_s)
+            name = f"pod-{number}"
+            cpu, memory = rng.choice(["100m", "250m", "500m"]), rng.choice(["100Mi", "500Mi"])
+            self._create(client, objects.pod(name, cpu=cpu, memory=memory))
+            if rng.random() < 0.05:
+                again = f"pod-{rng.randrange(number + 1)}"
+                self._delete(client, again)
+                self._create(client, objects.pod(again, cpu="200m"))
+
+    def _create(self, client: PlainClient, document: Json) -> None:
+        repeat(lambda: _unless(409, lambda: client.create(document)))
+        self.wanted[document["metadata"]["name"]] += 1
+
+    def _delete(self, client: PlainClient, name: str) -> None:
+        repeat(lambda: _unless(404, lambda: client.delete("Pod", name)))
+        repeat(lambda: _until_gone(client, name))
+
+    # What breaks
+
+    def break_things(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            time.sleep(self.rng.uniform(3.0, 20.0))
+            scheduler = self.rng.choice(self.schedulers)
+            match self.rng.choice(["kill", "kill", "pause", "server", "both"]):
+                case "kill":
+                    self._kill(scheduler)
+                case "pause":
+                    self.kills["scheduler paused"] += 1
+                    scheduler.pause()
+                    time.sleep(self.rng.uniform(1.0, 12.0))
+                    scheduler.resume()
+                case "server":
+                    self._kill_server()
+                case _:
+                    self._kill(scheduler)
+                    self._kill_server()
+            self._revive()
+        self._revive()
+
+    def _kill(self, scheduler: Mooring) -> None:
+        self.kills["scheduler killed"] += 1
+        scheduler.kill()
+
+    def _kill_server(self) -> None:
+        self.kills["API server killed"] += 1
+        self.plane.restart_api_server()
+
+    def _revive(self) -> None:
+        """One that lost its lease has ended by itself."""
+        for scheduler in self.schedulers:
+            if not scheduler.running:
+                time.sleep(self.rng.uniform(0.0, 3.0))
+                scheduler.start()
+
+    # What is true
+
+    def look(self, client: PlainClient) -> tuple[list[Json], int]:
+        """All pods as etcd has them, and how many have a node. Exits if one has moved."""
+        pods = repeat(lambda: client.list("Pod"))
+        for pod in pods:
+            node, uid = node_name(pod), pod["metadata"]["uid"]
+            before = self._placed.setdefault(uid, node) if node else self._placed.get(uid, "")
+            if before != node:
+                fail(f"{pod['metadata']['name']} ({uid}) was on {before}, and is on {node!r}")
+        return pods, sum(bool(node_name(pod)) for pod in pods)
+
+    def settle(self, client: PlainClient) -> None:
+        """Wait until every pod is bound."""
+        most, since = -1, time.monotonic()
+        while True:
+            pods, bound = self.look(client)
+            tell(f"{bound} of {len(pods)} bound, {len(self.wanted)} wanted")
+            if bound == len(pods) == len(self.wanted):
+                return
+            if bound > most:
+                most, since = bound, time.monotonic()
+            elif time.monotonic() - since > _STALL_S:
+                waiting = [pod["metadata"]["name"] for pod in pods if not node_name(pod)]
+                fail(f"{len(waiting)} pods are lost: {waiting[:10]}")
+            self._revive()
+            time.sleep(3.0)
+
+    def check(self, client: PlainClient) -> None:
+        pods, _ = self.look(client)
+        names = {pod["metadata"]["name"] for pod in pods}
+        if names != set(self.wanted):
+            fail(f"pods differ: {sorted(names ^ set(self.wanted))[:10]}")
+        cluster = Cluster(self.plane, client)
+        try:
+            cluster.check_capacity()
+        except AssertionError as error:
+            fail(str(error))
+        binds = Counter(
+            entry["objectRef"]["name"]
+            for entry in self.plane.audited()
+            if entry["objectRef"].get("subresource") == "binding"
+            and entry["responseStatus"]["code"] == 201
+        )
+        twice = [name for name, count in binds.items() if count > self.wanted[name]]
+        if twice:
+            fail(f"bound more often than created: {twice[:10]}")
+
+
+def repeat(ask: Callable[[], T]) -> T:
+    """Ask until the API server answers."""
+    until = time.monotonic() + _REPEAT_S
+    while True:
+        try:
+            return ask()
+        except (ApiFailure, OSError) as error:
+            if time.monotonic() > until:
+                fail(f"the API server stays away: {error}")
+            time.sleep(0.3)
+
+
+def _unless(status: int, ask: Callable[[], object]) -> None:
+    """A request whose answer was lost may be refused the second time, because it is done."""
+    try:
+        ask()
+    except ApiFailure as error:
+        if error.status != status:
+            raise
+
+
+def _until_gone(client: PlainClient, name: str) -> None:
+    if client.find("Pod", name) is not None:
+        raise OSError(f"{name} is still there")
+
+
+def tell(text: str) -> None:
+    click.echo(f"{time.strftime('%H:%M:%S')} {text}", err=True)
+
+
+def fail(problem: str) -> None:
+    click.echo(f"FAILED: {problem}")
+    sys.exit(1)
+
+
+@click.command()
+@click.option("--nodes", default=5000, show_default=True)
+@click.option("--pods", default=20_000, show_default=True)
+@click.option("--minutes", default=10.0, show_default=True, help="How long things are killed.")
+@click.option("--seed", default=1, show_default=True)
+def main(nodes: int, pods: int, minutes: float, seed: int) -> None:
+    """Exits 0 if nothing was lost, bound twice or over-committed; 1 if something was."""
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder, ControlPlane() as plane:
+        plane.kubectl("apply", "--kustomize", DEPLOY / "base")
+        load = Load(plane, Path(folder), seed)
+        with plane.client() as client, plane.client() as feeding:
+            tell(f"creating {nodes} nodes")
+            load.create_nodes(client, nodes)
+            for scheduler in load.schedulers:
+                scheduler.start()
+            feeder = threading.Thread(
+                target=load.feed, args=(feeding, pods, minutes * 60 * 0.9), daemon=True
+            )
+            feeder.start()
+            breaking = threading.Thread(target=load.break_things, args=(minutes * 60,), daemon=True)
+            breaking.start()
+            try:
+                while breaking.is_alive() or feeder.is_alive():
+                    breaking.join(_SAMPLE_EVERY_S)
+                    found, bound = load.look(client)
+                    tell(f"{len(found)} pods, {bound} bound; {dict(load.kills)}")
+                load.settle(client)
+                load.check(client)
+            finally:
+                for scheduler in load.schedulers:
+                    if scheduler.running:
+                        scheduler.kill()
+    click.echo(
+        f"seed {seed}: {len(load.wanted)} pods ({sum(load.wanted.values())} created) on {nodes} nodes,"
+        f" {dict(load.kills)}; nothing lost, bound twice or over-committed;"
+        f" {time.monotonic() - started:.0f} s"
+    )
+
+
+if __name__ == "__main__":
+    main()
