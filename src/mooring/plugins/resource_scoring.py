@@ -400,8 +400,8 @@ _SMALL = 2048
 class Workspace:
     """Memory for the arrays of a kernel, reused by the next call.
 
-    From 128 kB on, new memory comes from the operating system page by page. At 15,000 rows that took
-    six sevenths of the time of balanced allocation, at 5,000 rows a third.
+    From 128 kB on, new memory comes from the operating system page by page. At 5,000 rows that took
+    a third of the time of balanced allocation.
     """
 
     def __init__(self) -> None:
