@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -97,16 +98,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         reference = Reference(build(), pods=options.pods, seconds=options.seconds)
-        data = run(reference, options.workloads, options.nodes, options.pods, options.rounds)
+        data = run(
+            reference,
+            options.workloads,
+            options.nodes,
+            options.pods,
+            options.rounds,
+            keep=partial(write, options.write) if options.write is not None else None,
+        )
     except WrongAnswer as wrong:
         print(f"wrong answer: {wrong}", file=sys.stderr)
         return 1
     except ReferenceFailed as error:
         print(error, file=sys.stderr)
         return 2
-    if options.write is not None:
-        options.write.mkdir(parents=True, exist_ok=True)
-        (options.write / FILE).write_text(json.dumps(data, indent=2) + "\n")
     print(json.dumps(data, indent=2) if options.output == "json" else table(rows_of(data)))
     return 0
 
@@ -156,20 +161,34 @@ class Reference:
 
 
 def run(
-    reference: Reference, workloads: Iterable[str], sizes: Sequence[int], pods: int, rounds: int
+    reference: Reference,
+    workloads: Iterable[str],
+    sizes: Sequence[int],
+    pods: int,
+    rounds: int,
+    *,
+    keep: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
-    """Raises WrongAnswer and ReferenceFailed."""
+    """Raises WrongAnswer and ReferenceFailed.
+
+    `keep` gets what is known after each row, so that a run that is cut short loses nothing.
+    """
     facts = machine.facts()
-    found = []
+    data: dict[str, Any] = {"machine": facts, "rows": []}
     for name in workloads:
         for nodes in sizes:
             row = measure(reference, name, nodes, pods, rounds)
-            print(progress(row), file=sys.stderr)
-            found.append(asdict(row))
-    return {
-        "machine": facts | {"load_average_at_end": machine.load_average()},
-        "rows": found,
-    }
+            print(progress(row), file=sys.stderr, flush=True)
+            data["rows"].append(asdict(row))
+            data["machine"] = facts | {"load_average_at_end": machine.load_average()}
+            if keep is not None:
+                keep(data)
+    return data
+
+
+def write(folder: Path, data: dict[str, Any]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / FILE).write_text(json.dumps(data, indent=2) + "\n")
 
 
 def measure(reference: Reference, name: str, nodes: int, pods: int, rounds: int) -> Row:

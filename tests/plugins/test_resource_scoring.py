@@ -6,10 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from mooring.cluster.cache import Cluster
 from mooring.config.args import ResourceSpec, UtilizationShapePoint
 from mooring.objects.quantity import MAX_INT64, MIN_INT64
 from mooring.plugins import resource_scoring
 from mooring.plugins.resource_scoring import curve_of, scored_request, tdiv
+from tests.makers import make_node
 
 MI = 1024 * 1024
 GI = 1024 * MI
@@ -279,3 +281,20 @@ def test_float_division_is_exact_up_to_its_guard(whole, data):
     free = max(0, min(free, whole))
 
     assert both("least_allocated", [whole - free], [whole], [1]) == free * 100 // whole
+
+
+def test_kept_offers_follow_every_change_of_a_node():
+    cluster, kept = Cluster(), resource_scoring.KeptOffers()
+
+    def offered() -> list[list[float]]:
+        columns = cluster.snapshot().columns
+        return kept.of(columns, [0, 1], columns.all_rows).wholes.tolist()
+
+    cluster.add_node(make_node("a", cpu="2", memory="1Ki"))
+    assert offered() == [[2000.0], [1024.0]]
+    cluster.update_node(make_node("a", cpu="4", memory="1Ki"))
+    assert offered() == [[4000.0], [1024.0]]
+    cluster.add_node(make_node("b", cpu="1", memory="2Ki"))
+    assert offered() == [[4000.0, 1000.0], [1024.0, 2048.0]]
+    cluster.remove_node("a")
+    assert offered() == [[1.0, 1000.0], [1.0, 2048.0]]

@@ -30,7 +30,7 @@ from mooring.plugin import (
 )
 from mooring.plugin.args import CPU_AND_MEMORY, NodeResourcesBalancedAllocationArgs
 from mooring.plugins import resource_scoring
-from mooring.plugins.resource_scoring import NOT_SIGNABLE, ScoredRequest
+from mooring.plugins.resource_scoring import NOT_SIGNABLE, Offers, ScoredRequest
 
 _PRE_SCORE = "PreScoreNodeResourcesBalancedAllocation"
 
@@ -81,22 +81,25 @@ class NodeResourcesBalancedAllocation:
         scores: Ints = np.empty(row_count(rows), np.int64)
         known = request.on_rows(columns)
         allocated = resource_scoring.gathered(columns.requested, known.indices, rows)
-        allocatable = resource_scoring.gathered(columns.allocatable, known.indices, rows)
-        amounts, offers = known.amounts, None
+        allocatable: Ints | Offers = self._offers.of(columns, known.indices, rows)
+        amounts = known.amounts
         if any(map(self._device_counts.counts, request.names)):
             allocated, allocatable = resource_scoring.count_devices_of_rows(
-                request, columns, rows, allocated, allocatable, self._device_counts, self._infos
+                request,
+                columns,
+                rows,
+                allocated,
+                resource_scoring.gathered(columns.allocatable, known.indices, rows),
+                self._device_counts,
+                self._infos,
             )
             amounts = resource_scoring.as_column(request.amounts)
-        else:
-            offers = self._offers.of(columns, known.indices, rows)
         return resource_scoring.balanced_allocation(
             self._workspace.sum(allocated, amounts),
             allocated,
             allocatable,
             out=scores,
             workspace=self._workspace,
-            offers=offers,
         )
 
     def depends_on(self, pod: Pod) -> Depends:

@@ -185,19 +185,23 @@ class NodeResourcesFit:
         wanted = state.read(_PRE_SCORE, ScoredRequest) or self._scored_request(pod)
         request = wanted.on_rows(columns)
         held = rows_scored_as_held(columns, request.indices, rows)
-        allocatable = resource_scoring.gathered(columns.allocatable, request.indices, rows)
-        amounts, weights, offers = request.amounts, request.weights, None
+        allocatable: Ints | Offers = self._offers.of(columns, request.indices, rows)
+        amounts, weights = request.amounts, request.weights
         if any(map(self._device_counts.counts, wanted.names)):
             held, allocatable = resource_scoring.count_devices_of_rows(
-                wanted, columns, rows, held, allocatable, self._device_counts, self._infos
+                wanted,
+                columns,
+                rows,
+                held,
+                resource_scoring.gathered(columns.allocatable, request.indices, rows),
+                self._device_counts,
+                self._infos,
             )
             amounts, weights = map(resource_scoring.as_column, (wanted.amounts, wanted.weights))
-        else:
-            offers = self._offers.of(columns, request.indices, rows)
         scores: Ints = np.empty(row_count(rows), np.int64)
         requested = self._workspace.sum(held, amounts)
         return self._score_rows(
-            requested, allocatable, weights, out=scores, workspace=self._workspace, offers=offers
+            requested, allocatable, weights, out=scores, workspace=self._workspace
         )
 
     # Queueing
@@ -337,13 +341,12 @@ class _RowsScorer(Protocol):
     def __call__(
         self,
         requested: Ints,
-        allocatable: Ints,
+        allocatable: Ints | Offers,
         weights: Ints,
         /,
         *,
         out: Ints,
         workspace: Workspace,
-        offers: Offers | None,
     ) -> Ints: ...
 
 
