@@ -184,6 +184,8 @@ class Load:
             time.sleep(3.0)
 
     def check(self, client: PlainClient) -> None:
+        # An API server that has just begun has nothing but what etcd has.
+        self.plane.restart_api_server()
         pods, _ = self.look(client)
         names = {pod["metadata"]["name"] for pod in pods}
         if names != set(self.wanted):
