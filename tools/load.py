@@ -16,7 +16,8 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
@@ -36,7 +37,11 @@ DEPLOY = Path(__file__).parents[1] / "deploy"
 _STALL_S = 180.0
 #: How long one request is repeated while the API server is away.
 _REPEAT_S = 120.0
-_SAMPLE_EVERY_S = 20.0
+_LOOK_EVERY_S = 20.0
+
+
+class Failure(Exception):
+    """What must not happen, or an API server that stays away."""
 
 
 class Load:
@@ -55,6 +60,7 @@ class Load:
         )
         kubeconfig = plane.kubeconfig(MOORING)
         self.schedulers = [Mooring(name, folder, kubeconfig, config) for name in ("a", "b")]
+        #: Set when the other threads are to end.
         self._over = threading.Event()
 
     # What is there
@@ -68,21 +74,24 @@ class Load:
             nodes.append(objects.node(f"node-{number}", cpu=cpu, memory=memory, zone=zone))
         client.create_all(nodes)
 
-    def feed(self, client: PlainClient, pods: int, seconds: float) -> None:
-        """Create the pods, as evenly as the API server lets; one of twenty is created again."""
-        rng = random.Random(f"pods {self.rng.random()}")
+    def feed(self, client: PlainClient, pods: int, seconds: float, seed: int) -> None:
+        """Create the pods, as evenly as the API server lets; one of twenty is created again.
+
+        Four pods a node take two thirds of what the nodes offer.
+        """
+        rng = random.Random(f"pods {seed}")
         started = time.monotonic()
         for number in range(pods):
             ahead_s = started + seconds * number / pods - time.monotonic()
-            if ahead_s > 0:
-                time.sleep(ahead_s)
+            if self._over.wait(max(ahead_s, 0.0)):
+                return
             name = f"pod-{number}"
-            cpu, memory = rng.choice(["100m", "250m", "500m"]), rng.choice(["100Mi", "500Mi"])
+            cpu, memory = rng.choice(["500m", "750m", "1"]), rng.choice(["100Mi", "500Mi"])
             self._create(client, objects.pod(name, cpu=cpu, memory=memory))
             if rng.random() < 0.05:
                 again = f"pod-{rng.randrange(number + 1)}"
                 self._delete(client, again)
-                self._create(client, objects.pod(again, cpu="200m"))
+                self._create(client, objects.pod(again, cpu="500m"))
 
     def _create(self, client: PlainClient, document: Json) -> None:
         repeat(lambda: _unless(409, lambda: client.create(document)))
@@ -94,7 +103,11 @@ class Load:
 
     # What breaks
 
-    def break_things(self, seconds: float) -> None:
+    def break_things(self, seconds: float, *, beside: Sequence[Future[None]]) -> None:
+        """Kill and start again, until the time is over or one of the other threads has failed.
+
+        For the main thread alone: what a thread has started is killed when the thread ends.
+        """
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             time.sleep(self.rng.uniform(3.0, 20.0))
@@ -113,7 +126,9 @@ class Load:
                     self._kill(scheduler)
                     self._kill_server()
             self._revive()
-        self._revive()
+            for task in beside:
+                if task.done():
+                    task.result()
 
     def _kill(self, scheduler: Mooring) -> None:
         self.kills["scheduler killed"] += 1
@@ -132,14 +147,24 @@ class Load:
 
     # What is true
 
+    def keep_looking(self, client: PlainClient) -> None:
+        while not self._over.wait(_LOOK_EVERY_S):
+            pods, bound = self.look(client)
+            tell(f"{len(pods)} pods, {bound} bound; {dict(self.kills)}")
+
+    def end(self) -> None:
+        self._over.set()
+
     def look(self, client: PlainClient) -> tuple[list[Json], int]:
-        """All pods as etcd has them, and how many have a node. Exits if one has moved."""
+        """All pods as etcd has them, and how many have a node. Fails if one has moved."""
         pods = repeat(lambda: client.list("Pod"))
         for pod in pods:
             node, uid = node_name(pod), pod["metadata"]["uid"]
             before = self._placed.setdefault(uid, node) if node else self._placed.get(uid, "")
             if before != node:
-                fail(f"{pod['metadata']['name']} ({uid}) was on {before}, and is on {node!r}")
+                raise Failure(
+                    f"{pod['metadata']['name']} ({uid}) was on {before}, and is on {node!r}"
+                )
         return pods, sum(bool(node_name(pod)) for pod in pods)
 
     def settle(self, client: PlainClient) -> None:
@@ -154,20 +179,22 @@ class Load:
                 most, since = bound, time.monotonic()
             elif time.monotonic() - since > _STALL_S:
                 waiting = [pod["metadata"]["name"] for pod in pods if not node_name(pod)]
-                fail(f"{len(waiting)} pods are lost: {waiting[:10]}")
+                raise Failure(f"{len(waiting)} pods are lost: {waiting[:10]}")
             self._revive()
             time.sleep(3.0)
 
     def check(self, client: PlainClient) -> None:
+        # An API server that has just begun has nothing but what etcd has.
+        self.plane.restart_api_server()
         pods, _ = self.look(client)
         names = {pod["metadata"]["name"] for pod in pods}
         if names != set(self.wanted):
-            fail(f"pods differ: {sorted(names ^ set(self.wanted))[:10]}")
+            raise Failure(f"pods differ: {sorted(names ^ set(self.wanted))[:10]}")
         cluster = Cluster(self.plane, client)
         try:
             cluster.check_capacity()
         except AssertionError as error:
-            fail(str(error))
+            raise Failure(str(error)) from error
         binds = Counter(
             entry["objectRef"]["name"]
             for entry in self.plane.audited()
@@ -176,7 +203,7 @@ class Load:
         )
         twice = [name for name, count in binds.items() if count > self.wanted[name]]
         if twice:
-            fail(f"bound more often than created: {twice[:10]}")
+            raise Failure(f"bound more often than created: {twice[:10]}")
 
 
 def repeat(ask: Callable[[], T]) -> T:
@@ -187,7 +214,7 @@ def repeat(ask: Callable[[], T]) -> T:
             return ask()
         except (ApiFailure, OSError) as error:
             if time.monotonic() > until:
-                fail(f"the API server stays away: {error}")
+                raise Failure(f"the API server stays away: {error}") from error
             time.sleep(0.3)
 
 
@@ -209,11 +236,6 @@ def tell(text: str) -> None:
     click.echo(f"{time.strftime('%H:%M:%S')} {text}", err=True)
 
 
-def fail(problem: str) -> None:
-    click.echo(f"FAILED: {problem}")
-    sys.exit(1)
-
-
 @click.command()
 @click.option("--nodes", default=5000, show_default=True)
 @click.option("--pods", default=20_000, show_default=True)
@@ -225,33 +247,41 @@ def main(nodes: int, pods: int, minutes: float, seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder, ControlPlane() as plane:
         plane.kubectl("apply", "--kustomize", DEPLOY / "base")
         load = Load(plane, Path(folder), seed)
-        with plane.client() as client, plane.client() as feeding:
-            tell(f"creating {nodes} nodes")
-            load.create_nodes(client, nodes)
+        try:
+            run(load, nodes=nodes, pods=pods, minutes=minutes, seed=seed)
+        except Failure as failure:
             for scheduler in load.schedulers:
-                scheduler.start()
-            feeder = threading.Thread(
-                target=load.feed, args=(feeding, pods, minutes * 60 * 0.9), daemon=True
-            )
-            feeder.start()
-            breaking = threading.Thread(target=load.break_things, args=(minutes * 60,), daemon=True)
-            breaking.start()
-            try:
-                while breaking.is_alive() or feeder.is_alive():
-                    breaking.join(_SAMPLE_EVERY_S)
-                    found, bound = load.look(client)
-                    tell(f"{len(found)} pods, {bound} bound; {dict(load.kills)}")
-                load.settle(client)
-                load.check(client)
-            finally:
-                for scheduler in load.schedulers:
-                    if scheduler.running:
-                        scheduler.kill()
+                tell(f"the log of {scheduler.name} ends with\n{scheduler.log_tail()}")
+            click.echo(f"FAILED (seed {seed}, {dict(load.kills)}): {failure}")
+            sys.exit(1)
+        finally:
+            for scheduler in load.schedulers:
+                scheduler.kill()
     click.echo(
         f"seed {seed}: {len(load.wanted)} pods ({sum(load.wanted.values())} created) on {nodes} nodes,"
         f" {dict(load.kills)}; nothing lost, bound twice or over-committed;"
         f" {time.monotonic() - started:.0f} s"
     )
+
+
+def run(load: Load, *, nodes: int, pods: int, minutes: float, seed: int) -> None:
+    seconds = minutes * 60
+    with load.plane.client() as client, ThreadPoolExecutor(2) as beside:
+        tell(f"creating {nodes} nodes")
+        load.create_nodes(client, nodes)
+        for scheduler in load.schedulers:
+            scheduler.start()
+        looking = beside.submit(load.keep_looking, client)
+        feeding = beside.submit(load.feed, client, pods, seconds * 0.9, seed)
+        try:
+            load.break_things(seconds, beside=[looking, feeding])
+            feeding.result()
+        finally:
+            load.end()
+        looking.result()
+        tell("no more kills")
+        load.settle(client)
+        load.check(client)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,17 @@ def test_a_journal_is_replayed_decision_for_decision(seed, tmp_path):
     assert sum(each.decisions for each in replayed) > 20
 
 
+@pytest.mark.parametrize("seed", [39, 104, 106, 110])
+def test_tasks_within_a_binding_take_their_steps_in_the_same_order(seed, tmp_path):
+    """Two PreBind plugins work at once (39), or a task of its own writes a claim (the others)."""
+    World(seed, "safety", journals=tmp_path).run()
+
+    replayed = [replay_journal(path, make_registry) for path in tmp_path.iterdir()]
+
+    assert all(each.same for each in replayed), replayed
+    assert sum(each.decisions for each in replayed) > 10
+
+
 def test_a_decision_that_differs_is_told(tmp_path):
     World(1, "safety", journals=tmp_path).run()
     path = max(tmp_path.iterdir(), key=lambda each: each.stat().st_size)

@@ -19,7 +19,7 @@ from mooring.framework.api import ApiWriter
 from mooring.framework.clock import Clock
 from mooring.framework.events import EventResource
 from mooring.framework.status import Status
-from mooring.live.input_journal import Inputs, Record
+from mooring.live.input_journal import Inputs, Record, follow_inner_tasks
 from mooring.live.metrics import CacheSizes, LiveMetrics
 from mooring.live.oscillation import Oscillation
 from mooring.objects.meta import KubeObject
@@ -82,6 +82,8 @@ class Driver:
         """Raises ConfigError if the configuration's plugins or extenders cannot be built."""
         self.parts = parts
         self.loop = asyncio.get_running_loop()
+        if parts.inputs is not None:
+            follow_inner_tasks(self.loop, parts.inputs)
         #: Whether pods are placed.
         self.is_running = False
         self._drive = DriveLoop(self.loop, attempt=self._attempt, turn_s=_TURN_S)

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TypeVar
+from typing import Any, BinaryIO, Generic, Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary, WeakSet
 
 import msgspec
@@ -69,6 +69,9 @@ class Record(StrEnum):
     FATAL = "fatal"
 
 
+#: These are no inputs.
+_RESULTS = frozenset({Record.DECIDED, Record.FATAL})
+
 ENCODER = msgspec.json.Encoder(enc_hook=encode_hook)
 
 
@@ -93,7 +96,8 @@ class Inputs(Protocol):
     def writer(self, writer: ApiWriter) -> ApiWriter: ...
     def note(self, what: Record, *details: object) -> None: ...
     def note_object(self, what: Record, *objects: KubeObject) -> None: ...
-    def task(self, work: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]: ...
+    def task(self, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]: ...
+    def is_in_task(self, loop: asyncio.AbstractEventLoop) -> bool: ...
 
 
 class InputJournal:
@@ -141,7 +145,9 @@ class InputJournal:
         return self._file is not None and self._size > self._limit_bytes
 
     def note(self, what: Record, *details: object) -> None:
-        self.now = self._real.now()
+        # What follows from an input happens at its time, in a replay, too.
+        if what not in _RESULTS:
+            self.now = self._real.now()
         if self._file is not None:
             self._write((what, self.now, *details))
 
@@ -168,10 +174,15 @@ class InputJournal:
 
     def writer(self, writer: ApiWriter) -> ApiWriter:
         if self._writer is None:
-            self._writer = JournalWriter(writer, self._answered)
+            self._writer = JournalWriter(writer, self._answered, self._record_event)
         return self._writer
 
-    def task(self, work: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:
+    def is_in_task(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Whether a task of the engine takes a step, and is not about to write."""
+        task = asyncio.current_task(loop)
+        return task is not None and task in self._numbers and task not in self._writing
+
+    def task(self, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
         self._tasks += 1
         number = self._tasks
 
@@ -200,6 +211,18 @@ class InputJournal:
             if task in self._numbers:
                 self.note(Record.STEP, self._numbers[task])
 
+    def _record_event(self, writer: ApiWriter, event: Event) -> None:
+        """It may start a task that is not the engine's."""
+        task = asyncio.current_task()
+        if task is None:
+            writer.record_event(event)
+            return
+        self._writing.add(task)
+        try:
+            writer.record_event(event)
+        finally:
+            self._writing.discard(task)
+
     def _write(self, record: object) -> None:
         assert self._file is not None
         try:
@@ -207,6 +230,13 @@ class InputJournal:
         except OSError as error:
             _LOG.warning("the journal %s cannot be written and ends: %s", self.path, error)
             self._file = None
+
+
+def how_to_replay(journal: InputJournal | None) -> str:
+    """What to do after an internal error."""
+    if journal is None:
+        return "no journal was kept; mooring run --journal FILE makes such an error repeatable"
+    return f"run it again with: mooring replay {journal.path}"
 
 
 def _error_data(error: ApiError) -> dict[str, Any]:
@@ -241,32 +271,49 @@ class _JournalClock:
         return self._clock.call_later(delay_s, fire)
 
 
-async def steps(
-    work: Coroutine[Any, Any, None], turn: Callable[[], Generator[None, None, None]]
-) -> None:
+def follow_inner_tasks(loop: asyncio.AbstractEventLoop, inputs: Inputs) -> None:
+    """Tasks that a task of the engine starts, as those of two PreBind plugins, have numbers, too."""
+    earlier: Any = loop.get_task_factory() or _plain_task
+
+    def make(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> Any:
+        is_numbered = getattr(work, "cr_code", None) is steps.__code__
+        if inputs.is_in_task(loop) and not is_numbered:
+            work = inputs.task(work)
+        return earlier(loop, work, **options)
+
+    loop.set_task_factory(make)
+
+
+def _plain_task(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:
+    return asyncio.Task(work, loop=loop, **options)
+
+
+async def steps(work: Coroutine[Any, Any, T], turn: Callable[[], Generator[None, None, None]]) -> T:
     """Do the work; before each of its steps, wait for its turn."""
-    await _Steps(work, turn)
+    return await _Steps(work, turn)
 
 
-class _Steps:
+class _Steps(Generic[T]):
     def __init__(
-        self, work: Coroutine[Any, Any, None], turn: Callable[[], Generator[None, None, None]]
+        self, work: Coroutine[Any, Any, T], turn: Callable[[], Generator[None, None, None]]
     ) -> None:
         self._work = work
         self._turn = turn
 
-    def __await__(self) -> Generator[Any, Any, None]:
+    def __await__(self) -> Generator[Any, Any, T]:
         work = self._work
         thrown: BaseException | None = None
+        try:
+            yield from self._turn()
+        except BaseException:
+            # A task that is cancelled before its first step does nothing.
+            work.close()
+            raise
         while True:
             try:
-                yield from self._turn()
-            except asyncio.CancelledError as error:
-                thrown = error
-            try:
                 waits_for = work.send(None) if thrown is None else work.throw(thrown)
-            except StopIteration:
-                return
+            except StopIteration as end:
+                return cast(T, end.value)
             thrown = None
             try:
                 yield waits_for
@@ -275,18 +322,31 @@ class _Steps:
                 raise
             except BaseException as error:
                 thrown = error
+            thrown = (yield from self._await_turn()) or thrown
+
+    def _await_turn(self) -> Generator[None, None, BaseException | None]:
+        """The cancellation that came meanwhile."""
+        cancelled: BaseException | None = None
+        while True:
+            try:
+                yield from self._turn()
+                return cancelled
+            except asyncio.CancelledError as error:
+                cancelled = error
 
 
 #: Waits for the answer to a write, which has a name that is the same in every run.
 Answered = Callable[[str, Awaitable[Any]], Awaitable[Any]]
+RecordEvent = Callable[[ApiWriter, Event], None]
 
 
 class JournalWriter:
     """Names each write, and passes its answer through `answered`."""
 
-    def __init__(self, writer: ApiWriter, answered: Answered) -> None:
+    def __init__(self, writer: ApiWriter, answered: Answered, record_event: RecordEvent) -> None:
         self._writer = writer
         self._answered = answered
+        self._record_event = record_event
         self._asked: Counter[str] = Counter()
         self.claims: ClaimWriter = _JournalClaims(writer.claims, self)
 
@@ -313,7 +373,7 @@ class JournalWriter:
         return stored
 
     def record_event(self, event: Event) -> None:
-        self._writer.record_event(event)
+        self._record_event(self._writer, event)
 
 
 class _JournalClaims:

@@ -6,14 +6,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
+from weakref import WeakSet
 
 import msgspec
 
 from mooring import errors
 from mooring.config import FeatureGates, KubeSchedulerConfiguration, load_config
 from mooring.errors import ApiError, InputError, MooringError
-from mooring.framework.api import ApiWriter, Event
+from mooring.framework.api import ApiWriter
 from mooring.framework.clock import Clock, Timer
 from mooring.live.driver import Driver, DriverParts
 from mooring.live.input_journal import FORMAT, Header, JournalWriter, Record, steps
@@ -28,6 +29,8 @@ from mooring.plugins.registry import default_registry
 from mooring.runtime.registry import Registry
 from mooring.scheduler.choosing import SeededSpread
 from mooring.scheduler.engine import Engine
+
+T = TypeVar("T")
 
 #: A task has its turn after so many turns of the event loop at the most.
 _MOST_TURNS = 1000
@@ -101,6 +104,8 @@ class _Replay:
         self._decided: list[tuple[str, int, str]] = []
         self._answers: dict[str, asyncio.Future[Any]] = {}
         self._tasks = 0
+        #: The tasks of the engine.
+        self._numbered: WeakSet[Any] = WeakSet()
         self._writer: JournalWriter | None = None
         #: Whether the journal has ended, so that nobody waits for a turn any more.
         self._over = False
@@ -235,7 +240,7 @@ class _Replay:
 
     def writer(self, writer: ApiWriter) -> ApiWriter:
         if self._writer is None:
-            self._writer = JournalWriter(writer, self._await_answer)
+            self._writer = JournalWriter(writer, self._await_answer, lambda *_: None)
         return self._writer
 
     async def _await_answer(self, which: str, write: Awaitable[Any]) -> Any:
@@ -260,11 +265,16 @@ class _Replay:
     def _stored(self, document: dict[str, Any]) -> KubeObject:
         return convert(document, self._structs.get(document.get("kind", ""), ResourceClaim))
 
-    def task(self, work: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:
+    def is_in_task(self, loop: asyncio.AbstractEventLoop) -> bool:
+        task = asyncio.current_task(loop)
+        return task is not None and task in self._numbered
+
+    def task(self, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
         self._tasks += 1
         number = self._tasks
 
         def turn() -> Generator[None, None, None]:
+            self._numbered.add(asyncio.current_task())
             while self._turn_of != number and not self._over:
                 yield
             self._turn_of = 0
@@ -340,15 +350,12 @@ class _ReplayTimer:
 
 
 class _Nowhere:
-    """Every write is answered by the journal; Events go nowhere."""
+    """Every write is answered by the journal."""
 
     others_allocate = True
 
     def __init__(self) -> None:
         self.claims = self
-
-    def record_event(self, event: Event) -> None:
-        pass
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[None]]:
         async def write(*details: object) -> None:

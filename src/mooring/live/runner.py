@@ -31,7 +31,7 @@ from mooring.live.connection import Connection
 from mooring.live.driver import Driver, DriverParts
 from mooring.live.dump import log_dump
 from mooring.live.endpoint_authorization import Gate
-from mooring.live.input_journal import DEFAULT_LIMIT_BYTES, InputJournal
+from mooring.live.input_journal import DEFAULT_LIMIT_BYTES, InputJournal, how_to_replay
 from mooring.live.leader_election import (
     Election,
     ElectionClock,
@@ -318,8 +318,8 @@ class Runner:
         driver, session = self.driver, self.session
         # What ends with the process is not for a replay.
         self.close_journal()
-        if self._inputs is not None and outcome is Outcome.FATAL:
-            _LOG.error("run it again with: mooring replay %s", self._inputs.path)
+        if outcome is Outcome.FATAL:
+            _LOG.error("%s", how_to_replay(self._inputs))
         drain_s = self._options.drain_s if outcome is Outcome.STOPPED else 0.0
         until = self._loop.time() + drain_s
         if driver is not None:
