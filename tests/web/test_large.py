@@ -308,6 +308,10 @@ def test_what_people_do_is_answered_by_the_next_paint(
         for view in ("Pending", "Time", "What if", "Map"):
             link = tabs.get_by_role("link", name=re.compile(f"^{view}"))
             act(f"go to {view}", link.click)
+        for choice in ("Resource", "Group by", "Colour"):
+            page.get_by_label(choice, exact=True).focus()
+            for key in ("ArrowDown", "ArrowUp"):
+                act(f"choose {choice}", partial(page.keyboard.press, key))
         page.get_by_role("button", name="Table", exact=True).click()
         act("sort the nodes", page.get_by_role("button", name="memory").click)
         page.get_by_role("button", name="Map", exact=True).click()
