@@ -1,10 +1,12 @@
-"""Runs upstream's scheduler_perf workloads in process, beside the pods per second that upstream demands.
+"""Runs upstream's scheduler_perf workloads, beside the pods per second that upstream demands.
 
     python -m benchmarks.scheduler_perf [--labels performance] [--match 'affinity/*'] [--list]
+    PYTHONPATH=tools/control-plane python -m benchmarks.scheduler_perf --live mooring …
 
-The workloads are read from the Go module that `make control-plane` downloads. A rate is pods per second of
-processor time, from the moment that a workload begins to measure to the moment that it stops; upstream's
-thresholds are per second of wall time, with an API server and etcd in the same process.
+The workloads are read from the Go module that `make control-plane` downloads. In process, a rate is pods per
+second of processor time, from the moment that a workload begins to measure to the moment that it stops.
+With `--live`, it is pods per second of wall time against a real API server, with mooring or kube-scheduler as
+a process of its own. Upstream's thresholds are of wall time, with an API server and etcd in the same process.
 """
 
 from __future__ import annotations
@@ -16,10 +18,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks import machine
-from benchmarks.perf.cluster import Stuck
+from benchmarks.perf.cluster import PerfCluster, Stuck
 from benchmarks.perf.executor import Executor
 from benchmarks.perf.language import (
     NotFound,
@@ -30,6 +32,9 @@ from benchmarks.perf.language import (
     read_test_cases,
 )
 
+if TYPE_CHECKING:
+    from benchmarks.perf.live_cluster import LiveCluster
+
 FILE = "scheduler_perf.json"
 
 
@@ -39,7 +44,8 @@ class Row:
 
     name: str
     pods: int = 0
-    cpu_s: float = 0.0
+    #: Of processor time in process, of wall time live.
+    seconds: float = 0.0
     #: Upstream's pods per second; 0 if it demands nothing.
     threshold: float = 0.0
     ignored_gates: tuple[str, ...] = ()
@@ -48,7 +54,7 @@ class Row:
 
     @property
     def per_s(self) -> float:
-        return self.pods / self.cpu_s if self.cpu_s else 0.0
+        return self.pods / self.seconds if self.seconds else 0.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--match", default="*", help="a pattern for AREA/TESTCASE/WORKLOAD")
     parser.add_argument("--labels", nargs="*", default=[], help="that a workload must have")
     parser.add_argument("--folder", type=Path, help="upstream's test/integration/scheduler_perf")
+    parser.add_argument("--live", choices=["mooring", "kube-scheduler"], help="with an API server")
     parser.add_argument("--list", action="store_true", help="only name the workloads")
     parser.add_argument("--output", choices=["table", "json"], default="table")
     parser.add_argument("--write", type=Path, metavar="FOLDER", help=f"to write {FILE} into")
@@ -73,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.list:
         print("\n".join(name_of(case, workload) for case, workload in chosen))
         return 0
-    data = run(chosen)
+    data = run(chosen, options.live)
     if options.write is not None:
         options.write.mkdir(parents=True, exist_ok=True)
         (options.write / FILE).write_text(json.dumps(data, indent=2) + "\n")
@@ -97,25 +104,35 @@ def name_of(case: TestCase, workload: Workload) -> str:
     return f"{case.area}/{case.name}/{workload.name}"
 
 
-def run(chosen: Sequence[tuple[TestCase, Workload]]) -> dict[str, Any]:
+def run(chosen: Sequence[tuple[TestCase, Workload]], live: str | None = None) -> dict[str, Any]:
     facts = machine.facts()
     rows = []
     for case, workload in chosen:
-        row = measure(case, workload)
+        row = measure(case, workload, live)
         said = row.missing or f"{row.per_s:,.0f} pods/s"
         print(f"{row.name}: {said}", file=sys.stderr)
         rows.append(asdict(row))
-    return {"machine": facts | {"load_average_at_end": machine.load_average()}, "rows": rows}
+    facts["load_average_at_end"] = machine.load_average()
+    return {"machine": facts, "live": live, "rows": rows}
 
 
-def measure(case: TestCase, workload: Workload) -> Row:
+def measure(case: TestCase, workload: Workload, live: str | None = None) -> Row:
     name, threshold = name_of(case, workload), workload.threshold
     try:
-        outcome = Executor(case, workload).run()
+        outcome = Executor(case, workload, _cluster(case, workload, live)).run()
     except (Unsupported, Stuck) as problem:
         return Row(name, threshold=threshold, missing=str(problem))
-    cpu_s = round(outcome.cpu_s, 4)
-    return Row(name, outcome.pods, cpu_s, threshold, outcome.ignored_gates)
+    seconds = round(outcome.seconds, 4)
+    return Row(name, outcome.pods, seconds, threshold, outcome.ignored_gates)
+
+
+def _cluster(case: TestCase, workload: Workload, live: str | None) -> PerfCluster | LiveCluster:
+    if live is None:
+        return PerfCluster(workload.gates, case.config)
+    # The control plane's modules are on the path only for live runs.
+    from benchmarks.perf.live_cluster import LiveCluster
+
+    return LiveCluster(live, workload.gates, case.config)
 
 
 def rows_of(data: dict[str, Any]) -> list[Row]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 from control_plane import Component, ControlPlane
 
@@ -20,19 +21,27 @@ _IDLE_LOOK_S = 0.5
 _TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
 
-def _mooring(control_plane: ControlPlane, config: Path) -> Component:
-    command = [sys.executable, "-m", "mooring", "run", f"--config={config}", "--port=0"]
+def _mooring(control_plane: ControlPlane, config: Path, flags: Sequence[str] = ()) -> Component:
+    command = [sys.executable, "-m", "mooring", "run", f"--config={config}", "--port=0", *flags]
     component = Component("mooring", command, config.with_suffix(".log"))
     component.start()
     return component
 
 
-def _reference(control_plane: ControlPlane, config: Path) -> Component:
+def _reference(control_plane: ControlPlane, config: Path, flags: Sequence[str] = ()) -> Component:
+    """The flags are gates, which the control plane gives to all of its components."""
     return control_plane.start_scheduler(config)
 
 
-#: Start a scheduler with a configuration file, which names the kubeconfig.
-SCHEDULERS: dict[str, Callable[[ControlPlane, Path], Component]] = {
+class StartScheduler(Protocol):
+    """Start a scheduler with a configuration file, which names the kubeconfig, and flags for gates."""
+
+    def __call__(
+        self, control_plane: ControlPlane, config: Path, flags: Sequence[str] = (), /
+    ) -> Component: ...
+
+
+SCHEDULERS: dict[str, StartScheduler] = {
     "mooring": _mooring,
     "kube-scheduler": _reference,
 }

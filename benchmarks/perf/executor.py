@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gc
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -19,6 +18,9 @@ from mooring.devices.allocated import AllocatedDevices
 from mooring.devices.allocator import Allocator
 from mooring.objects.devices import DeviceClass, ResourceClaim, ResourceSlice
 from mooring.objects.node import Node
+
+if TYPE_CHECKING:
+    from benchmarks.perf.live_cluster import LiveCluster
 
 _NODE: dict[str, Any] = {
     "apiVersion": "v1",
@@ -53,13 +55,14 @@ class Outcome:
     """What was measured."""
 
     pods: int
-    cpu_s: float
+    #: By the clock of the cluster.
+    seconds: float
     #: Gates of the workload that were left at their default.
     ignored_gates: tuple[str, ...] = ()
 
     @property
     def per_s(self) -> float:
-        return self.pods / self.cpu_s if self.cpu_s else 0.0
+        return self.pods / self.seconds if self.seconds else 0.0
 
 
 @dataclass(slots=True)
@@ -74,10 +77,12 @@ class _Collecting:
 class Executor:
     """One run of a workload. `run` may be called once."""
 
-    def __init__(self, case: TestCase, workload: Workload) -> None:
+    def __init__(
+        self, case: TestCase, workload: Workload, cluster: PerfCluster | LiveCluster
+    ) -> None:
         self._case = case
         self._workload = workload
-        self._cluster = PerfCluster(workload.gates, case.config)
+        self._cluster = cluster
         self._number = 0
         #: Namespace → pods that were created without waiting for them.
         self._awaited: dict[str, int] = {}
@@ -98,8 +103,8 @@ class Executor:
         if not self._measured:
             raise Unsupported("the workload measures nothing")
         pods = sum(each.pods for each in self._measured)
-        cpu_s = sum(each.cpu_s for each in self._measured)
-        return Outcome(pods, cpu_s, tuple(self._cluster.ignored_gates))
+        seconds = sum(each.seconds for each in self._measured)
+        return Outcome(pods, seconds, tuple(self._cluster.ignored_gates))
 
     def _carry_out(self, operation: Operation) -> None:
         codes: Mapping[str, Callable[[Operation], None]] = {
@@ -384,10 +389,10 @@ class Executor:
     def _start(self, namespaces: list[str]) -> None:
         gc.collect()
         before = sum(map(self._cluster.scheduled, namespaces))
-        self._collecting = _Collecting(tuple(namespaces), before, time.process_time())
+        self._collecting = _Collecting(tuple(namespaces), before, self._cluster.clock())
 
     def _stop(self) -> None:
-        ended_s, collecting = time.process_time(), self._collecting
+        ended_s, collecting = self._cluster.clock(), self._collecting
         if collecting is None:
             raise Unsupported("stopCollectingMetrics without a start")
         pods = sum(map(self._cluster.scheduled, collecting.namespaces)) - collecting.before

@@ -294,6 +294,25 @@ async def test_other_words_for_the_same_are_written_after_a_while():
     assert desk.api.messages() == ["0/6 nodes are available", "0/19 nodes are available"]
 
 
+async def test_a_first_condition_does_not_wait_for_other_words_of_another_pod():
+    desk = Desk(first_after_s=FIRST_AFTER_S)
+    desk.say("full")
+    await desk.turns()
+    desk.clock.advance(FIRST_AFTER_S)
+    await desk.turns()
+    desk.api.answer_all()
+    await desk.turns()
+    desk.say("fuller")
+    await desk.turns()
+
+    desk.say("no room", pod("q"))
+    await desk.turns()
+    desk.clock.advance(FIRST_AFTER_S)
+    await desk.turns()
+
+    assert desk.api.messages() == ["full", "no room"]
+
+
 async def test_another_reason_is_written_at_once():
     desk = Desk()
     desk.say("0/6 nodes are available")

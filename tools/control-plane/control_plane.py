@@ -213,7 +213,8 @@ class ControlPlane:
 
     With a `folder`, what is in it is used again and stays there; without, a folder is made for the time
     that the control plane runs. `audit_policy` says which requests `audited` tells of. `gates` are switched
-    on in every component, and `apis` (as `scheduling.k8s.io/v1alpha2`) are served beside the usual ones.
+    on in every component (or off, as `Gate=false`), and `apis` (as `scheduling.k8s.io/v1alpha2`) are served
+    beside the usual ones.
     """
 
     def __init__(
@@ -226,9 +227,8 @@ class ControlPlane:
         apis: Sequence[str] = (),
     ) -> None:
         self.binaries = binaries or Binaries.find()
-        self._gates = [f"--feature-gates={','.join(f'{gate}=true' for gate in gates)}"] * bool(
-            gates
-        )
+        named = ",".join(gate if "=" in gate else f"{gate}=true" for gate in gates)
+        self._gates = [f"--feature-gates={named}"] * bool(gates)
         self._apis = [f"--runtime-config={','.join(f'{api}=true' for api in apis)}"] * bool(apis)
         self._audit_policy = audit_policy
         self._owns_folder = folder is None

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from heapq import heappop, heappush
 from itertools import count
+from math import inf
 from typing import Any
 
 import msgspec
@@ -123,6 +124,8 @@ class StatusPatches:
         self._refusals = Refusals(traffic, clock) if traffic is not None else None
         self._numbers = count()
         self._timer: Timer | None = None
+        #: When the timer goes off, if there is one.
+        self._due = 0.0
         #: UID → the patch under way.
         self._under_way: dict[str, _Waiting] = {}
         #: UID → when a condition was last written, and what it said beside its message.
@@ -255,11 +258,19 @@ class StatusPatches:
         return waiting
 
     def _set_timer(self) -> None:
-        if self._timer is None and (self._held or self._behind_binds):
-            delay_s = max(0.0, self._held[0][0] - self._clock.now()) if self._held else ASK_AGAIN_S
-            if self._behind_binds:
-                delay_s = min(delay_s, ASK_AGAIN_S)
-            self._timer = self._clock.call_later(delay_s, self._release)
+        """For what is due first; what comes later may be due earlier."""
+        due = min(
+            self._held[0][0] if self._held else inf,
+            self._clock.now() + ASK_AGAIN_S if self._behind_binds else inf,
+        )
+        if self._timer is not None:
+            if self._due <= due:
+                return
+            self._timer.cancel()
+            self._timer = None
+        if due < inf:
+            self._due = due
+            self._timer = self._clock.call_later(max(0.0, due - self._clock.now()), self._release)
 
     def _release(self) -> None:
         """Make ready what was held until now. Entries of what is gone, or ready, are passed over."""
