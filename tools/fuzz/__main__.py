@@ -15,7 +15,7 @@ import msgspec
 from tools.fuzz import awaits
 from tools.fuzz.shrink import shrink
 from tools.fuzz.swarm import FAULTS, FEATURES
-from tools.fuzz.world import Mode, Result, prepare_worker, run_seed, run_task
+from tools.fuzz.world import Mode, Result, Task, prepare_worker, run_seed, run_task
 
 MODES: tuple[Mode, ...] = ("safety", "liveness")
 
@@ -34,6 +34,9 @@ _TELL_EVERY_S = 10.0
 @click.option(
     "--hostile", is_flag=True, help="Also send nonsense: objects and answers (safety only)."
 )
+@click.option(
+    "--aim", is_flag=True, help="Kill at one await of the code, another one for each seed."
+)
 @click.option("--quiet", is_flag=True, help="With --seed: only the result.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def main(
@@ -45,6 +48,7 @@ def main(
     without: tuple[str, ...],
     shrinks: bool,
     hostile: bool,
+    aim: bool,
     quiet: bool,
     output: str,
 ) -> None:
@@ -58,15 +62,18 @@ def main(
             f"--without {unknown[0]!r}: there is no such fault or actor; choose one of"
             f" {', '.join([*FAULTS, *FEATURES])}"
         )
+    if aim and shrinks:
+        raise click.UsageError("--aim does not go with --shrink")
     if hostile and (mode != "safety" or shrinks):
         raise click.UsageError("--hostile goes with --mode safety, and not with --shrink")
     modes = MODES if mode == "both" else tuple(each for each in MODES if each == mode)
     _repeat_exactly()
     if seed is not None:
-        sys.exit(_one(seed, modes, without, hostile, shrinks=shrinks, quiet=quiet, output=output))
+        asked = [(seed, each, without, hostile, aim) for each in modes]
+        sys.exit(_one(asked, shrinks=shrinks, quiet=quiet, output=output))
     failed = False
     for each in modes:
-        tasks = [(seed, each, without, hostile) for seed in range(first, first + seeds)]
+        tasks = [(seed, each, without, hostile, aim) for seed in range(first, first + seeds)]
         failed |= _many(tasks, each, workers, output)
     sys.exit(1 if failed else 0)
 
@@ -78,20 +85,11 @@ def _repeat_exactly() -> None:
         os.execv(sys.executable, [sys.executable, "-m", "tools.fuzz", *sys.argv[1:]])
 
 
-def _one(
-    seed: int,
-    modes: tuple[Mode, ...],
-    without: tuple[str, ...],
-    hostile: bool,
-    *,
-    shrinks: bool,
-    quiet: bool,
-    output: str,
-) -> int:
+def _one(tasks: list[Task], *, shrinks: bool, quiet: bool, output: str) -> int:
     failed = 0
-    for mode in modes:
+    for seed, mode, without, hostile, aim in tasks:
         log = None if quiet or output == "json" else print
-        result = run_seed(seed, mode, without=without, hostile=hostile, log=log)
+        result = run_seed(seed, mode, without=without, hostile=hostile, log=log, aim=aim)
         if result.violation and shrinks:
             kept, result = shrink(result, without, tell=lambda text: click.echo(text, err=True))
             click.echo(f"it takes: {', '.join(kept) or 'nothing of these'}", err=True)
@@ -111,11 +109,7 @@ def _told(result: Result) -> str:
     return f"{head}; at {result.at_s:.3f} s: {result.violation}\n  with: {', '.join(result.on)}"
 
 
-#: A seed, its mode, what is left out, and whether nonsense is sent.
-_Task = tuple[int, Mode, tuple[str, ...], bool]
-
-
-def _many(seeds: list[_Task], mode: Mode, workers: int, output: str) -> bool:
+def _many(seeds: list[Task], mode: Mode, workers: int, output: str) -> bool:
     started = told = time.monotonic()
     failures: list[Result] = []
     total = Result(seeds[0][0], mode)
@@ -154,7 +148,7 @@ def _many(seeds: list[_Task], mode: Mode, workers: int, output: str) -> bool:
         f"{mode}: {len(seeds)} seeds from {seeds[0][0]}, {len(failures)} failed; {took_s:.0f} s,"
         f" {total.steps} steps, {total.done['processes']} starts, {total.faults['kill']} kills"
         f" at {len(reached)} of {len(points)} awaits, {total.done['bind']} binds"
-        f" ({len(awaits.POINTS) - len(points)} more awaits never have to wait)"
+        f" (nobody was seen to wait at {len(awaits.POINTS) - len(points)} more); commit {_commit()}"
     )
     click.echo(f"  faults: {_counts({name: total.faults[name] for name in FAULTS})}")
     click.echo(f"  done: {_counts(dict(sorted(total.done.items())))}")
@@ -167,7 +161,7 @@ def _many(seeds: list[_Task], mode: Mode, workers: int, output: str) -> bool:
     return bool(failures)
 
 
-def _results(tasks: list[_Task], workers: int) -> Iterator[Result]:
+def _results(tasks: list[Task], workers: int) -> Iterator[Result]:
     if workers <= 1 or len(tasks) <= 1:
         prepare_worker()
         yield from map(run_task, tasks)

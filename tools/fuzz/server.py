@@ -47,6 +47,18 @@ class Asked:
         return msgspec.json.decode(self.body)
 
 
+def _kind(asked: Asked) -> str:
+    """`POST pods/binding`: which request of the client it is, whatever it is about."""
+    _, version, *parts = asked.path.removeprefix("/apis").removeprefix("/api").split("/")
+    if asked.path.startswith("/apis/"):
+        parts = parts[1:]
+    if len(parts) > 2 and parts[0] == "namespaces":
+        parts = parts[2:]
+    resource, part = parts[0] if parts else version, parts[2:3]
+    watches = " (watch)" if "watch" in asked.query else ""
+    return f"{asked.method} {'/'.join([resource, *part])}{watches}"
+
+
 @dataclass(slots=True)
 class Answered:
     status: int
@@ -138,6 +150,8 @@ class ApiServer:
         for listener in self.after_write:
             listener(asked)
         if self._faults.happens("lost answer"):
+            lost = f"lost answer: {_kind(asked)}"
+            self.answered[lost] = self.answered.get(lost, 0) + 1
             connection.wire.cut()
             return
         if self._faults.happens("late 504"):

@@ -61,6 +61,23 @@ FEATURES = (
     "permit",
 )
 
+#: What many awaits take before anybody waits at them: on in most worlds that aim at an await.
+_AIMED = (
+    "second scheduler",
+    "lost answer",
+    "late 500",
+    "503",
+    "slow server",
+    "slow answer",
+    "stop",
+    "reload",
+    "recreate pods",
+    "priorities",
+    "volumes",
+    "devices",
+    "gangs",
+)
+
 #: How long a request, an answer or a change takes as a rule, and at most if the fault happens.
 _USUAL_S = 0.01
 _LONG_S = {
@@ -78,7 +95,14 @@ _LIKELY = FAULTS | HOSTILE
 class Swarm:
     """The choices of one seed. Everything random in a world comes from here."""
 
-    def __init__(self, seed: int, *, without: Iterable[str] = (), hostile: bool = False) -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        without: Iterable[str] = (),
+        hostile: bool = False,
+        aimed: bool = False,
+    ) -> None:
         self.seed = seed
         choose = random.Random(f"swarm {seed}")
         density = choose.choice([0.0, 0.15, 0.3, 0.6])
@@ -86,6 +110,8 @@ class Swarm:
         chosen |= {name for name in FEATURES if choose.random() < 0.4}
         if hostile:
             chosen |= set(HOSTILE)
+        if aimed:
+            chosen |= {name for name in _AIMED if choose.random() < 0.7}
         #: What this world has.
         self.on = frozenset(chosen) - frozenset(without)
         #: One for each part of the world, so that to leave one out changes the others little.

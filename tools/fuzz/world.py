@@ -83,10 +83,13 @@ class World:
         hostile: bool = False,
         log: Callable[[str], None] | None = None,
         journals: Path | None = None,
+        aim: bool = False,
     ) -> None:
-        """`journals` is a folder for the journals of inputs of all schedulers."""
+        """`journals` is a folder for the journals of inputs of all schedulers. With `aim`, a scheduler is
+        killed at one await (`awaits.POINTS`), another one for each seed, as soon as it waits there.
+        """
         self._journals = journals
-        self.swarm = Swarm(seed, without=without, hostile=hostile)
+        self.swarm = Swarm(seed, without=without, hostile=hostile, aimed=aim)
         self.result = Result(seed, mode, on=tuple(sorted(self.swarm.on)))
         self._mode = mode
         self._log = log
@@ -107,7 +110,7 @@ class World:
         #: Whoever makes the next write of this kind dies with it: before it, or after it.
         self._dies_at_write: str | None = None
         #: Whoever waits at one of these points next dies there (`awaits.POINTS`).
-        self._dies_at_await: set[str] = set()
+        self._dies_at_await: set[str] = {_POINTS[seed % len(_POINTS)]} if aim else set()
         self._steps_to_check = _CHECK_EVERY
 
     def run(self) -> Result:
@@ -296,6 +299,7 @@ class World:
         for point in self._dies_at_await:
             if not process.dead and process.waits_at(point):
                 self._dies_at_await.discard(point)
+                self.result.done["killed at the await aimed at"] += 1
                 process.kill()
                 return
         self._steps_to_check -= 1
@@ -371,6 +375,8 @@ class World:
         self.result.faults.update(self.swarm.counts)
         self.result.done.update(self.truth.counts)
         self.result.done.update(self.server.answered)
+        for fault in ("clock drift", "second scheduler"):
+            self.result.faults[fault] += self.swarm.has(fault)
         self.result.done["processes"] += sum(self._starts.values())
         self._mark(self.result.steps, self.store.version)
         self.loop.set_exception_handler(lambda loop, context: None)
@@ -420,8 +426,9 @@ def run_seed(
     without: Iterable[str] = (),
     hostile: bool = False,
     log: Callable[[str], None] | None = None,
+    aim: bool = False,
 ) -> Result:
-    return World(seed, mode, without=without, hostile=hostile, log=log).run()
+    return World(seed, mode, without=without, hostile=hostile, log=log, aim=aim).run()
 
 
 def prepare_worker() -> None:
@@ -431,7 +438,11 @@ def prepare_worker() -> None:
     gc.set_threshold(50_000, 20, 100)
 
 
-def run_task(task: tuple[int, Mode, tuple[str, ...], bool]) -> Result:
+#: A seed, its mode, what is left out, whether nonsense is sent, and whether kills are aimed.
+Task = tuple[int, Mode, tuple[str, ...], bool, bool]
+
+
+def run_task(task: Task) -> Result:
     """As `run_seed`, for a pool of workers."""
-    seed, mode, without, hostile = task
-    return run_seed(seed, mode, without=without, hostile=hostile)
+    seed, mode, without, hostile, aim = task
+    return run_seed(seed, mode, without=without, hostile=hostile, aim=aim)
