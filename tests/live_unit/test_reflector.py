@@ -326,6 +326,19 @@ async def test_an_object_that_makes_no_sense_spoils_no_other():
         assert s.heard.told == [("added", "a"), ("added", "b"), ("added", "c")]
 
 
+@pytest.mark.parametrize("missing", ["name", "uid"])
+async def test_a_pod_that_cannot_be_told_from_others_is_left_out(missing):
+    """A status patch went to `pods//status`: what is written about such a pod could hit another one."""
+    odd = pod("odd", 2)
+    del odd["metadata"][missing]
+    played = PlayedPods(pod("a", 1), odd)
+    async with scene(played) as s:
+        played.happens("ADDED", pod("c", 105))
+        await s.heard.until("added", "c")
+
+        assert s.heard.told == [("added", "a"), ("added", "c")]
+
+
 async def test_one_that_stops_making_sense_is_not_taken_for_deleted():
     played = PlayedPods(pod("a", 1))
     async with scene(played) as s:

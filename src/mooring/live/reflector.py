@@ -300,6 +300,10 @@ class Reflector:
         except msgspec.DecodeError as error:
             _LOG.error("cannot read a %s; skipping it: %s", self.kind.name, error)
             return None
+        if not obj.metadata.name or (isinstance(obj, Pod) and not obj.metadata.uid):
+            # What is written about it could hit another object.
+            _LOG.error("a %s has no name or UID; skipping it", self.kind.name)
+            return None
         return self._with_shared_parts(obj) if isinstance(obj, Pod) else obj
 
     def _with_shared_parts(self, pod: Pod) -> Pod:

@@ -95,15 +95,19 @@ class ClaimBinder:
         """Do all of the work, even if PreBind is cancelled: what was written must be known first."""
         task = asyncio.ensure_future(work)
         self._writing.add(task)
-        task.add_done_callback(self._writing.discard)
+        task.add_done_callback(self._written)
         try:
             await asyncio.shield(task)
         except asyncio.CancelledError:
             if not task.done():
                 await asyncio.wait((task,))
-            if not task.cancelled():
-                task.exception()
             raise
+
+    def _written(self, task: asyncio.Task[None]) -> None:
+        self._writing.discard(task)
+        if not task.cancelled():
+            # PreBind may be cancelled twice; then nobody is left who hears of a failure.
+            task.exception()
 
     async def _bind_claim(self, claims: PodClaims, index: int, pod: Pod, node_name: str) -> None:
         claim, user = claims.claims[index], claims.users[index]
