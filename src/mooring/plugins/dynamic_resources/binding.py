@@ -92,22 +92,24 @@ class ClaimBinder:
                 await self._carry_through(self._bind_claim(claims, index, pod, node_name))
 
     async def _carry_through(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do all of the work, even if PreBind is cancelled: what was written must be known first."""
+        """Do all of the work, even if PreBind is cancelled: what was written must be known first.
+
+        PreBind is cancelled by every pod that preempts this one, so it may happen more than once.
+        """
         task = asyncio.ensure_future(work)
         self._writing.add(task)
-        task.add_done_callback(self._written)
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if not task.done():
+        task.add_done_callback(self._writing.discard)
+        cancelled: asyncio.CancelledError | None = None
+        while not task.done():
+            try:
                 await asyncio.wait((task,))
-            raise
-
-    def _written(self, task: asyncio.Task[None]) -> None:
-        self._writing.discard(task)
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is None:
+            return task.result()
         if not task.cancelled():
-            # PreBind may be cancelled twice; then nobody is left who hears of a failure.
             task.exception()
+        raise cancelled
 
     async def _bind_claim(self, claims: PodClaims, index: int, pod: Pod, node_name: str) -> None:
         claim, user = claims.claims[index], claims.users[index]
