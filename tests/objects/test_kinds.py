@@ -205,7 +205,8 @@ def test_the_role_grants_the_verbs_that_the_kinds_need_and_no_others():
 
 def verbs(kind: Kind) -> set[str]:
     needed = {
-        "list": kind.listed or kind.always_watched,
+        # What admission reads is part of snapshots.
+        "list": kind.listed or kind.always_watched or kind.admits,
         # With its gate on, a listed kind is watched.
         "watch": kind.always_watched or kind.events or (kind.gate and kind.listed),
         "patch": kind.writable,
