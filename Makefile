@@ -86,6 +86,7 @@ bench-full: .venv/.base  ## Measure everything, and write docs/performance.md (t
 		--write benchmarks/results
 	$(BIN)/python -m benchmarks.growth --write benchmarks/results
 	$(BIN)/python -m benchmarks.memory --write benchmarks/results
+	$(BIN)/python -m benchmarks.no_nodes
 	$(BIN)/python -m benchmarks.report
 
 # The options leave out of the files everything that is true of one machine only. One NumPy for all
