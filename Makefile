@@ -76,7 +76,6 @@ bench-pressure: .venv/.dev control-plane  ## Measure what pressure does to moori
 bench-reference: .venv/.base  ## Measure decisions beside kube-scheduler's own cycle (40 minutes; needs Go)
 	$(BIN)/python -m benchmarks.beside_reference --write benchmarks/results $(ARGS)
 	$(BIN)/python -m benchmarks.report
-	$(BIN)/python -m benchmarks.no_nodes
 
 bench-scheduler-perf: .venv/.base control-plane  ## Run upstream's performance workloads in process (minutes)
 	$(BIN)/python -m benchmarks.scheduler_perf --labels performance --write benchmarks/results
@@ -88,6 +87,7 @@ bench-full: .venv/.base  ## Measure everything, and write docs/performance.md (t
 	$(BIN)/python -m benchmarks.growth --write benchmarks/results
 	$(BIN)/python -m benchmarks.memory --write benchmarks/results
 	$(BIN)/python -m benchmarks.report
+	$(BIN)/python -m benchmarks.no_nodes
 
 # The options leave out of the files everything that is true of one machine only. One NumPy for all
 # versions of Python (`fewest`), so that all of them are tested with the same. Extras stay in the files:
