@@ -76,6 +76,7 @@ bench-pressure: .venv/.dev control-plane  ## Measure what pressure does to moori
 bench-reference: .venv/.base  ## Measure decisions beside kube-scheduler's own cycle (40 minutes; needs Go)
 	$(BIN)/python -m benchmarks.beside_reference --write benchmarks/results $(ARGS)
 	$(BIN)/python -m benchmarks.report
+	$(BIN)/python -m benchmarks.no_nodes
 
 bench-scheduler-perf: .venv/.base control-plane  ## Run upstream's performance workloads in process (minutes)
 	$(BIN)/python -m benchmarks.scheduler_perf --labels performance --write benchmarks/results
@@ -126,6 +127,8 @@ clean:  ## Remove .venv and everything else that was made here
 	@echo "installing mooring into .venv"
 	@$(PIP) install --require-hashes -r requirements/base.txt -r requirements/build.txt
 	@$(PIP) install --no-index --no-deps --no-build-isolation --editable . --editable policies
+	@# Where PYTHONDONTWRITEBYTECODE is set, every command would compile all modules: a third of a second.
+	@$(BIN)/python -m compileall -q src policies/src
 	@touch $@
 
 .venv/.dev: .venv/.base requirements/dev.txt

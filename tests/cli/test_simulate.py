@@ -332,6 +332,18 @@ def test_json_has_everything(cluster):
     assert "timeline" not in data
 
 
+def test_yaml_names_kinds_that_are_skipped(cluster):
+    """The effect of a skipped kind could not be written as YAML: the command ended with a traceback."""
+    path = cluster(NODES + pod("web") + "---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")
+
+    result = mooring("simulate", path, "-o", "yaml")
+
+    assert result.exit_code == 0
+    assert yaml.safe_load(result.stdout)["skipped"] == [
+        {"kind": "Secret", "objects": 1, "effect": "none"}
+    ]
+
+
 def test_yaml_says_what_json_says(cluster):
     path = cluster(TOO_BIG)
 

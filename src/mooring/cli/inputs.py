@@ -217,7 +217,7 @@ def skipped_lines(manifests: Manifests) -> Iterator[str]:
 def skipped_data(manifests: Manifests) -> list[dict[str, Any]]:
     """For JSON."""
     return [
-        {"kind": kind, "objects": number, "effect": manifests.effects.get(kind, Effect.NONE)}
+        {"kind": kind, "objects": number, "effect": manifests.effects.get(kind, Effect.NONE).value}
         for kind, number in sorted(manifests.skipped.items())
     ]
 

@@ -24,8 +24,8 @@ class PodClasses:
         self._next_number = 0
 
     def of(self, pod: Pod) -> int | None:
-        """The number of the pod's class; None for a pod without one: see `_is_ordinary`."""
-        if not _is_ordinary(pod):
+        """The number of the pod's class; None for a pod without one: see `is_ordinary`."""
+        if not is_ordinary(pod):
             return None
         owner = pod.metadata.controller
         key = pod.selector_key, owner.uid if owner is not None else ""
@@ -51,7 +51,7 @@ class PodClasses:
         return number
 
 
-def _is_ordinary(pod: Pod) -> bool:
+def is_ordinary(pod: Pod) -> bool:
     """Whether the pod has no nominated node and no claims, whose names may depend on the pod's."""
     return not (
         pod.nominated_node_name

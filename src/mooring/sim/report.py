@@ -21,9 +21,10 @@ from mooring.objects.storage import PersistentVolume
 from mooring.objects.well_known import POD_SCHEDULED
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.scheduler.decision import NoNodesError, NoProfileError
-from mooring.scheduler.journal import Fact, Preempted
+from mooring.scheduler.journal import NOTHING, Fact, Preempted
 from mooring.sim.recorder import gated_by, waits_for
 from mooring.sim.simulation import SimOptions, Simulation
+from mooring.sim.without_nodes import represented
 
 #: Always reported; other resources only if a pod requests them.
 _ALWAYS_REPORTED = (CPU, MEMORY, PODS)
@@ -63,6 +64,19 @@ class Pending:
     plugins: tuple[str, ...] = ()
     priority: int = 0
     nominated_node: str = ""
+
+    def of_pod(self, key: str) -> Pending:
+        """The same of another pod."""
+        return Pending(
+            key,
+            self.state,
+            self.message,
+            self.since_s,
+            self.attempts,
+            self.plugins,
+            self.priority,
+            self.nominated_node,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,10 +300,34 @@ def simulate_objects(
     until_s: float | None = None,
 ) -> SimulationReport:
     """Simulate a cluster from its objects. Raises InputError and ConfigError."""
+    options = options or SimOptions()
     with Simulation(options) as simulation:
+        if not options.tries_without_nodes and options.keeps == NOTHING:
+            objects = list(objects)
+            if few := represented(objects, simulation.scheduler):
+                simulation.load(few.objects)
+                simulation.run(until_s=until_s)
+                return _with_all(build_report(simulation), few.pods)
         simulation.load(objects)
         simulation.run(until_s=until_s)
         return build_report(simulation)
+
+
+def _with_all(report: SimulationReport, pods: Iterable[tuple[str, str]]) -> SimulationReport:
+    """The report, with what holds for one pod said of each that it stands for."""
+    return replace(
+        report,
+        pending=tuple(_of_each(report.pending, pods)),
+        other_schedulers=tuple(_of_each(report.other_schedulers, pods)),
+    )
+
+
+def _of_each(pending: Iterable[Pending], pods: Iterable[tuple[str, str]]) -> Iterator[Pending]:
+    known = {each.pod: each for each in pending}
+    for key, first in pods:
+        found = known.get(first)
+        if found is not None:
+            yield found if key == first else found.of_pod(key)
 
 
 def build_report(simulation: Simulation) -> SimulationReport:
