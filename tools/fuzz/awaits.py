@@ -79,6 +79,26 @@ def is_at(place: str, point: str) -> bool:
     return function == expected and first <= int(line) <= last
 
 
+def waits_at(task: asyncio.Task[Any], points: Iterable[str]) -> str | None:
+    """The first of the points that the task waits at; None if it waits at none of them."""
+    if task.done():
+        return None
+    wanted = [(point, POINTS[point]) for point in points]
+    coroutine: Any = task.get_coro()
+    while coroutine is not None:
+        frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "ag_frame", None)
+        if frame is None:
+            return None
+        name, line = frame.f_code.co_name, frame.f_lineno
+        for point, (function, first, last) in wanted:
+            if first <= line <= last and function.endswith(f":{name}"):
+                module = frame.f_globals.get("__name__", "")
+                if f"{module.removeprefix('mooring.')}:{name}" == function:
+                    return point
+        coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "ag_await", None)
+    return None
+
+
 def waits(task: asyncio.Task[Any]) -> list[str]:
     """`live.writer:_settle:162`: the lines of mooring that the task waits in, the outermost first."""
     found: list[str] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from mooring.objects.pod import Pod
 from mooring.plugins.registry import BUILT_IN
 from mooring.runtime.registry import Registry
 from mooring.scheduler.engine import Engine
-from tools.fuzz.awaits import is_at, waits
+from tools.fuzz.awaits import waits, waits_at
 from tools.fuzz.loop import PROCESS, FuzzLoop
 
 #: So small that some journals go on in a second file.
@@ -160,6 +160,10 @@ class SchedulerProcess:
         self._rng = rng
         self._after_step = after_step
         self._on_end = on_end
+        #: The task whose step was the last; None if that was a callback of something else.
+        self._stepped: asyncio.Task[Any] | None = None
+        #: The points that all tasks were looked at for (`waits_at`).
+        self._looked_for: frozenset[str] = frozenset()
         #: Where its inputs are kept; None: nowhere.
         self._journal = journal
 
@@ -206,12 +210,25 @@ class SchedulerProcess:
         if self.steps == self.dies_at:
             self.kill()
             return
+        stepped = getattr(callback, "__self__", None)
+        self._stepped = stepped if isinstance(stepped, asyncio.Task) else None
         callback(*args)
         self._after_step(self)
 
-    def waits_at(self, point: str) -> bool:
-        """Whether a task of it waits at this point (`awaits.POINTS`)."""
-        return any(is_at(place, point) for place in self.waiting_places())
+    def waits_at(self, points: Collection[str]) -> str | None:
+        """One of these points (`awaits.POINTS`) that a task of it waits at, if there is one.
+
+        Asked after every step. A step moves the task that took it and no other, so all tasks are looked at
+        only when there are other points than before.
+        """
+        if not points:
+            return None
+        tasks: Iterable[asyncio.Task[Any]] = () if self._stepped is None else (self._stepped,)
+        if self._looked_for != points:
+            self._looked_for = frozenset(points)
+            self.tasks = [task for task in self.tasks if not task.done()]
+            tasks = self.tasks
+        return next((at for at in (waits_at(task, points) for task in tasks) if at), None)
 
     def waiting_places(self) -> list[str]:
         """The lines of mooring that its tasks wait in."""

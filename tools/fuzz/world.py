@@ -296,12 +296,12 @@ class World:
         self.result.steps += 1
         if process.engine is not None and self.swarm.has("gangs"):
             self.truth.note_binding(process.engine)
-        for point in self._dies_at_await:
-            if not process.dead and process.waits_at(point):
-                self._dies_at_await.discard(point)
-                self.result.done["killed at the await aimed at"] += 1
-                process.kill()
-                return
+        point = None if process.dead else process.waits_at(self._dies_at_await)
+        if point is not None:
+            self._dies_at_await.discard(point)
+            self.result.done["killed at the await aimed at"] += 1
+            process.kill()
+            return
         self._steps_to_check -= 1
         if self._steps_to_check > 0:
             return
