@@ -86,8 +86,11 @@ export class Cluster {
   }
 
   nodeLabelKeys() {
-    const keys = [...new Set(this.map.nodes.labels)].flatMap((set) => this.#labels(set).map(([key]) => key));
-    this.foundLabelKeys ??= [...new Set(keys)].sort();
+    if (!this.foundLabelKeys) {
+      const keys = new Set();
+      for (const set of new Set(this.map.nodes.labels)) for (const [key] of this.#labels(set)) keys.add(key);
+      this.foundLabelKeys = [...keys].sort();
+    }
     return this.foundLabelKeys;
   }
 
@@ -127,6 +130,12 @@ export class Cluster {
 
   // [{name, nodes}] by a label's value, in the order of the names; "" puts all into one.
   groups(key) {
+    this.groupCache ??= new Map();
+    if (!this.groupCache.has(key)) this.groupCache.set(key, this.#groupsBy(key));
+    return this.groupCache.get(key);
+  }
+
+  #groupsBy(key) {
     const groups = new Map();
     for (let node = 0; node < this.nodeCount; node += 1) {
       const name = key ? this.#labelValue(node, key) : "all nodes";
@@ -138,12 +147,14 @@ export class Cluster {
 
   #labelValue(node, key) {
     this.valueCache ??= new Map();
-    const cacheKey = `${this.map.nodes.labels[node]} ${key}`;
-    if (!this.valueCache.has(cacheKey)) {
-      const found = this.nodeLabels(node).find(([each]) => each === key);
-      this.valueCache.set(cacheKey, found ? found[1] || "(empty)" : "(none)");
+    if (!this.valueCache.has(key)) this.valueCache.set(key, new Map());
+    const values = this.valueCache.get(key);
+    const set = this.map.nodes.labels[node];
+    if (!values.has(set)) {
+      const found = this.#labels(set).find(([each]) => each === key);
+      values.set(set, found ? found[1] || "(empty)" : "(none)");
     }
-    return this.valueCache.get(cacheKey);
+    return values.get(set);
   }
 
   #labels(set) {

@@ -66,11 +66,7 @@ export class Drawing {
     if (!this.shown || !this.width) return;
     const { scene, resource, groupKey, sizeBy, beside } = this.shown;
     const { cluster } = scene;
-    const roster = rosterOf(cluster, beside, resource, sizeBy, groupKey);
-    const { sides } = roster;
-    for (const group of roster.groups) group.nodes.sort((a, b) => sides[b] - sides[a] || a - b);
-    this.layout = layOut(roster.groups, sides, this.width, this.height);
-    if (beside) this.layout = ofCluster(this.layout, cluster, roster);
+    this.layout = layoutOf(cluster, beside, { resource, sizeBy, groupKey, width: this.width, height: this.height });
     this.redraw();
   }
 
@@ -465,6 +461,33 @@ export class Drawing {
     this.selected = node;
     this.#schedule();
   }
+}
+
+// Who goes back to a layout gets it at once: the last ones are kept with their cluster.
+const layouts = new WeakMap();
+const MOST_LAYOUTS = 12;
+
+function layoutOf(cluster, beside, how) {
+  if (!layouts.has(cluster)) layouts.set(cluster, []);
+  const kept = layouts.get(cluster);
+  const key = JSON.stringify(how);
+  const known = kept.find((each) => each.key === key && each.beside === beside);
+  if (known) return known.layout;
+  const layout = laidOut(cluster, beside, how);
+  kept.push({ key, beside, layout });
+  if (kept.length > MOST_LAYOUTS) kept.shift();
+  return layout;
+}
+
+function laidOut(cluster, beside, { resource, sizeBy, groupKey, width, height }) {
+  const roster = rosterOf(cluster, beside, resource, sizeBy, groupKey);
+  const { sides } = roster;
+  const groups = roster.groups.map(({ name, nodes }) => ({
+    name,
+    nodes: [...nodes].sort((a, b) => sides[b] - sides[a] || a - b),
+  }));
+  const layout = layOut(groups, sides, width, height);
+  return beside ? ofCluster(layout, cluster, roster) : layout;
 }
 
 // The nodes to lay out, those of the other cluster too: {groups, sides, names}.

@@ -19,22 +19,25 @@ const SHARES = [1, 1 / 2, 1 / 3, 1 / 4, 1 / 6, 1 / 9, 1 / 14, 1 / 20, 1 / 28];
 
 // `sides`: each node's side, 0..1 of the largest. `groups`: [{name, nodes}], nodes in drawing order.
 export function layOut(groups, sides, width, height) {
-  const ordered = groups.filter((group) => group.nodes.length).sort((a, b) => room(b, sides) - room(a, sides));
-  const all = ordered.reduce((sum, group) => sum + room(group, sides), 0);
+  const ordered = groups
+    .filter((group) => group.nodes.length)
+    .map(({ name, nodes }) => ({ name, nodes, runs: runsOf(nodes, sides) }))
+    .sort((a, b) => room(b) - room(a));
+  const all = ordered.reduce((sum, group) => sum + room(group), 0);
   let [unit, edge] = [0, EDGES[0]];
   for (const each of EDGES) {
-    const found = largestUnit(ordered, sides, width, height, each);
+    const found = largestUnit(ordered, width, height, each);
     if (found > unit * 1.15) [unit, edge] = [found, each];
     if (unit >= LARGEST || (all * unit * unit) / (width * height) > ENOUGH) break;
   }
-  const blocks = stretched(shelvesAt(ordered, sides, unit, width, edge), width, height);
+  const blocks = stretched(shelvesAt(ordered, unit, width, edge), width, height);
   const [xs, ys, ss] = [0, 0, 0].map(() => new Float32Array(sides.length));
   for (const block of blocks) place(block, sides, unit, edge, xs, ys, ss);
   return { blocks, xs, ys, ss, unit, head: edge.head, width, height };
 }
 
-function largestUnit(groups, sides, width, height, edge) {
-  const fits = (unit) => heightOf(shelvesAt(groups, sides, unit, width, edge)) <= height;
+function largestUnit(groups, width, height, edge) {
+  const fits = (unit) => heightOf(shelvesAt(groups, unit, width, edge)) <= height;
   let [low, high] = [SMALLEST, LARGEST];
   if (fits(high)) return high;
   while (high - low > 0.2) {
@@ -45,17 +48,29 @@ function largestUnit(groups, sides, width, height, edge) {
   return low;
 }
 
-function room(group, sides) {
-  return group.nodes.reduce((sum, i) => sum + sides[i] * sides[i], 0);
+// [[side, how many nodes of it follow each other]]: scales are tried by the dozen, and most nodes are as large as the
+// one before them.
+function runsOf(nodes, sides) {
+  const runs = [];
+  for (const i of nodes) {
+    const last = runs[runs.length - 1];
+    if (last && last[0] === sides[i]) last[1] += 1;
+    else runs.push([sides[i], 1]);
+  }
+  return runs;
+}
+
+function room({ runs }) {
+  return runs.reduce((sum, [side, many]) => sum + many * side * side, 0);
 }
 
 // [{h, blocks: [{group, w}]}], each shelf as full as can be.
-function shelvesAt(groups, sides, unit, width, edge) {
+function shelvesAt(groups, unit, width, edge) {
   const shelves = [];
   for (let start = 0; start < groups.length; ) {
     let best = null;
     for (const share of SHARES) {
-      const shelf = shelfAt(groups, start, { sides, unit, width, edge }, share);
+      const shelf = shelfAt(groups, start, { unit, width, edge }, share);
       if (shelf && (!best || shelf.fill > best.fill + 0.01)) best = shelf;
     }
     // Too small to be wide enough for a node: as wide as there is.
@@ -67,35 +82,35 @@ function shelvesAt(groups, sides, unit, width, edge) {
 }
 
 // A shelf whose first group takes this share of its width; the next ones follow as long as they fit.
-function shelfAt(groups, start, { sides, unit, width, edge }, share) {
+function shelfAt(groups, start, { unit, width, edge }, share) {
   const first = groups[start];
   const wide = Math.max(width * share, unit + 2 * edge.pad + 1);
   if (wide > width) return null;
-  const h = edge.head + edge.pad + flow(first.nodes, sides, unit, wide - 2 * edge.pad);
+  const h = edge.head + edge.pad + flow(first.runs, unit, wide - 2 * edge.pad);
   const blocks = [{ group: first, w: wide }];
   let used = wide;
   for (let k = start + 1; k < groups.length; k += 1) {
-    const w = widthFor(groups[k].nodes, sides, unit, edge, h, width - used);
+    const w = widthFor(groups[k].runs, unit, edge, h, width - used);
     if (w === null) break;
     blocks.push({ group: groups[k], w });
     used += w;
   }
   const gap = gapOf(unit);
   const filled = blocks.reduce(
-    (sum, { group }) => sum + group.nodes.reduce((area, i) => area + (sides[i] * unit + gap) ** 2, 0),
+    (sum, { group }) => sum + group.runs.reduce((area, [side, many]) => area + many * (side * unit + gap) ** 2, 0),
     0,
   );
   return { h, blocks, fill: filled / (width * h) };
 }
 
 // The least width at which the nodes are no higher than the shelf; null if there is none.
-function widthFor(nodes, sides, unit, { head, pad }, h, most) {
+function widthFor(runs, unit, { head, pad }, h, most) {
   const inner = h - head - pad + 0.01;
-  if (most < unit + 2 * pad + 1 || flow(nodes, sides, unit, most - 2 * pad) > inner) return null;
+  if (most < unit + 2 * pad + 1 || flow(runs, unit, most - 2 * pad) > inner) return null;
   let [low, high] = [unit + 2 * pad + 1, most];
   while (high - low > Math.max(1, unit / 4)) {
     const middle = (low + high) / 2;
-    if (flow(nodes, sides, unit, middle - 2 * pad) <= inner) high = middle;
+    if (flow(runs, unit, middle - 2 * pad) <= inner) high = middle;
     else low = middle;
   }
   return high;
@@ -128,20 +143,35 @@ export function gapOf(unit) {
   return Math.max(0.5, Math.min(7, unit * 0.13));
 }
 
-// How high the nodes are together in a group of this inner width.
-function flow(nodes, sides, unit, inner) {
+// How high the nodes are together in a group of this inner width; the same as `place` makes it.
+function flow(runs, unit, inner) {
   const gap = gapOf(unit);
   let [x, y, row] = [0, 0, 0];
-  for (const i of nodes) {
-    const side = sides[i] * unit;
-    if (x && x + side > inner) {
+  for (const [part, many] of runs) {
+    const side = part * unit;
+    const step = side + gap;
+    let left = many;
+    if (x) {
+      const beside = Math.min(left, inRow(inner - x, side, step));
+      if (beside) {
+        row = Math.max(row, side);
+        x += beside * step;
+        left -= beside;
+      }
+      if (!left) continue;
       y += row + gap;
-      x = row = 0;
     }
-    row = Math.max(row, side);
-    x += side + gap;
+    const full = Math.max(1, inRow(inner, side, step));
+    const before = Math.ceil(left / full) - 1;
+    y += before * step;
+    row = side;
+    x = (left - before * full) * step;
   }
   return y + row;
+}
+
+function inRow(width, side, step) {
+  return width < side ? 0 : Math.floor((width - side) / step + 1e-9) + 1;
 }
 
 function place(block, sides, unit, { head, pad }, xs, ys, ss) {
