@@ -8,7 +8,7 @@ that the most important first. Pods that cannot be put back are the victims.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mooring.objects.pod import Pod
 from mooring.plugin import (
@@ -61,6 +61,9 @@ class VictimSearch:
     is_eligible: Callable[[NodeInfo, Pod], bool] | None
     #: Sorts pods from most to least important.
     by_importance: Callable[[Iterable[Pod]], list[Pod]]
+    #: Node name → how many of its potential victims each budget covers, by the budget's key. Only for nodes
+    #: where the order of the victims was asked for.
+    covered: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @property
     def pod(self) -> Pod:
@@ -87,6 +90,13 @@ class VictimSearch:
         lower = [pod for pod in node.pods.values() if pod.priority < priority]
         return lower if is_eligible is None else [pod for pod in lower if is_eligible(node, pod)]
 
+    def split(
+        self, node_name: str, potential: Sequence[Pod]
+    ) -> tuple[Sequence[Pod], Sequence[Pod]]:
+        """The potential victims that a budget protects, and the others, the most important first."""
+        covered = self.covered[node_name] = {}
+        return self.budgets.split(self.by_importance(potential), covered)
+
     def _select_victims(self, trial: NodeTrial, potential: Sequence[Pod]) -> Outcome:
         """Raises PluginFailure."""
         for pod in potential:
@@ -94,7 +104,7 @@ class VictimSearch:
         status = trial.filter()
         if not status.ok:
             return status
-        violating, others = self.budgets.split(self.by_importance(potential))
+        violating, others = self.split(trial.node.name, potential)
         victims = [pod for pod in violating if not _reprieve(trial, pod)]
         violations = len(victims)
         victims += [pod for pod in others if not _reprieve(trial, pod)]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from mooring.objects.kinds import PodDisruptionBudget
 from mooring.objects.pod import Pod, SelectorKey
 from mooring.plugin import Listers
 from mooring.plugins.default_preemption.many_nodes import ManyNodes
 from mooring.plugins.default_preemption.outcomes import Outcomes
 
 #: For how many kinds of pods outcomes are kept.
-_MOST_KEPT = 16
+_MOST_KEPT = 64
 
 _Key = tuple[SelectorKey, frozenset[str]]
 
@@ -25,7 +24,6 @@ class KeptOutcomes:
         #: Namespace, labels and the filters that are skipped → the pod met last, and its outcomes.
         self._kept: dict[_Key, tuple[Pod, Outcomes]] = {}
         self._followed: set[type] = set()
-        self._follow(PodDisruptionBudget)
 
     def of(self, trial: ManyNodes) -> Outcomes:
         """Those of an earlier pod that is alike, as far as they still hold; else new ones."""
@@ -44,7 +42,7 @@ class KeptOutcomes:
         self._kept[key] = pod, outcomes
         if len(self._kept) > _MOST_KEPT:
             del self._kept[next(iter(self._kept))]
-        outcomes.catch_up(columns.generations[: columns.size], run.filters.nominated())
+        outcomes.catch_up(columns.generations[: columns.size], run.filters.nominated(), run.budgets)
         return outcomes
 
     def _follow(self, kind: type) -> None:

@@ -131,7 +131,7 @@ class ManyNodes:
     def _in_order(self, row: int) -> _Queue:
         run = self.run
         node = run.snapshot.at(row)
-        violating, others = run.budgets.split(run.by_importance(run.potential_victims(node)))
+        violating, others = run.split(node.name, run.potential_victims(node))
         return _Queue([*violating, *others], len(violating))
 
     def _unfit(self, returning: Sequence[tuple[int, Pod]]) -> Iterable[tuple[int, Pod]]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mooring.objects.pod import Pod
 from mooring.plugin import Ints, Status
+from mooring.plugins.default_preemption.budgets import Budget, Budgets
 from mooring.plugins.default_preemption.candidates import Candidate, Outcome
 from mooring.plugins.default_preemption.choice import Best, cost_of
 
@@ -26,6 +27,8 @@ T = TypeVar("T", Candidate, Status)
 _UNTRIED, _REJECTED, _CLEAN, _VIOLATING = range(4)
 #: The generation of a row that was never tried; real generations start at 0.
 _NEVER = -1
+#: For searches that are not kept.
+NOTHING_COVERED: Mapping[str, Mapping[str, int]] = {}
 
 
 class Outcomes:
@@ -42,6 +45,12 @@ class Outcomes:
         self._generations: Ints = np.full(size, _NEVER, np.int64)
         #: Row → the nominated pods that counted when it was tried.
         self._nominated: Mapping[int, Sequence[Pod]] = {}
+        #: The budgets for which the outcomes hold; None before the first search.
+        self._budgets: Budgets | None = None
+        #: Row → how many of its potential victims each budget covers, by key, if the outcome depends on it.
+        self._covered: dict[int, Mapping[str, int]] = {}
+        #: Key of a budget → row → the same number.
+        self._rows_covered: dict[str, dict[int, int]] = {}
         # The criteria of the choice, by row; see `choice.Cost`.
         self._violations: Ints = np.zeros(size, np.int64)
         self._highest_priority: Ints = np.zeros(size, np.int64)
@@ -53,14 +62,33 @@ class Outcomes:
     def __len__(self) -> int:
         return len(self._outcomes)
 
-    def catch_up(self, generations: Ints, nominated: Mapping[int, Sequence[Pod]]) -> None:
-        """Forget the rows whose nodes changed, or to which other pods are nominated now."""
+    def catch_up(
+        self, generations: Ints, nominated: Mapping[int, Sequence[Pod]], budgets: Budgets
+    ) -> None:
+        """Forget the rows whose nodes changed, to which other pods are nominated now, or whose victims may
+        be others now that a budget changed.
+        """
+        if self._budgets is not None and self._budgets is not budgets:
+            for before, after in budgets.changed_since(self._budgets):
+                self._follow(before, after)
+        self._budgets = budgets
         self._kinds[self._generations != generations] = _UNTRIED
         for row in self._nominated.keys() | nominated.keys():
             if not _same(self._nominated.get(row, ()), nominated.get(row, ())):
                 self._kinds[row] = _UNTRIED
         self._nominated = nominated
         self._generations[:] = generations
+
+    def _follow(self, before: Budget | None, after: Budget | None) -> None:
+        """Forget the rows whose victims may depend on the change of a budget."""
+        if before is None or after is None or before.label_selector != after.label_selector:
+            self._kinds[:] = _UNTRIED
+            return
+        others_count = before.disrupted != after.disrupted
+        for row, covered in self._rows_covered.get(after.key, {}).items():
+            # The budget protects those that exceed what it allows, in the order of importance.
+            if others_count or _taken(before, covered) != _taken(after, covered):
+                self._kinds[row] = _UNTRIED
 
     def forget(self, rows: RowIndex) -> None:
         self._kinds[rows] = _UNTRIED
@@ -72,11 +100,13 @@ class Outcomes:
         part_size: int,
         try_rows: Callable[[RowIndex], Iterable[tuple[str, Outcome]]],
         now: datetime,
+        covered: Mapping[str, Mapping[str, int]] = NOTHING_COVERED,
     ) -> Found:
         """Read the outcomes of rows until enough candidates are found, one of them without violations.
 
         While all of them violate a budget, the search continues, but keeps no more candidates with
-        violations. Rows that were not tried are tried when they are needed, so many at a time.
+        violations. Rows that were not tried are tried when they are needed, so many at a time. After that,
+        `covered` has the number of potential victims that each budget covers, by node name.
         """
         while True:
             kinds = self._kinds[rows]
@@ -86,6 +116,7 @@ class Outcomes:
                 break
             for row, (name, outcome) in zip(untried.tolist(), try_rows(untried), strict=True):
                 self._set(row, name, outcome, now)
+                self._set_covered(row, covered.get(name, {}))
         rows, kinds = rows[:end], kinds[:end]
         clean, violating = (rows[kinds == kind][:wanted] for kind in (_CLEAN, _VIOLATING))
         return Found(self, np.concatenate((clean, violating)), rows[kinds == _REJECTED])
@@ -111,6 +142,14 @@ class Outcomes:
             if victim.priority == cost.highest_priority
         )
         self._earliest_start_s[row] = -cost.minus_earliest_start_s if started else math.nan
+
+    def _set_covered(self, row: int, covered: Mapping[str, int]) -> None:
+        for key in self._covered.pop(row, ()):
+            del self._rows_covered[key][row]
+        if covered:
+            self._covered[row] = covered
+            for key, count in covered.items():
+                self._rows_covered.setdefault(key, {})[row] = count
 
     def best(self, rows: RowIndex, now: datetime) -> RowIndex:
         """The rows of the best candidates, which are equally good."""
@@ -203,10 +242,19 @@ class _ByNode(Mapping[str, T]):
 
 def _end(kinds: NDArray[np.int8], wanted: int) -> int:
     """How many outcomes are read, as far as they are known."""
+    if wanted and not (kinds == _VIOLATING).any():
+        # The usual case; sums over all rows cost more.
+        places = np.flatnonzero(kinds == _CLEAN)
+        return int(places[wanted - 1]) + 1 if len(places) >= wanted else len(kinds)
     clean = np.minimum(np.cumsum(kinds == _CLEAN), wanted)
     violating = np.minimum(np.cumsum(kinds == _VIOLATING), wanted)
     enough = (clean > 0) & (clean + violating >= wanted)
     return int(enough.argmax()) + 1 if len(enough) and enough[-1] else len(kinds)
+
+
+def _taken(budget: Budget, covered: int) -> int:
+    """How many of the pods that a budget covers can go before it is violated."""
+    return min(max(budget.allowed, 0), covered)
 
 
 def _same(some: Sequence[Pod], others: Sequence[Pod]) -> bool:

@@ -289,11 +289,12 @@ class DefaultPreemption:
         # If not all pods of lower priority may be evicted, their sums say nothing.
         tried = trial.on_nodes if search.is_eligible is None else search.on_nodes
         found = outcomes.search(
-            np.roll(rows, -start),
+            np.roll(rows, -start) if start else rows,
             wanted,
             trial.part_size,
             lambda part: tried([snapshot.at(row) for row in part.tolist()]),
             now,
+            search.covered,
         )
         outcomes.forget(np.flatnonzero(lower.latest_start_s[: len(outcomes)] > now.timestamp()))
         return found
