@@ -314,10 +314,21 @@ BUDGETS = (
 Change = Callable[[World], None]
 
 
-def _budget_changes(allowed: int) -> Change:
+def _budget_changes(name: str, labels: dict[str, str], **fields) -> Change:
+    """The budget gets another status or selector, or appears."""
     return lambda world: world.scheduler.cluster.listers.put(
-        make_pdb("a0", labels={"app": "a"}, allowed=allowed)
+        make_pdb(name, labels=labels, **fields)
     )
+
+
+def _budget_goes(name: str) -> Change:
+    def change(world: World) -> None:
+        listers = world.scheduler.cluster.listers
+        for budget in list(listers.all(PodDisruptionBudget)):
+            if budget.name == name:
+                listers.drop(budget)
+
+    return change
 
 
 def _node_changes(name: str, cpu: str) -> Change:
@@ -350,7 +361,11 @@ def _nothing_changes(world: World) -> None: ...
 
 CHANGES: tuple[Change, ...] = (
     *(_nothing_changes,) * 4,
-    *(_budget_changes(allowed) for allowed in (0, 1)),
+    *(_budget_changes("a0", {"app": "a"}, allowed=allowed) for allowed in (-1, 0, 1, 2)),
+    *(_budget_changes("b", {"app": "b"}, allowed=allowed) for allowed in (0, 1)),
+    _budget_changes("a0", {"app": "a"}, disrupted={"p1": at(0), "p2": at(0)}),
+    _budget_changes("a1", {"tier": "1"}),
+    _budget_goes("a0"),
     *(_node_changes(name, cpu) for name in NODES[:2] for cpu in ("1", "2")),
     *map(_nominated, NODES[:3]),
     _time_passes(1),

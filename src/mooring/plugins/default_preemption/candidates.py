@@ -63,7 +63,7 @@ class VictimSearch:
     by_importance: Callable[[Iterable[Pod]], list[Pod]]
     #: Node name → how many of its potential victims each budget covers, by the budget's key. Only for nodes
     #: where the order of the victims was asked for.
-    covered: dict[str, dict[str, int]] = field(default_factory=dict)
+    covered: dict[str, dict[str, int]] = field(default_factory=dict, kw_only=True)
 
     @property
     def pod(self) -> Pod:
