@@ -149,8 +149,17 @@ class Framework:
         self, call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot
     ) -> PreFilterResult | Status:
         """One plugin's PreFilter. Raises PluginFailure."""
-        assert call.pre_filter is not None
-        result = call.run(PRE_FILTER, state, call.pre_filter, state, pod, snapshot)
+        method = call.pre_filter
+        assert method is not None
+        if state.record_plugin_metrics:
+            result = call.run(PRE_FILTER, state, method, state, pod, snapshot)
+        else:
+            # As `run`, without passing arguments on: every attempt comes here several times.
+            call.count(PRE_FILTER)
+            try:
+                result = method(state, pod, snapshot)
+            except Exception as error:
+                raise call.failed(PRE_FILTER.doing, error) from error
         if result is None or result is SKIP:
             return SKIP if result is SKIP else SUCCESS
         return result if isinstance(result, PreFilterResult) else call.checked(PRE_FILTER, result)
@@ -300,8 +309,16 @@ class Framework:
         self, call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows
     ) -> bool:
         """Run one plugin's PreScore; whether it has nothing to score. Raises PluginFailure."""
-        assert call.pre_score is not None
-        status = call.run(PRE_SCORE, state, call.pre_score, state, pod, snapshot, rows)
+        method = call.pre_score
+        assert method is not None
+        if state.record_plugin_metrics:
+            status = call.run(PRE_SCORE, state, method, state, pod, snapshot, rows)
+        else:
+            call.count(PRE_SCORE)
+            try:
+                status = method(state, pod, snapshot, rows)
+            except Exception as error:
+                raise call.failed(PRE_SCORE.doing, error) from error
         if status is SKIP:
             return True
         return status is not None and not call.checked(PRE_SCORE, status).ok

@@ -181,13 +181,16 @@ class Calls:
         counts[point] = counts.get(point, 0) + 1
         return _Guard(self, point, doing, state.record_plugin_metrics)
 
+    def count(self, rules: PointRules) -> None:
+        counts, title = self.evaluations, rules.title
+        counts[title] = counts.get(title, 0) + 1
+
     def run(self, rules: PointRules, state: CycleState, method: Callable[..., T], *args: Any) -> T:
         """Call a method as inside a guard. Nearly all calls are not timed, and cost no guard."""
         if state.record_plugin_metrics:
             with self.guard(rules.title, rules.doing, state):
                 return method(*args)
-        counts = self.evaluations
-        counts[rules.title] = counts.get(rules.title, 0) + 1
+        self.count(rules)
         try:
             return method(*args)
         except Exception as error:
