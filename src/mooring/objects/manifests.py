@@ -475,6 +475,8 @@ class _Reading:
 
     def _autoscale(self, entries: Sequence[Entry[KubeObject]]) -> None:
         autoscalers = Autoscalers((*(entry.obj for entry in entries), *self._among))
+        if not autoscalers:
+            return
         changed = []
         for entry in entries:
             written, entry.obj = entry.obj, autoscalers.scaled(entry.obj)
