@@ -690,7 +690,10 @@ def test_a_selector_that_chooses_nothing_is_not_a_yes(cluster):
     result = mooring("simulate", path, "--selector", "app=wbe")
 
     assert result.exit_code == 2
-    assert "no pods to place, no pod or workload has the labels app=wbe; choose others" in result.stderr
+    assert (
+        "no pods to place, no pod or workload has the labels app=wbe; choose others"
+        in result.stderr
+    )
     assert mooring("simulate", cluster(NODES), "--selector", "app=wbe").exit_code == 0
 
 
