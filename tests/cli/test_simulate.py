@@ -707,6 +707,15 @@ def test_a_folder_of_which_everything_is_excluded_is_not_a_yes(tmp_path, cluster
     assert f"no Kubernetes objects in {tmp_path}/app; add Pods" in result.stderr
 
 
+def test_a_custom_resource_that_makes_nothing_is_not_a_yes(cluster):
+    text = "{apiVersion: kafka.strimzi.io/v1beta2, kind: Kafka, metadata: {name: events}, spec: {}}"
+
+    result = mooring("simulate", cluster(f"{NODES}\n---\n{text}"))
+
+    assert result.exit_code == 2
+    assert "no pods to place, none are made of Kafka default/events; complete" in result.stderr
+
+
 def test_a_component_alone_is_not_a_yes(tmp_path, cluster):
     """A folder of kustomize Components, which change others, was "0 placed, 0 pending"."""
     folder = tmp_path / "components"
