@@ -68,7 +68,7 @@ class CustomResources:
             self.descriptions, self._world(entries, objects), self._owned(objects)
         )
         notes: dict[str, str] = {}
-        suspended = []
+        suspended: list[str] = []
         for entry in entries:
             order, document = orders[id(entry)]
             resource = _resource(document, entry.obj)
