@@ -490,6 +490,26 @@ spec:
     assert mooring("simulate", cluster(NODES + workload + OTHERS)).exit_code == 0
 
 
+def test_a_paused_deployment_is_named(cluster):
+    workload = """
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  paused: true
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c}]}}
+"""
+
+    result = mooring("simulate", cluster(NODES + workload))
+
+    assert "note: paused, so no pods (set paused: false to place them): Deployment default/web" in (
+        result.stderr
+    )
+    assert "0 placed, 0 pending" in result.stdout
+
+
 def test_a_pod_that_would_not_be_created_is_a_no(cluster):
     path = cluster(FITS + pod("bad", spec=", priorityClassName: high"))
 

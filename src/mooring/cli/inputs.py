@@ -169,6 +169,9 @@ def _without_pods(manifests: Manifests) -> Iterator[str]:
         yield f"{SUSPENDED}: {listed(suspended)}"
     if manifests.is_dump:
         return
+    paused = [title(o) for o in objects if isinstance(o, Deployment) and o.spec.paused]
+    if paused:
+        yield f"paused, so no pods (set paused: false to place them): {listed(paused)}"
     empty = [
         title(obj)
         for obj in objects
