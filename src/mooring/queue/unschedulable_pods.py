@@ -34,8 +34,9 @@ class UnschedulablePods:
         self._group_of: dict[str, tuple[Rejection, int]] = {}
         #: Rejection → key → pod. No group is empty.
         self._groups: dict[Rejection, OrderedDict[str, QueuedPodInfo]] = {}
-        #: The next number at the end, and the next number at the front.
-        self._next_number = 0
+        #: The number of the next pod to arrive. All pods in here have lower numbers.
+        self.next_number = 0
+        #: The next number at the front.
         self._first_number = -1
 
     def __len__(self) -> int:
@@ -73,10 +74,20 @@ class UnschedulablePods:
         found.sort(key=lambda numbered: numbered[0])
         return [queued for _, queued in found]
 
-    @property
-    def next_number(self) -> int:
-        """The number of the next pod to arrive. All pods in here have lower numbers."""
-        return self._next_number
+    def numbered(self) -> list[tuple[QueuedPodInfo, int]]:
+        """Every pod with its number, group by group, in the order of each group."""
+        return [
+            (queued, self._group_of[key][1])
+            for pods in self._groups.values()
+            for key, queued in pods.items()
+        ]
+
+    def put_numbered(self, queued: QueuedPodInfo, number: int) -> None:
+        """Add a pod that `numbered` has returned, for another queue."""
+        rejection = _rejection(queued)
+        self._group_of[queued.key] = (rejection, number)
+        self._groups.setdefault(rejection, OrderedDict())[queued.key] = queued
+        self._first_number = min(self._first_number, number - 1)
 
     def first_in(
         self, group: Rejection, fits: Callable[[Pod], bool] | None = None
@@ -95,8 +106,8 @@ class UnschedulablePods:
         key, rejection = queued.key, _rejection(queued)
         found = self._group_of.get(key)
         if found is None:
-            number = self._next_number
-            self._next_number += 1
+            number = self.next_number
+            self.next_number += 1
         else:
             number = found[1]
             self.remove(key)
@@ -150,7 +161,7 @@ class UnschedulablePods:
         numbers = [number for _, number in self._group_of.values()]
         if len(set(numbers)) != len(numbers):
             raise InvariantError("two unschedulable pods have the same number")
-        if not all(self._first_number < number < self._next_number for number in numbers):
+        if not all(self._first_number < number < self.next_number for number in numbers):
             raise InvariantError("an unschedulable pod has a number that was not assigned yet")
         for rejection, pods in self._groups.items():
             if not pods:
