@@ -210,7 +210,9 @@ class Driver:
             self._end(error)
         except Exception as error:
             # The pod's own failures are dealt with by the engine: this is about the queue itself.
-            self._crashed("the scheduling loop ended unexpectedly; it goes on within a second", error)
+            self._crashed(
+                "the scheduling loop ended unexpectedly; it goes on within a second", error
+            )
         return False
 
     def _flush_backoff(self) -> None:

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from mooring.framework.events import ClusterEvent
 from mooring.framework.status import Status
 from mooring.objects.pod import Pod
+
+
+class History(NamedTuple):
+    """What a waiting pod takes along to another queue."""
+
+    attempts: int
+    unschedulable_count: int
+    initial_attempt_timestamp: float | None
 
 
 @dataclass(slots=True, eq=False)
@@ -48,6 +57,10 @@ class QueuedPodInfo:
     def key(self) -> str:
         """`namespace/name`, which identifies the pod in the queue."""
         return self.pod.key
+
+    @property
+    def history(self) -> History:
+        return History(self.attempts, self.unschedulable_count, self.initial_attempt_timestamp)
 
     @property
     def uid(self) -> str:

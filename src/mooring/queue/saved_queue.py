@@ -2,7 +2,7 @@
 
     queue ──▶ save ──▶ SavedQueue ──▶ load ──▶ another queue that pops the same pods in the same order
 
-The numbers of classes differ from engine to engine, so a class is named by a pod of it that waits.
+The numbers of classes differ from engine to engine, so a group is named by its representative.
 """
 
 from __future__ import annotations
@@ -62,8 +62,6 @@ class SavedQueue(msgspec.Struct, frozen=True, rename="camel"):
     #: The number of the next unschedulable pod.
     next_number: int = 0
     woken: list[SavedGroup] = []
-    #: `namespace/name` of a pod of a class → when its representative was last rejected, and how often.
-    rejections: dict[str, tuple[float, int]] = {}
 
 
 def save(queues: PodQueues, representatives: Representatives) -> SavedQueue:
@@ -74,7 +72,6 @@ def save(queues: PodQueues, representatives: Representatives) -> SavedQueue:
         _saved(queued, "unschedulable", number)
         for queued, number in queues.unschedulable.numbered()
     ]
-    of_class = {queued.pod_class: queued.key for queued in queues if queued.pod_class is not None}
     return SavedQueue(
         pods,
         queues.unschedulable.next_number,
@@ -88,11 +85,6 @@ def save(queues: PodQueues, representatives: Representatives) -> SavedQueue:
             )
             for group, woken in representatives.woken()
         ],
-        {
-            of_class[pod_class]: rejection
-            for pod_class, rejection in representatives.rejections.items()
-            if pod_class in of_class
-        },
     )
 
 
@@ -128,10 +120,6 @@ def load(
         )
         woken = Woken(first, group.strategy, group.label, group.before)
         representatives.load(rejection, woken)
-    for key, rejected in saved.rejections.items():
-        like = queues.get(key)
-        if like is not None and like.pod_class is not None:
-            representatives.rejections[like.pod_class] = rejected
 
 
 def _saved(queued: QueuedPodInfo, part: Part, number: int = 0) -> SavedPod:

@@ -43,10 +43,6 @@ from mooring.scheduler.writes import Writes
 
 _LOG = logging.getLogger("mooring.scheduler")
 
-#: Of a waiting pod: attempts, how many of them were refused, and when the first began.
-History = tuple[int, int, float | None]
-
-
 @dataclass(frozen=True, slots=True)
 class Saved:
     """The state of an engine that has nothing under way."""
@@ -140,14 +136,16 @@ class Engine:
         for pod in pods:
             self.observed_pods[pod.key] = pod
             if not pod.node_name and not self.cluster.is_assumed(pod):
-                self._queue_with_history(pod, _history(other.queue.get(pod.key)))
+                self._queue_as_before(pod, other.queue.get(pod.key))
         other.parts.hand_over = self._take_back
 
     def may_save(self) -> bool:
         """Whether nothing is assumed or under way, as `save` needs it."""
         cluster = self.cluster
         is_settled = not cluster.assumed_pods() and cluster.claims.is_settled
-        return not self.binding and is_settled and cluster.volumes.is_settled and self.queue.may_save
+        return (
+            not self.binding and is_settled and cluster.volumes.is_settled and self.queue.may_save
+        )
 
     def save(self) -> Saved:
         """Everything that another engine needs to decide as this one does; only if `may_save`."""
@@ -176,13 +174,9 @@ class Engine:
         custom = (kind.struct for each in self.frameworks.values() for kind in each.kinds())
         return list(dict.fromkeys((*LISTED, *custom)))
 
-    def _queue_with_history(self, pod: Pod, before: History | None) -> None:
-        if pod.scheduler_name not in self.frameworks:
-            return
-        self.queue.add(pod)
-        queued = self.queue.get(pod.key)
-        if before is not None and queued is not None:
-            queued.attempts, queued.unschedulable_count, queued.initial_attempt_timestamp = before
+    def _queue_as_before(self, pod: Pod, before: QueuedPodInfo | None) -> None:
+        if pod.scheduler_name in self.frameworks:
+            self.queue.add(pod, None if before is None else before.history)
 
     def _take_back(self, pod: Pod) -> None:
         """A binding that an earlier engine began has failed: the pod is for this engine to place."""
@@ -305,12 +299,6 @@ class Engine:
         for search in self.searches.values():
             if search.evaluations is not None and len(snapshot):
                 search.evaluations.validate(snapshot)
-
-
-def _history(queued: QueuedPodInfo | None) -> History | None:
-    if queued is None:
-        return None
-    return queued.attempts, queued.unschedulable_count, queued.initial_attempt_timestamp
 
 
 def _unnominated(pod: Pod) -> Pod:
