@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, Protocol, TypeVar, cast
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -48,8 +48,8 @@ _LOG = logging.getLogger(__name__)
 FORMAT = 2
 DEFAULT_LIMIT_BYTES = 256 * 2**20
 
-#: How many inputs are kept in memory. A pod that is placed at once makes about eight.
-RECENT_INPUTS = 40_000
+#: How many inputs are kept in memory. A pod that is placed at once makes about seven.
+RECENT_INPUTS = 20_000
 
 K = TypeVar("K", bound=KubeObject)
 T = TypeVar("T")
@@ -296,7 +296,7 @@ class InputJournal:
         self._writer: JournalWriter | None = None
         #: The numbers of tasks, and those that wait for the answer to a write.
         self._numbers: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
-        self._writing: WeakSet[Any] = WeakSet()
+        self._writing: set[Any] = set()
 
     def begin(
         self, config: KubeSchedulerConfiguration, seed: int, saved: Saved | None = None
@@ -338,10 +338,13 @@ class InputJournal:
     def task(self, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
         self._tasks += 1
         number = self._tasks
+        task: asyncio.Task[Any] | None = None
 
         def turn() -> Generator[None, None, None]:
-            task = asyncio.current_task()
-            self._numbers[task] = number
+            nonlocal task
+            if task is None:
+                task = asyncio.current_task()
+                self._numbers[task] = number
             if task not in self._writing:
                 self.note(Record.STEP, number)
             yield from ()

@@ -43,6 +43,7 @@ from mooring.scheduler.writes import Writes
 
 _LOG = logging.getLogger("mooring.scheduler")
 
+
 @dataclass(frozen=True, slots=True)
 class Saved:
     """The state of an engine that has nothing under way."""
