@@ -3,15 +3,13 @@ import { useEffect, useRef } from "preact-hooks";
 import { announce } from "mooring/announce";
 import { remove } from "mooring/api";
 import { html } from "mooring/html";
+import { amount } from "mooring/words";
 
 export function JobProgress({ job }) {
   if (!job || job.state !== "running") return null;
   const known = job.total !== null && job.total > 0;
-  const numbers = known
-    ? `${job.done.toLocaleString("en")} of ${job.total.toLocaleString("en")}`
-    : job.done
-      ? job.done.toLocaleString("en")
-      : "";
+  const number = (n) => (job.unit === "bytes" ? `${amount("memory", n)}B` : n.toLocaleString("en"));
+  const numbers = known ? `${number(job.done)} of ${number(job.total)}` : job.done ? number(job.done) : "";
   return html`<div class="job">
     <span class="name">${job.title}</span> <span class="quiet">${job.phase} ${numbers}</span>
     <progress aria-label=${`${job.title}: ${job.phase}`} max=${known ? job.total : undefined}
