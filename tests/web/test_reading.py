@@ -51,7 +51,7 @@ def test_a_page_that_is_open_tells_what_is_wrong_with_the_files(
         page = open_page(server.address)
         expect(page.get_by_role("heading", name="Reading the cluster")).to_be_visible()
         slow_file.write_text('{"kind": "Pod", "apiVersion": "v1", "spec": 3}')
-        expect(page.get_by_role("heading", name="failed")).to_be_visible()
+        expect(page.get_by_role("heading", name="cannot be read")).to_be_visible()
         expect(page.get_by_role("main")).to_contain_text("slow.json")
         expect(page.get_by_text("has ended. Correct what is wrong")).to_be_visible()
         page.screenshot(path=pictures / "input-wrong-wide-light.png")

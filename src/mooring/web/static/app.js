@@ -113,7 +113,7 @@ function SoFar({ job }) {
   return html`<section class="so-far" aria-labelledby="so-far-title">
     <h2 id="so-far-title">Simulating</h2>
     <p class="quiet">This is the cluster so far.</p>
-    <${JobProgress} job=${job} />
+    <${JobProgress} job=${job} named=${false} />
   </section>`;
 }
 
@@ -136,7 +136,14 @@ function NotReady({ run, job, title }) {
     return html`<div class="empty" role="status">
       <h1>${run.read ? "Simulating" : "Reading the cluster"}</h1>
       <p>${run.read ? run.name : title}</p>
-      <${JobProgress} job=${job} />
+      <${JobProgress} job=${job} named=${false} />
+    </div>`;
+  }
+  if (!run.read && run.state === "failed") {
+    const [first, ...others] = run.problems;
+    return html`<div class="empty">
+      <h1>The cluster cannot be read</h1>
+      <${Problems} error=${{ message: first.text, problems: others }} />
     </div>`;
   }
   const cancelled = run.state === "cancelled";
