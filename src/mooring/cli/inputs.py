@@ -79,6 +79,7 @@ class ClusterInput:
 
     def live(self, kinds: tuple[Kind, ...] = ()) -> list[KubeObject]:
         """The objects of the real cluster; none without a kubeconfig. Raises MooringError."""
+        self._check_context()
         if self.kubeconfig is None:
             return []
         if self._live is None:
@@ -91,13 +92,16 @@ class ClusterInput:
 
     def check(self, *more: str) -> None:
         """Whether there is something to read. Raises UsageError."""
-        if self.kubeconfig is None and self.context is not None:
-            raise click.UsageError("--context needs --kubeconfig FILE")
+        self._check_context()
         if not more and not self.paths and self.kubeconfig is None and not self.node_groups:
             raise click.UsageError(
                 "nothing to read: give files or folders with Kubernetes YAML, - for standard input,"
                 " --nodes for nodes, or --kubeconfig for a real cluster"
             )
+
+    def _check_context(self) -> None:
+        if self.kubeconfig is None and self.context is not None:
+            raise click.UsageError("--context needs --kubeconfig FILE")
 
     def check_files(self) -> None:
         """Whether all files and folders are there. Raises InputError."""
