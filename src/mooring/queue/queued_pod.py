@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from mooring.framework.events import ClusterEvent
-from mooring.framework.status import Status
 from mooring.objects.pod import Pod
 
 
@@ -48,8 +48,9 @@ class QueuedPodInfo:
     flush_timestamp: float | None = None
     #: Whether the pod was refused with its group, and nothing has happened since; see `backoff`.
     waits_out: bool = False
-    #: The status of the last attempt that was written to the pod's condition.
-    reported_status: Status | None = None
+    #: The refusal that the pod was last told of. A weak reference, because a refusal holds the verdicts
+    #: of all nodes, and thousands of pods may wait.
+    reported: weakref.ReferenceType[BaseException] | None = None
     #: The number of the pod's class (`objects.pod_class`); None if it has none.
     pod_class: int | None = None
 
