@@ -25,6 +25,7 @@ from mooring.live.oscillation import Oscillation
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.plugins.registry import default_registry
+from mooring.queue.queued_pod import History
 from mooring.queue.scheduling_queue import FLUSH_BACKOFF_EVERY_S, FLUSH_UNSCHEDULABLE_EVERY_S
 from mooring.runtime.registry import Registry
 from mooring.scheduler.attempt import Attempt
@@ -32,7 +33,7 @@ from mooring.scheduler.choosing import SeededSpread, TieBreak
 from mooring.scheduler.decision import Decision
 from mooring.scheduler.dependencies import Dependencies
 from mooring.scheduler.drive_loop import DriveLoop
-from mooring.scheduler.engine import Engine, History
+from mooring.scheduler.engine import Engine
 from mooring.scheduler.journal import Fact, FactKind, RecentFacts, decided
 from mooring.scheduler.writes import Writes, carry_out
 from mooring.webhook import HttpTransport

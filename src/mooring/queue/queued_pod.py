@@ -8,6 +8,9 @@ from mooring.framework.events import ClusterEvent
 from mooring.framework.status import Status
 from mooring.objects.pod import Pod
 
+#: Of a waiting pod: attempts, how many of them were refused, and when the first began.
+History = tuple[int, int, float | None]
+
 
 @dataclass(slots=True, eq=False)
 class QueuedPodInfo:

@@ -55,7 +55,7 @@ from mooring.queue.in_flight import InFlight
 from mooring.queue.metrics import BACKOFF_COMPLETE, SCHEDULE_ATTEMPT_FAILURE, QueueMetrics
 from mooring.queue.pod_queues import POD_ADDED, POD_UPDATED, PodQueues
 from mooring.queue.pre_enqueue import PreEnqueueByProfile, PreEnqueuePlugins
-from mooring.queue.queued_pod import QueuedPodInfo
+from mooring.queue.queued_pod import History, QueuedPodInfo
 from mooring.queue.representatives import Representatives
 from mooring.queue.unschedulable_pods import Rejection
 from mooring.runtime.nominator import Nominator
@@ -230,9 +230,12 @@ class SchedulingQueue:
 
     # Pods are added, updated and deleted
 
-    def add(self, pod: Pod) -> None:
-        """Add a pod that has no node."""
-        self._queues.to_active(self._entry(pod), POD_ADDED)
+    def add(self, pod: Pod, before: History | None = None) -> None:
+        """Add a pod that has no node, with what was tried before in another queue."""
+        queued = self._entry(pod)
+        if before is not None:
+            queued.attempts, queued.unschedulable_count, queued.initial_attempt_timestamp = before
+        self._queues.to_active(queued, POD_ADDED)
         self._tell_ready()
 
     def update(self, old: Pod, new: Pod) -> None:

@@ -23,7 +23,7 @@ from mooring.framework.status import Status
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
-from mooring.queue.queued_pod import QueuedPodInfo
+from mooring.queue.queued_pod import History, QueuedPodInfo
 from mooring.runtime.framework import Framework
 from mooring.scheduler.binding_cycle import BindingCycle
 from mooring.scheduler.decision import Decision, NoProfileError
@@ -39,9 +39,6 @@ from mooring.scheduler.scheduling_cycle import SchedulingCycle
 from mooring.scheduler.writes import Writes
 
 _LOG = logging.getLogger("mooring.scheduler")
-
-#: Of a waiting pod: attempts, how many of them were refused, and when the first began.
-History = tuple[int, int, float | None]
 
 
 class Engine:
@@ -156,12 +153,8 @@ class Engine:
         return list(dict.fromkeys((*LISTED, *custom)))
 
     def _queue_with_history(self, pod: Pod, before: History | None) -> None:
-        if pod.scheduler_name not in self.frameworks:
-            return
-        self.queue.add(pod)
-        queued = self.queue.get(pod.key)
-        if before is not None and queued is not None:
-            queued.attempts, queued.unschedulable_count, queued.initial_attempt_timestamp = before
+        if pod.scheduler_name in self.frameworks:
+            self.queue.add(pod, before)
 
     def _take_back(self, pod: Pod) -> None:
         """A binding that an earlier engine began has failed: the pod is for this engine to place."""
