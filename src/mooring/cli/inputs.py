@@ -222,7 +222,7 @@ def skipped_data(manifests: Manifests) -> list[dict[str, Any]]:
     ]
 
 
-def check_something_to_place(manifests: Manifests) -> None:
+def check_something_to_place(manifests: Manifests, selector: str) -> None:
     """Raises InputError if the input has things to apply, and none of them makes pods.
 
     Nodes alone are a cluster that is empty, and so is a dump without pods.
@@ -232,8 +232,8 @@ def check_something_to_place(manifests: Manifests) -> None:
     if any(isinstance(obj, WORKLOADS) for obj in manifests.objects):
         return
     others = {obj.kind for obj in manifests.objects if not isinstance(obj, OF_NODES)}
-    if not manifests.skipped and not manifests.left_out:
-        if not others or manifests.is_dump:
+    if not manifests.skipped and not manifests.left_out and not manifests.unselected:
+        if manifests.is_dump or not (others or manifests.empty_paths):
             return
     makers = [k for k, effect in manifests.effects.items() if effect is Effect.MAKES_PODS]
     if makers:
@@ -244,12 +244,17 @@ def check_something_to_place(manifests: Manifests) -> None:
         )
     else:
         advice = "add Pods, Deployments or other workloads"
-    if manifests.skipped:
+    if manifests.unselected:
+        found = f"no pod or workload has the labels {selector}"
+        advice = "choose others with --selector"
+    elif manifests.skipped:
         found = f"only kinds that mooring skips ({listed(sorted(manifests.skipped))})"
     elif others:
         found = f"only kinds that make none ({listed(sorted(others))})"
-    else:
+    elif manifests.left_out:
         found = "only files without Kubernetes objects"
+    else:
+        found = f"no Kubernetes objects in {listed([*map(shown, manifests.empty_paths)])}"
     raise InputError([f"there are no pods to place, {found}; {advice}"])
 
 

@@ -54,9 +54,11 @@ class PreEnqueuePlugins:
         if first:
             plugins = sorted(plugins, key=lambda entry: entry[0] != first)
         for plugin, pre_enqueue in plugins:
-            started = self._metrics.timer() if sampled else 0.0
-            status = self._ask(plugin, pre_enqueue, pod)
-            if sampled:
+            if not sampled:
+                status = self._ask(plugin, pre_enqueue, pod)
+            else:
+                started = self._metrics.timer()
+                status = self._ask(plugin, pre_enqueue, pod)
                 duration_s = self._metrics.timer() - started
                 self._metrics.pre_enqueue_plugin_duration(plugin, status.code.title, duration_s)
             if status is not SUCCESS and not status.ok:

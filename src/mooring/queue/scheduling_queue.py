@@ -354,7 +354,7 @@ class SchedulingQueue:
         """
         if not self._hints.is_of_interest(event):
             return
-        in_backoff = self._groups_back_off and len(self._queues.backoff)
+        in_backoff = self._groups_back_off and bool(len(self._queues.backoff))
         if not len(self._queues.unschedulable) and not in_backoff:
             # Most changes of a cluster with room for all.
             self._in_flight.record((event,), old, new)
@@ -378,7 +378,7 @@ class SchedulingQueue:
         if pre_check is not None:
             candidates = [queued for queued in candidates if pre_check(queued.pod)]
         self._move(candidates, event, old, new)
-        if self._groups_back_off:
+        if in_backoff:
             self._hurry(event, old, new, pre_check)
         self._in_flight.record([event], old, new)
         self._tell_ready()
@@ -463,18 +463,19 @@ class SchedulingQueue:
                 return
 
     def _count_rejectors(self, queued: QueuedPodInfo, change: int) -> None:
+        if not queued.rejected:
+            return
         for plugin in queued.rejectors:
             self._metrics.unschedulable_pods(plugin, queued.pod.scheduler_name, change)
 
     def _to_in_flight(self, queued: QueuedPodInfo) -> bool:
         """False if the pod is in flight already: report and drop the duplicate."""
         queued.attempts += 1
-        if queued.uid in self._in_flight:
+        if not self._in_flight.add(queued.pod):
             self._report(
                 f"the same pod is tracked in multiple places in the scheduler: {queued.key}"
             )
             return False
-        self._in_flight.add(queued.pod)
         self._representatives.popped(queued)
         self._count_rejectors(queued, -1)
         return True
