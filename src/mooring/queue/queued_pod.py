@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from mooring.framework.events import ClusterEvent
 from mooring.objects.pod import Pod
+
+
+class History(NamedTuple):
+    """What a waiting pod takes along to another queue."""
+
+    attempts: int
+    unschedulable_count: int
+    initial_attempt_timestamp: float | None
 
 
 @dataclass(slots=True, eq=False)
@@ -49,6 +58,10 @@ class QueuedPodInfo:
     def key(self) -> str:
         """`namespace/name`, which identifies the pod in the queue."""
         return self.pod.key
+
+    @property
+    def history(self) -> History:
+        return History(self.attempts, self.unschedulable_count, self.initial_attempt_timestamp)
 
     @property
     def uid(self) -> str:
