@@ -138,7 +138,7 @@ export function MapView({ moments, cluster, text, onText, chosen }) {
 }
 
 function NoSuchNode({ name }) {
-  return html`<p class="problems" role="alert">There is no node “${name}” in this run.
+  return html`<p class="problems" role="alert">There is no node “${name}” in this run.${" "}
     <a href=${link("map")}>Show the map</a></p>`;
 }
 
