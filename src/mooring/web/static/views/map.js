@@ -85,7 +85,7 @@ export function Legend({ cluster, options }) {
 }
 
 // How much of the map the panel of a node covers.
-const PANEL = 420;
+const PANEL = 490;
 
 export function MapView({ moments, cluster, text, onText, chosen }) {
   const options = useMapOptions(cluster);
