@@ -77,6 +77,10 @@ class PreEnqueuePlugins:
             )
         return status
 
+    def events_of_gate(self, queued: QueuedPodInfo) -> tuple[ClusterEvent, ...]:
+        """The events after which the gate of a gated pod may open."""
+        return self._events_of(queued.gating_plugin) if queued.gated else ()
+
     def _gate(self, queued: QueuedPodInfo, plugin: str) -> None:
         if plugin not in queued.unschedulable_plugins and plugin not in queued.pending_plugins:
             self._metrics.unschedulable_pods(plugin, queued.pod.scheduler_name, 1)
