@@ -14,7 +14,7 @@ import msgspec
 
 from tools.fuzz import awaits
 from tools.fuzz.shrink import shrink
-from tools.fuzz.swarm import FAULTS, FEATURES
+from tools.fuzz.swarm import ALL_FAULTS, ALL_FEATURES
 from tools.fuzz.world import Mode, Result, Task, prepare_worker, run_seed, run_task
 
 MODES: tuple[Mode, ...] = ("safety", "liveness")
@@ -56,11 +56,11 @@ def main(
 
     Exits 0 if no seed failed, 1 if one did, 2 if the question makes no sense.
     """
-    unknown = [name for name in without if name not in FAULTS and name not in FEATURES]
+    unknown = [name for name in without if name not in ALL_FAULTS and name not in ALL_FEATURES]
     if unknown:
         raise click.UsageError(
             f"--without {unknown[0]!r}: there is no such fault or actor; choose one of"
-            f" {', '.join([*FAULTS, *FEATURES])}"
+            f" {', '.join([*ALL_FAULTS, *ALL_FEATURES])}"
         )
     if aim and shrinks:
         raise click.UsageError("--aim does not go with --shrink")
@@ -150,7 +150,7 @@ def _many(seeds: list[Task], mode: Mode, workers: int, output: str) -> bool:
         f" at {len(reached)} of {len(points)} awaits, {total.done['bind']} binds"
         f" (nobody was seen to wait at {len(awaits.POINTS) - len(points)} more); commit {_commit()}"
     )
-    click.echo(f"  faults: {_counts({name: total.faults[name] for name in FAULTS})}")
+    click.echo(f"  faults: {_counts({name: total.faults[name] for name in ALL_FAULTS})}")
     click.echo(f"  done: {_counts(dict(sorted(total.done.items())))}")
     missed = sorted(set(points) - set(reached))
     if missed:
