@@ -127,7 +127,8 @@ def _many(seeds: list[Task], mode: Mode, workers: int, output: str) -> bool:
             click.echo(f"{mode}: {ran} of {len(seeds)} seeds, {len(failures)} failed", err=True)
     took_s = time.monotonic() - started
     reached = sorted(awaits.reached_by(total.killed_at))
-    points = sorted(awaits.reached_by(total.waited_at) | set(reached))
+    missed = sorted(set(awaits.POINTS) - set(reached))
+    wrong = sorted(awaits.waited_wrongly([*total.waited_at, *total.killed_at]))
     if output == "json":
         summary = {
             "mode": mode,
@@ -139,26 +140,27 @@ def _many(seeds: list[Task], mode: Mode, workers: int, output: str) -> bool:
             "faults": total.faults,
             "done": total.done,
             "killPointsReached": reached,
-            "killPoints": points,
-            "neverWaitedAt": sorted(set(awaits.POINTS) - set(points)),
+            "killPointsMissed": missed,
+            "waitedWhereNoneCan": wrong,
         }
         click.echo(msgspec.json.encode(summary))
-        return bool(failures)
+        return bool(failures or wrong)
     click.echo(
         f"{mode}: {len(seeds)} seeds from {seeds[0][0]}, {len(failures)} failed; {took_s:.0f} s,"
         f" {total.steps} steps, {total.done['processes']} starts, {total.faults['kill']} kills"
-        f" at {len(reached)} of {len(points)} awaits, {total.done['bind']} binds"
-        f" (nobody was seen to wait at {len(awaits.POINTS) - len(points)} more); commit {_commit()}"
+        f" at {len(reached)} of the {len(awaits.POINTS)} awaits at which a task can wait,"
+        f" {total.done['bind']} binds; commit {_commit()}"
     )
     click.echo(f"  faults: {_counts({name: total.faults[name] for name in ALL_FAULTS})}")
     click.echo(f"  done: {_counts(dict(sorted(total.done.items())))}")
-    missed = sorted(set(points) - set(reached))
+    if wrong:
+        click.echo(f"  a task waited where none can (awaits.py): {', '.join(wrong)}")
     if missed:
         click.echo(f"  awaits where no process was killed: {', '.join(missed)}")
     if failures:
         click.echo(f"  failed: {', '.join(str(each.seed) for each in failures)}; again with:")
         click.echo(f"  make fuzz ARGS='--mode {mode} --seed {failures[0].seed} --shrink'")
-    return bool(failures)
+    return bool(failures or wrong)
 
 
 def _results(tasks: list[Task], workers: int) -> Iterator[Result]:
