@@ -228,6 +228,9 @@ class ApiServer:
                 raise Expired("The provided continue parameter is too old")
         objects = [obj for obj in self._store.as_of(kind.struct, version) if _selected(obj)]
         end = begin + int(asked.query.get("limit", len(objects)))
+        if end < len(objects) or begin:
+            # As etcd has them: pages are parts of one order.
+            objects.sort(key=lambda obj: obj.key)
         more = f',"continue":"{version}-{end}"' if end < len(objects) else ""
         items = b",".join(self._shown(text_of(obj)) for obj in objects[begin:end])
         head = f'{{"metadata":{{"resourceVersion":"{version}"{more}}},"items":['.encode()
