@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from mooring.config import KubeSchedulerConfiguration
 from mooring.config.types import Extender
+from mooring.framework.clock import sleep
 from mooring.framework.interface import Handle
 from mooring.framework.status import Status, unschedulable, wait
 from mooring.live.connection import Connection
@@ -92,10 +93,10 @@ class MayLinger:
     name = "MayLinger"
 
     def __init__(self, args: object, handle: Handle) -> None:
-        pass
+        self._clock = handle.clock
 
     async def post_bind(self, state: object, pod: Pod, node_name: str) -> None:
-        await asyncio.sleep(0.5)
+        await sleep(self._clock, 0.5)
 
 
 class Traits(Protocol):
