@@ -19,8 +19,6 @@ from mooring.objects.pod import Pod
 from mooring.objects.selectors import compile_selector
 from mooring.objects.taints import Toleration
 from mooring.plugins.default_preemption import DefaultPreemption
-from mooring.plugins.default_preemption.lower_priority import LowerPriorities
-from mooring.plugins.default_preemption.many_nodes import ManyNodes
 from mooring.runtime.plugin_calls import PluginFailure
 from tests.makers import (
     HOSTNAME,
@@ -471,17 +469,18 @@ def test_many_nodes_at_once_say_what_each_node_says_however_they_are_divided(sce
     if decision.node_name is not None:
         return
     snapshot = world.scheduler.cluster.snapshot()
-    search = world.plugin._search(state, pod)
-    lower = LowerPriorities().than(pod.priority, snapshot.columns)
-    tried = decision.diagnosis.nodes_with(Code.UNSCHEDULABLE)
+    rows = decision.diagnosis.rows_with(Code.UNSCHEDULABLE)
+    trial = world.plugin._trial(state, pod, snapshot)
 
-    at_once = list(ManyNodes(search, lower, part_size).on_nodes(tried))
+    at_once = {}
+    for start in range(0, len(rows), part_size):
+        at_once |= trial.on_rows(rows[start : start + part_size]).by_row()
 
-    assert _by_name(at_once) == _by_name(search.on_nodes(tried))
+    assert _said(at_once) == _said({row: trial.run.on_node(snapshot.at(row)) for row in rows})
 
 
-def _by_name(outcomes):
-    return [
-        (name, said_by({name: what}) if isinstance(what, Status) else what)
-        for name, what in outcomes
-    ]
+def _said(outcomes):
+    return {
+        row: said_by({row: what}) if isinstance(what, Status) else what
+        for row, what in outcomes.items()
+    }
