@@ -43,8 +43,10 @@ from mooring.plugins.default_preemption.pods_by_importance import (
 
 _LOG = logging.getLogger(__name__)
 
-#: Below this number of nodes, arrays are not worth their cost.
+#: So many nodes are tried at a time, at least.
 SMALLEST_PART = 64
+#: Up to so many nodes are tried one by one: arrays take as long for one as for four.
+FEW_ROWS = 3
 
 
 @dataclass(slots=True)
@@ -138,6 +140,8 @@ class ManyNodes:
     pods: PodsByImportance
     coverage: Coverage
     now: datetime
+    #: See FEW_ROWS.
+    few_rows: int
     #: The leading filters for this pod that can read columns.
     rows: RowsTrial = field(init=False)
     #: The columns without the removed pods.
@@ -149,6 +153,9 @@ class ManyNodes:
 
     def on_rows(self, rows: RowIndex) -> Tried:
         """As `VictimSearch.on_node` for each of them, with the same results."""
+        self.pods.refresh(self.run.snapshot, rows)
+        if len(rows) <= self.few_rows:
+            return self.on_each(rows)
         try:
             return self._try(rows)
         except Exception:
@@ -164,7 +171,6 @@ class ManyNodes:
 
     def _try(self, rows: RowIndex) -> Tried:
         tried = Tried()
-        self.pods.refresh(self.run.snapshot, rows)
         inhabited = self.pods.has_lower(self.run.pod.priority, rows)
         tried.refused.append((rows[~inhabited], NO_VICTIMS))
         lower = self.pods.lower(self.run.pod.priority, rows[inhabited])

@@ -49,7 +49,7 @@ from mooring.plugins.default_preemption.eviction import (
 )
 from mooring.plugins.default_preemption.group_victims import WHOLE_CLUSTER, select_victims
 from mooring.plugins.default_preemption.kept_outcomes import KeptOutcomes, alike
-from mooring.plugins.default_preemption.many_nodes import SMALLEST_PART, ManyNodes
+from mooring.plugins.default_preemption.many_nodes import FEW_ROWS, SMALLEST_PART, ManyNodes
 from mooring.plugins.default_preemption.outcomes import NOWHERE, Found, Outcomes
 from mooring.plugins.default_preemption.pods_by_importance import PodsByImportance
 
@@ -92,6 +92,8 @@ class PreemptionDetail:
 
 class DefaultPreemption:
     name = "DefaultPreemption"
+    #: Up to so many nodes are tried one by one.
+    few_rows = FEW_ROWS
 
     def __init__(self, args: DefaultPreemptionArgs | None, handle: Handle) -> None:
         self._args = args or DefaultPreemptionArgs()
@@ -304,7 +306,7 @@ class DefaultPreemption:
 
     def _trial(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> ManyNodes:
         search, pods = self._search(state, pod), self._pods_of(snapshot)
-        return ManyNodes(search, pods, self._coverage, self._now())
+        return ManyNodes(search, pods, self._coverage, self._now(), self.few_rows)
 
     def _pods_of(self, snapshot: Snapshot) -> PodsByImportance:
         if self._pods is None or not self._pods.fits(snapshot.columns):
