@@ -101,7 +101,16 @@ class BackoffQueue:
 
     def is_backing_off(self, queued: QueuedPodInfo) -> bool:
         """True until the window in which the backoff ends is over."""
-        return self.expiration(queued) >= self._window(self._clock.now())
+        return self.expiration(queued) >= self.current_window()
+
+    def current_window(self) -> float:
+        """Backoffs that end earlier than this are over."""
+        return self._window(self._clock.now())
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether pods back off at all."""
+        return self._max_s > 0
 
     def get(self, key: str) -> QueuedPodInfo | None:
         return next((found for heap in self._heaps if (found := heap.get(key)) is not None), None)

@@ -44,7 +44,7 @@ class PodQueues:
         """With `pop_from_backoff`, pods can be popped from backoff: PreEnqueue guards it too."""
         self.active = active
         self.backoff = backoff
-        self.unschedulable = UnschedulablePods()
+        self.unschedulable = UnschedulablePods(backoff.expiration, backoff.current_window)
         #: Whether a pod entered the active or backoff queue since this was last reset.
         self.has_news = False
         self._clock = clock
