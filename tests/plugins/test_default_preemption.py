@@ -366,7 +366,9 @@ class TestSearch:
         def try_rows(rows):
             tried.extend(trials[row][0] for row in rows)
             return Tried(
-                alone={row: Candidate(trials[row][0], (make_pod(),), trials[row][1]) for row in rows}
+                alone={
+                    row: Candidate(trials[row][0], (make_pod(),), trials[row][1]) for row in rows
+                }
             )
 
         names = [name for name, _ in trials]

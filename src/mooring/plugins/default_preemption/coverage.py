@@ -82,9 +82,7 @@ class Coverage:
     def _catch_up(self, budgets: Budgets, label_sets: list[SelectorKey]) -> None:
         if budgets is not self._budgets:
             selectors_differ = list(budgets.by_key) != list(self._budgets.by_key) or any(
-                before is None
-                or after is None
-                or before.label_selector != after.label_selector
+                before is None or after is None or before.label_selector != after.label_selector
                 for before, after in budgets.changed_since(self._budgets)
             )
             if selectors_differ:

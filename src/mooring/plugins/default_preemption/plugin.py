@@ -295,7 +295,7 @@ class DefaultPreemption:
             np.roll(rows, -start) if start else rows,
             wanted,
             max(wanted, SMALLEST_PART),
-            # With other hooks, priorities and starts do not say which pods are potential victims, and in which order.
+            # With hooks of its own, a policy may have other potential victims, in another order.
             trial.on_rows if self._keeps() else trial.on_each,
             trial.now,
             columns.names,

@@ -1,9 +1,9 @@
 """The pods of every node from most to least important, in flat arrays.
 
-The pods of a row are a run: they have consecutive places in the arrays. A higher priority comes first, then an
-earlier start, then the order of the node's pods, so the pods below any priority are the end of the run. A row
-that changed gets another run behind all others, and what a place says never changes: who remembers places
-and the list of pods can read them at any later time.
+The pods of a row are a run: they have consecutive places in the arrays. A higher priority comes first,
+then an earlier start, then the order of the node's pods. So the pods below any priority are the end of the
+run. A row that changed gets another run behind all others. The pods of a place never change: whoever keeps
+places and the list of pods can read them at any later time.
 """
 
 from __future__ import annotations
