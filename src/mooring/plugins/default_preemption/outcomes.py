@@ -77,9 +77,11 @@ class Outcomes:
                 self._follow(before, after)
         self._budgets = budgets
         self._kinds[self._generations != generations] = _UNTRIED
-        for row in self._nominated.keys() | nominated.keys():
-            if not _same(self._nominated.get(row, ()), nominated.get(row, ())):
+        before = self._nominated
+        for row in [row for row, pods in nominated.items() if before.get(row) is not pods]:
+            if not _same(before.get(row, ()), nominated[row]):
                 self._kinds[row] = _UNTRIED
+        self._kinds[list(before.keys() - nominated.keys())] = _UNTRIED
         self._nominated = nominated
         self._generations[:] = generations
 
