@@ -78,6 +78,11 @@ class RowsTrial(Protocol):
         ...
 
     @property
+    def looks_at_nodes_alone(self) -> bool:
+        """Whether what they say of a row depends on nothing but its node and pods."""
+        ...
+
+    @property
     def can_be_kept(self) -> bool:
         """Whether what all filters say of a row depends on nothing but its node, its pods and `inputs`."""
         ...
@@ -99,7 +104,11 @@ class RowsTrial(Protocol):
         """Add pods to rows."""
         ...
 
-    def refuse(self, rows: RowIndex) -> tuple[RowIndex, list[tuple[RowIndex, Status]]]:
+    def refuse(self, rows: RowIndex, refused: dict[int, Status]) -> RowIndex:
+        """Write down why rows are refused, and return the others."""
+        ...
+
+    def refusals(self, rows: RowIndex) -> tuple[RowIndex, list[tuple[RowIndex, Status]]]:
         """The rows that are not refused; and those that are, by reason."""
         ...
 

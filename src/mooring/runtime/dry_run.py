@@ -141,14 +141,22 @@ class FilterRowsTrial:
         return found
 
     @property
+    def looks_at_nodes_alone(self) -> bool:
+        pod = self._run.pod
+        return all(call.depends(pod) in (Depends.NODE, Depends.USAGE) for call in self._calls)
+
+    @property
     def can_be_kept(self) -> bool:
         inputs, pod, skipped = self._inputs, self._run.pod, self._run.state.skip_filter
         if inputs is None:
             return False
         hearing = (call for call in self._run.framework.points[Point.PRE_FILTER] if call.add_pod)
-        return all(call.name in inputs or call.name in skipped for call in hearing) and all(
-            call.name in inputs or call.depends(pod) in (Depends.NODE, Depends.USAGE)
-            for call in (*self._calls, *self._others)
+        return (
+            self.looks_at_nodes_alone
+            and all(call.name in inputs or call.name in skipped for call in hearing)
+            and all(
+                call.name in inputs or call.depends(pod) == Depends.NODE for call in self._others
+            )
         )
 
     @property
@@ -181,7 +189,13 @@ class FilterRowsTrial:
     def add(self, pods_by_row: Mapping[int, Sequence[Pod]]) -> None:
         add_pods(self.columns, pods_by_row)
 
-    def refuse(self, rows: RowIndex) -> tuple[RowIndex, list[tuple[RowIndex, Status]]]:
+    def refuse(self, rows: RowIndex, refused: dict[int, Status]) -> RowIndex:
+        left, refusals = self.refusals(rows)
+        for some, status in refusals:
+            refused |= dict.fromkeys(some.tolist(), status)
+        return left
+
+    def refusals(self, rows: RowIndex) -> tuple[RowIndex, list[tuple[RowIndex, Status]]]:
         question = self._question
         refused: list[tuple[RowIndex, Status]] = []
         for call in self._calls:

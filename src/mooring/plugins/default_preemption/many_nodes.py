@@ -181,7 +181,7 @@ class ManyNodes:
             return tried
         lower = self.pods.lower(self.run.pod.priority, rows) if alone.any() else lower
         self._take_away(lower)
-        rows, refused = self.rows.refuse(rows)
+        rows, refused = self.rows.refusals(rows)
         tried.refused += refused
         if not self.rows.complete:
             settled = self.rows.others_accept(rows)

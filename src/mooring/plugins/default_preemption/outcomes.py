@@ -77,11 +77,11 @@ class Outcomes:
                 self._follow(before, after)
         self._budgets = budgets
         self._kinds[self._generations != generations] = _UNTRIED
-        before = self._nominated
-        for row in [row for row, pods in nominated.items() if before.get(row) is not pods]:
-            if not _same(before.get(row, ()), nominated[row]):
+        known = self._nominated
+        for row in [row for row, pods in nominated.items() if known.get(row) is not pods]:
+            if not _same(known.get(row, ()), nominated[row]):
                 self._kinds[row] = _UNTRIED
-        self._kinds[list(before.keys() - nominated.keys())] = _UNTRIED
+        self._kinds[list(known.keys() - nominated.keys())] = _UNTRIED
         self._nominated = nominated
         self._generations[:] = generations
 
