@@ -1,6 +1,6 @@
 """How long preemption takes when many pods need room, from the first attempt to the last.
 
-    python -m benchmarks.preemption_backlog [--nodes 5000 15000] [--pods 200] [--situations one-kind budgets …]
+    python -m benchmarks.preemption_backlog [--nodes 5000 15000] [--pods 200] [--situations one-kind …]
 
 Every node is full of pods of lower priority, and pods that matter more come all at once. Each tries, finds
 victims, waits until they are gone and takes their place. Times are processor time: of the attempts (all of a
