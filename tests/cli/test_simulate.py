@@ -665,6 +665,62 @@ def test_an_empty_cluster_is_a_yes(cluster):
     assert mooring("simulate", cluster(f"{NODES}\n---\n{stored}")).exit_code == 0
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["", "# nothing yet\n", "---\n---\n", "[]", "{apiVersion: v1, kind: List, items: []}"],
+    ids=["empty", "a comment", "separators", "an array", "a list"],
+)
+def test_files_without_objects_are_not_a_yes(tmp_path, cluster, text):
+    """`helm template … | mooring simulate -` with a helm that failed was "0 placed, 0 pending"."""
+    (tmp_path / "app.yaml").write_text(text)
+    path = tmp_path / "app.yaml"
+    error = f"error: there are no pods to place, no Kubernetes objects in {path}; add Pods"
+
+    for nodes in (["--nodes", "2x4cpu,8Gi"], [cluster(NODES)], []):
+        result = mooring("simulate", path, *nodes)
+
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert error in result.stderr
+    assert mooring("simulate", "-", stdin=text).exit_code == 2
+
+
+def test_a_selector_that_chooses_nothing_is_not_a_yes(cluster):
+    path = cluster(NODES + pod("web"))
+
+    result = mooring("simulate", path, "--selector", "app=wbe")
+
+    assert result.exit_code == 2
+    assert (
+        "no pods to place, no pod or workload has the labels app=wbe; choose others"
+        in result.stderr
+    )
+    assert mooring("simulate", cluster(NODES), "--selector", "app=wbe").exit_code == 0
+
+
+def test_a_folder_of_which_everything_is_excluded_is_not_a_yes(tmp_path, cluster):
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "web.yaml").write_text(pod("web"))
+
+    result = mooring("simulate", cluster(NODES), tmp_path / "app", "--exclude", "web.yaml")
+
+    assert result.exit_code == 2
+    assert f"no Kubernetes objects in {tmp_path}/app; add Pods" in result.stderr
+
+
+def test_a_component_alone_is_not_a_yes(tmp_path, cluster):
+    """A folder of kustomize Components, which change others, was "0 placed, 0 pending"."""
+    folder = tmp_path / "components"
+    (folder / "limits").mkdir(parents=True)
+    (folder / "limits" / "kustomization.yaml").write_text(
+        "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n"
+    )
+
+    result = mooring("simulate", cluster(NODES), folder)
+
+    assert result.exit_code == 2
+    assert f"no Kubernetes objects in {folder}; add Pods" in result.stderr
+
+
 def test_only_broken_documents_without_effect_are_not_a_yes(tmp_path, cluster):
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "a.yaml").write_text("apiVersion: v1\nkind: Secret\ndata: [\n")

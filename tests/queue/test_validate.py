@@ -218,6 +218,10 @@ SPOILED = {
         lambda q: backoff(q)._failed.put(q.get("default/b1")),
         "default/b1",
     ),
+    "a pod in backoff cannot be found by its name": (
+        lambda q: backoff(q)._heap_with.pop("default/b1"),
+        "the heaps of pods in backoff differ",
+    ),
     "two pods have one number": (same_number, "the same number"),
     "a number is not assigned yet": (number_not_given_out, "not assigned yet"),
     "a pod has no group": (

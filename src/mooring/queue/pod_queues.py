@@ -120,9 +120,9 @@ class PodQueues:
     def _enter_active(self, queued: QueuedPodInfo, label: str) -> None:
         if queued.initial_attempt_timestamp is None:
             queued.initial_attempt_timestamp = self._clock.now()
-        if self.unschedulable or self.backoff:
-            self.unschedulable.remove(queued.key)
-            self.backoff.remove(queued.key)
+        key = queued.key
+        self.unschedulable.remove(key)
+        self.backoff.remove(key)
         self.active.put(queued)
         self._nominator.moved(queued.key)
         self.has_news = True

@@ -27,7 +27,7 @@ from mooring.queue.unschedulable_pods import Rejection
 
 
 @dataclass(slots=True)
-class _Woken:
+class Woken:
     """A group whose representative waits to be tried, or is being tried."""
 
     representative: QueuedPodInfo
@@ -47,7 +47,7 @@ class Representatives:
         self._queues = queues
         self._metrics = metrics
         #: Class → group → its representative.
-        self._woken: dict[int, dict[Rejection, _Woken]] = {}
+        self._woken: dict[int, dict[Rejection, Woken]] = {}
         #: `namespace/name` of a representative that waits → its group.
         self._waiting: dict[str, Rejection] = {}
         #: The groups whose representative was popped.
@@ -55,11 +55,25 @@ class Representatives:
         #: The classes whose representative was rejected.
         self.rejected_classes: set[int] = set()
 
+    def woken(self) -> list[tuple[Rejection, Woken]]:
+        """The groups whose representative waits to be tried."""
+        return [entry for groups in self._woken.values() for entry in groups.items()]
+
+    @property
+    def is_trying(self) -> bool:
+        """Whether a representative was popped, and nobody has asked for the next one yet."""
+        return bool(self._tried)
+
+    def load(self, group: Rejection, woken: Woken) -> None:
+        """Add a group that `woken` has returned, for another queue."""
+        self._woken.setdefault(_class_of(group), {})[group] = woken
+        self._waiting[woken.representative.key] = group
+
     def wake(self, group: Rejection, first: QueuedPodInfo, strategy: Strategy, label: str) -> None:
         """Make this pod the representative of the group, unless the group has one."""
         if not self.is_awake(group):
             number = self._queues.unschedulable.next_number
-            self._try(group, first, _Woken(first, strategy, label, number))
+            self._try(group, first, Woken(first, strategy, label, number))
 
     def is_awake(self, group: Rejection) -> bool:
         """Whether the group has a representative that waits to be tried, or is being tried."""
@@ -134,7 +148,7 @@ class Representatives:
             for group, woken in woken_groups.items():
                 self._validate_woken(pod_class, group, woken)
 
-    def _validate_woken(self, pod_class: int, group: Rejection, woken: _Woken) -> None:
+    def _validate_woken(self, pod_class: int, group: Rejection, woken: Woken) -> None:
         key = woken.representative.key
         if group.pod_class != pod_class or group.gated:
             raise InvariantError(
@@ -145,7 +159,7 @@ class Representatives:
         if woken.before > self._queues.unschedulable.next_number:
             raise InvariantError(f"{key} represents pods that have not arrived yet")
 
-    def _sleep(self, group: Rejection) -> _Woken:
+    def _sleep(self, group: Rejection) -> Woken:
         of_class = self._woken[_class_of(group)]
         woken = of_class.pop(group)
         if not of_class:
@@ -153,13 +167,13 @@ class Representatives:
         self._stop_waiting(group, woken)
         return woken
 
-    def _stop_waiting(self, group: Rejection, woken: _Woken) -> None:
+    def _stop_waiting(self, group: Rejection, woken: Woken) -> None:
         """A pod that was popped for this group may now wait as representative of another."""
         key = woken.representative.key
         if self._waiting.get(key) == group:
             del self._waiting[key]
 
-    def _try(self, group: Rejection, first: QueuedPodInfo, woken: _Woken) -> None:
+    def _try(self, group: Rejection, first: QueuedPodInfo, woken: Woken) -> None:
         unschedulable = self._queues.unschedulable
         candidate: QueuedPodInfo | None = first
         while candidate is not None:

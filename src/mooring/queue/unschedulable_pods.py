@@ -68,8 +68,9 @@ class UnschedulablePods:
         self._places: dict[str, _Place] = {}
         #: No group is empty.
         self._groups: dict[Rejection, _Group] = {}
-        #: The next number at the end, and the next number at the front.
-        self._next_number = 0
+        #: The number of the next pod to arrive. All pods in here have lower numbers.
+        self.next_number = 0
+        #: The next number at the front.
         self._first_number = -1
 
     def __len__(self) -> int:
@@ -108,10 +109,20 @@ class UnschedulablePods:
         found.sort(key=lambda numbered: numbered[0])
         return [queued for _, queued in found]
 
-    @property
-    def next_number(self) -> int:
-        """The number of the next pod to arrive. All pods in here have lower numbers."""
-        return self._next_number
+    def numbered(self) -> list[tuple[QueuedPodInfo, int]]:
+        """Every pod with its number, group by group."""
+        return [
+            (queued, self._places[key].number)
+            for group in self._groups.values()
+            for key, queued in group.pods.items()
+        ]
+
+    def put_numbered(self, queued: QueuedPodInfo, number: int) -> None:
+        """Add a pod that `numbered` has returned, for another queue."""
+        rejection = _rejection(queued)
+        self._groups.setdefault(rejection, _Group()).pods[queued.key] = queued
+        self._enter(queued, rejection, number)
+        self._first_number = min(self._first_number, number - 1)
 
     def first_in(
         self, rejection: Rejection, fits: Callable[[Pod], bool] | None = None
@@ -175,8 +186,8 @@ class UnschedulablePods:
         key, rejection = queued.key, _rejection(queued)
         known = self._places.get(key)
         if known is None:
-            number = self._next_number
-            self._next_number += 1
+            number = self.next_number
+            self.next_number += 1
         else:
             number = known.number
             self.remove(key)
@@ -240,7 +251,7 @@ class UnschedulablePods:
         numbers = [place.number for place in self._places.values()]
         if len(set(numbers)) != len(numbers):
             raise InvariantError("two unschedulable pods have the same number")
-        if not all(self._first_number < number < self._next_number for number in numbers):
+        if not all(self._first_number < number < self.next_number for number in numbers):
             raise InvariantError("an unschedulable pod has a number that was not assigned yet")
         for rejection, group in self._groups.items():
             if not group.pods:
