@@ -540,8 +540,12 @@ class TestKeptOutcomes:
 
         assert self.next(world).nominated_node == "n1"
 
-    def test_a_start_that_was_still_to_come_may_change_the_order_of_victims(self):
-        soon = EPOCH + timedelta(hours=1, minutes=5)
+    @pytest.mark.parametrize("minutes", [5, 0])
+    def test_a_start_that_was_still_to_come_may_change_the_order_of_victims(self, minutes):
+        """A pod that starts at this very moment is as important as one that has not started; a moment later
+        it is more important.
+        """
+        soon = EPOCH + timedelta(hours=1, minutes=minutes)
         pods = [
             make_pod("not-started", node="n1", cpu="250m", priority=0),
             make_pod("soon", node="n1", cpu="250m", priority=0, started=soon),

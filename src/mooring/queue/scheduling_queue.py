@@ -250,6 +250,8 @@ class SchedulingQueue:
             find=find,
             class_of=self._pod_class,
         )
+        # All pods have moved.
+        self.nominator.follow(self._queued_pod)
 
     # Pods are added, updated and deleted
 
