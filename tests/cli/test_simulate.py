@@ -490,6 +490,26 @@ spec:
     assert mooring("simulate", cluster(NODES + workload + OTHERS)).exit_code == 0
 
 
+def test_a_paused_deployment_is_named(cluster):
+    workload = """
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  paused: true
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c}]}}
+"""
+
+    result = mooring("simulate", cluster(NODES + workload))
+
+    assert "note: paused, so no pods (set paused: false to place them): Deployment default/web" in (
+        result.stderr
+    )
+    assert "0 placed, 0 pending" in result.stdout
+
+
 def test_a_pod_that_would_not_be_created_is_a_no(cluster):
     path = cluster(FITS + pod("bad", spec=", priorityClassName: high"))
 
@@ -705,6 +725,15 @@ def test_a_folder_of_which_everything_is_excluded_is_not_a_yes(tmp_path, cluster
 
     assert result.exit_code == 2
     assert f"no Kubernetes objects in {tmp_path}/app; add Pods" in result.stderr
+
+
+def test_a_custom_resource_that_makes_nothing_is_not_a_yes(cluster):
+    text = "{apiVersion: kafka.strimzi.io/v1beta2, kind: Kafka, metadata: {name: events}, spec: {}}"
+
+    result = mooring("simulate", cluster(f"{NODES}\n---\n{text}"))
+
+    assert result.exit_code == 2
+    assert "no pods to place, none are made of Kafka default/events; complete" in result.stderr
 
 
 def test_a_component_alone_is_not_a_yes(tmp_path, cluster):

@@ -19,7 +19,7 @@ from mooring.errors import InputError, MooringError
 from mooring.objects.daemons import why_nowhere
 from mooring.objects.device_groups import CannotAddDevices, DeviceGroup, device_objects
 from mooring.objects.devices import DeviceClass, ResourceSlice
-from mooring.objects.findings import listed
+from mooring.objects.findings import SUSPENDED, listed
 from mooring.objects.kinds import (
     CronJob,
     DaemonSet,
@@ -198,9 +198,12 @@ def _without_pods(manifests: Manifests) -> Iterator[str]:
     objects = manifests.objects
     suspended = [title(o) for o in objects if isinstance(o, Job | CronJob) and o.spec.suspend]
     if suspended:
-        yield f"suspended, so no pods (set suspend: false to place them): {listed(suspended)}"
+        yield f"{SUSPENDED}: {listed(suspended)}"
     if manifests.is_dump:
         return
+    paused = [title(o) for o in objects if isinstance(o, Deployment) and o.spec.paused]
+    if paused:
+        yield f"paused, so no pods (set paused: false to place them): {listed(paused)}"
     empty = [
         title(obj)
         for obj in objects
@@ -265,7 +268,7 @@ def check_something_to_place(manifests: Manifests, selector: str) -> None:
         return
     others = {obj.kind for obj in manifests.objects if not isinstance(obj, OF_NODES)}
     if not manifests.skipped and not manifests.left_out and not manifests.unselected:
-        if manifests.is_dump or not (others or manifests.empty_paths):
+        if manifests.is_dump or not (others or manifests.empty_paths or manifests.idle):
             return
     makers = [k for k, effect in manifests.effects.items() if effect is Effect.MAKES_PODS]
     if makers:
@@ -281,6 +284,9 @@ def check_something_to_place(manifests: Manifests, selector: str) -> None:
         advice = "choose others with --selector"
     elif manifests.skipped:
         found = f"only kinds that mooring skips ({listed(sorted(manifests.skipped))})"
+    elif manifests.idle:
+        found = f"none are made of {listed(manifests.idle)}"
+        advice = "complete their spec, or add the objects that they refer to"
     elif others:
         found = f"only kinds that make none ({listed(sorted(others))})"
     elif manifests.left_out:

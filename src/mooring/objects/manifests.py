@@ -102,6 +102,8 @@ class Manifests:
     empty_paths: tuple[str, ...] = ()
     #: How many objects the selector did not choose.
     unselected: int = 0
+    #: Custom resources of which nothing is made, though they are not suspended.
+    idle: list[str] = field(default_factory=list)
 
     @property
     def refusals(self) -> list[str]:
@@ -463,6 +465,7 @@ class _Reading:
             bool(self._stored or self._among),
             self._empty_paths,
             self._unselected,
+            self._custom.idle,
         )
 
     def _label_nodes(self, entries: Iterable[Entry[KubeObject]]) -> None:

@@ -248,7 +248,7 @@ class _Parser:
 
 def _unknown_type(name: str) -> str:
     close = similar_instance_types(name)
-    hint = f"did you mean {' or '.join(close)}?" if close else "docs/nodes.md lists the known ones"
+    hint = f"did you mean {' or '.join(close)}?" if close else "docs/nodes.md lists the known ones."
     return f"no machine type {name!r} is known; {hint} Or describe it: 8cpu,32Gi"
 
 
