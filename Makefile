@@ -90,7 +90,7 @@ bench-full: .venv/.base  ## Measure everything, and write docs/performance.md (t
 	$(BIN)/python -m benchmarks.growth --write benchmarks/results
 	$(BIN)/python -m benchmarks.memory --write benchmarks/results
 	$(BIN)/python -m benchmarks.report
-	$(BIN)/python -m benchmarks.no_nodes
+	$(BIN)/python -m benchmarks.slow_edges
 
 # The options leave out of the files everything that is true of one machine only. One NumPy for all
 # versions of Python (`fewest`), so that all of them are tested with the same. Extras stay in the files:
