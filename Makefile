@@ -99,7 +99,7 @@ COMPILE := $(UV) pip compile --quiet --no-config --universal --python-version 3.
 	--fork-strategy fewest --generate-hashes --no-header --no-annotate --no-emit-index-url \
 	--no-emit-package mooring --no-strip-extras
 
-lock:  ## Pin the requirements afresh (UPGRADE=--upgrade for newer versions; needs uv)
+lock:  ## Pin the requirements again (UPGRADE=--upgrade for newer versions; needs uv)
 	$(COMPILE) $(UPGRADE) requirements/base.in -o requirements/base.txt
 	$(COMPILE) $(UPGRADE) requirements/build.in -o requirements/build.txt -c requirements/base.txt
 	$(COMPILE) $(UPGRADE) requirements/live.in -o requirements/live.txt -c requirements/base.txt
