@@ -103,6 +103,15 @@ def held_non_zero(pod: Pod, held: Mapping[str, Quantity]) -> ResourceList:
     return _with_overhead(pod, _pod_level(pod, containers, running=True))
 
 
+def needs_no_defaults(pod: Pod) -> bool:
+    """Whether scoring counts what is requested: every container says how much cpu and memory it wants."""
+    spec = pod.spec
+    return spec.resources is None and all(
+        CPU in container.resources.requests and MEMORY in container.resources.requests
+        for container in (*spec.containers, *spec.init_containers)
+    )
+
+
 def _containers(
     pod: Pod, *, running: bool = False, defaults: Mapping[str, Quantity] | None = None
 ) -> ResourceList:
