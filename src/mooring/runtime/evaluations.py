@@ -10,6 +10,7 @@ from mooring.cluster.snapshot import Snapshot
 from mooring.framework.interface import Depends
 from mooring.framework.status import Status
 from mooring.objects.pod import Pod, SelectorKey
+from mooring.objects.pod_class import Requests, first_requests
 from mooring.runtime.answers import Answers
 from mooring.runtime.evaluation import Evaluation
 from mooring.runtime.framework import Framework
@@ -44,7 +45,8 @@ class _Part:
 
 #: The part of each plugin; None if its answers are not kept.
 _Signature = tuple[_Part | None, ...]
-_PodKey = tuple[SelectorKey, str]
+#: Namespace and labels, owner; then requests, if these do not tell one kind from the other.
+_PodKey = tuple[SelectorKey, str] | tuple[SelectorKey, str, Requests]
 
 
 class _Kept:
@@ -106,10 +108,15 @@ class Evaluations:
     def of(self, pod: Pod) -> Evaluation:
         self._uses += 1
         owner = pod.metadata.controller
-        key = pod.selector_key, owner.uid if owner is not None else ""
+        key: _PodKey = pod.selector_key, owner.uid if owner is not None else ""
         last = self._last.get(key)
         # Specs are compared, not trusted to be equal: an owner's pods may differ.
-        if last is not None and (last.pod.spec is pod.spec or last.pod.spec == pod.spec):
+        if last is not None and last.pod.spec is not pod.spec and last.pod.spec != pod.spec:
+            key = *key[:2], first_requests(pod)
+            last = self._last.get(key)
+            if last is not None and last.pod.spec != pod.spec:
+                last = None
+        if last is not None:
             pod.take_derived_from(last.pod)
         else:
             if len(self._last) >= _MOST_PODS:
