@@ -39,6 +39,8 @@ from tests.makers import HOSTNAME, ZONE, make_node, make_pod
 SHAPES: list[Callable[[str], Pod]] = [
     lambda name: make_pod(name, cpu="500m", memory="512Mi", labels={"app": "a"}),
     lambda name: make_pod(name, cpu="1", memory="128Mi", labels={"app": "b"}, image="app:1"),
+    lambda name: make_pod(name, cpu="1", memory="128Mi", labels={"app": "b"}, image="web:1"),
+    lambda name: make_pod(name, cpu="500m", memory="512Mi", labels={"app": "a"}, image="web:1"),
     lambda name: make_pod(name, labels={"app": "c"}),
     lambda name: make_pod(
         name, cpu="250m", labels={"app": "d"}, tolerations=[Toleration(operator="Exists")]
@@ -105,7 +107,9 @@ class Story:
         tie_break = first_by_name if self.random.random() < 0.5 else SeededSpread(seed)
         self.engine = Engine(tie_break=tie_break)
         self.count = 0
-        for _ in range(self.random.randrange(1, 8)):
+        #: Equal nodes, many of which stay empty.
+        self.even = self.random.random() < 0.4
+        for _ in range(self.random.randrange(9, 20) if self.even else self.random.randrange(1, 8)):
             self.engine.handlers.added(self._node(self._new_name("node")))
 
     def step(self) -> None:
@@ -183,8 +187,14 @@ class Story:
             taints.append(
                 Taint(key="k", effect=self.random.choice(["NoSchedule", "PreferNoSchedule"]))
             )
+        images = [name for name in ("app:1", "web:1") if chance() < (0.1 if self.even else 0.3)]
         node = make_node(
-            name, cpu=str(self.random.randrange(1, 5)), memory="4Gi", labels=labels, taints=taints
+            name,
+            cpu="4" if self.even else str(self.random.randrange(1, 5)),
+            memory="4Gi",
+            labels=labels,
+            taints=taints,
+            images=dict.fromkeys(images, 400 * 2**20),
         )
         spec = msgspec.structs.replace(node.spec, unschedulable=chance() < 0.1)
         return msgspec.structs.replace(node, spec=spec)

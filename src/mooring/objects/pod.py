@@ -307,7 +307,7 @@ class Pod(KubeObject, frozen=True):
     @cached_property
     def held_resources(self) -> ResourceList:
         """As `held`, with exact quantities and every requested resource."""
-        return requests.held_requests(self)
+        return requests.held_requests(self) if _has_run(self) else requests.spec_requests(self)
 
     @cached_property
     def held_non_zero(self) -> tuple[int, int]:

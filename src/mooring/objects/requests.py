@@ -116,12 +116,16 @@ def _containers(
     pod: Pod, *, running: bool = False, defaults: Mapping[str, Quantity] | None = None
 ) -> ResourceList:
     statuses = _statuses(pod) if running else {}
+    spec = pod.spec
+    if len(spec.containers) == 1 and not (spec.init_containers or statuses or defaults):
+        # As most pods are: nothing has to be added up.
+        return dict(spec.containers[0].resources.requests)
     total: ResourceList = {}
-    for container in pod.spec.containers:
+    for container in spec.containers:
         _add(total, _effective(pod, container, statuses, defaults))
     sidecars: ResourceList = {}
     largest_init: ResourceList = {}
-    for container in pod.spec.init_containers:
+    for container in spec.init_containers:
         if container.restartable:
             asked = _effective(pod, container, statuses, defaults)
             _add(total, asked)

@@ -84,6 +84,9 @@ class Evaluations:
             if call.sign is not None and call.depends_on is not None
         ]
         self._signers = [_Signer(call) for call in self._calls]
+        #: What says that signatures may have changed, and what it said last.
+        self._versions = [call.sign_version for call in self._calls if call.sign_version]
+        self._signed_at: list[int] = []
         #: By signature: what each plugin looks at in the pod.
         self._evaluations: dict[_Signature, _Kept] = {}
         self._uses = 0
@@ -107,6 +110,7 @@ class Evaluations:
 
     def of(self, pod: Pod) -> Evaluation:
         self._uses += 1
+        self._forget_if_signatures_changed()
         owner = pod.metadata.controller
         key: _PodKey = pod.selector_key, owner.uid if owner is not None else ""
         last = self._last.get(key)
@@ -136,11 +140,23 @@ class Evaluations:
 
     def validate(self, snapshot: Snapshot) -> None:
         """Raise InvariantError unless what is kept is what the plugins would answer now."""
+        self._forget_if_signatures_changed()
         for last in list(self._last.values()):
             if last.kept is not None:
                 last.kept.evaluation.validate(last.pod, snapshot)
         for shared, pod in list(self._shared.values()):
             Evaluation(shared, {}).validate(pod, snapshot)
+
+    def _forget_if_signatures_changed(self) -> None:
+        try:
+            versions = [version() for version in self._versions]
+        except Exception:
+            _LOG.exception("a plugin cannot say whether signatures have changed")
+            self.forget()
+            return
+        if versions != self._signed_at:
+            self._signed_at = versions
+            self.forget()
 
     def _returns(self, signature: _Signature) -> bool:
         """Whether a pod with this signature was met not long ago."""
@@ -216,10 +232,11 @@ class Evaluations:
 class _Signer:
     """Asks one plugin what it looks at in a pod. Most pods have the part of the pod before them."""
 
-    __slots__ = ("_call", "_fragment", "_part", "_parts")
+    __slots__ = ("_call", "_fragment", "_part", "_parts", "_sign")
 
     def __init__(self, call: Calls) -> None:
         self._call = call
+        self._sign = call.sign_here if call.sign_here and call.sign_version else call.sign
         #: The latest part, and what it was made from.
         self._fragment: Mapping[str, object] = {}
         self._part: _Part | None = None
@@ -228,10 +245,10 @@ class _Signer:
     def part(self, pod: Pod) -> _Part | None:
         call = self._call
         depends = call.depends(pod)
-        if depends == Depends.CLUSTER or call.sign is None:
+        if depends == Depends.CLUSTER or self._sign is None:
             return None
         try:
-            fragment = call.sign(pod)
+            fragment = self._sign(pod)
             if isinstance(fragment, Status):
                 return None
             part = self._part
