@@ -16,7 +16,7 @@ AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -n")
 TYPED := $(wildcard src policies/src examples benchmarks tools/control-plane tools/fuzz)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz test-live test-load control-plane test-web chromium lint format bench bench-live bench-pressure bench-reference bench-scheduler-perf bench-full lock clean
+.PHONY: help demo test fuzz test-live test-load control-plane test-web chromium lint format bench bench-beside bench-live bench-pressure bench-reference bench-scheduler-perf bench-full lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -65,6 +65,9 @@ format: .venv/.dev  ## Format the code and mend what can be mended safely
 
 bench: .venv/.base  ## Measure decisions per second, in a few minutes
 	$(BIN)/python -m benchmarks.suite --nodes 500 5000 --most-s 2 --write .benchmarks
+
+bench-beside: .venv/.base  ## Measure decisions beside an earlier commit, in turns (COMMIT=HEAD~1)
+	$(BIN)/python -m benchmarks.beside_commit $(or $(COMMIT),HEAD~1) $(ARGS)
 
 bench-live: .venv/.dev control-plane  ## Measure pods bound per second beside kube-scheduler (10 minutes)
 	PYTHONPATH=tools/control-plane $(BIN)/python -m benchmarks.live --write benchmarks/results

@@ -214,6 +214,21 @@ def test_an_empty_cluster_has_room_for_none(files):
     assert "no nodes available to schedule pods" in result.stdout
 
 
+@pytest.mark.parametrize(
+    "text", ["", "{apiVersion: example.com/v1, kind: Database, spec: {replicas: 3}}"]
+)
+@pytest.mark.parametrize("question", [("--add-node", "m5.xlarge"), ("--drain", "n-1")])
+def test_input_without_pods_needs_no_node_is_not_an_answer(files, text, question):
+    """All objects were skipped, and the answer was "0 nodes to add, nothing is pending"."""
+    (files / "nodes.yaml").write_text(NODES)
+
+    result = mooring("capacity", files / "nodes.yaml", "-", *question, stdin=text)
+
+    assert result.exit_code == 2
+    assert "error: there are no pods to place" in result.stderr
+    assert mooring("capacity", files / "nodes.yaml", *question).exit_code == 0
+
+
 def test_thousands_of_pending_pods_are_answered(files):
     replicas = DEPLOYMENT.replace("replicas: 5", "replicas: 2000").replace("500m", '"64"')
 

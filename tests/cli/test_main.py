@@ -101,7 +101,7 @@ def run_code(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        input="",
+        input="{apiVersion: v1, kind: Node, metadata: {name: n-1}}",
         timeout=60,
     )
 

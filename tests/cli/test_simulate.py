@@ -490,6 +490,26 @@ spec:
     assert mooring("simulate", cluster(NODES + workload + OTHERS)).exit_code == 0
 
 
+def test_a_paused_deployment_is_named(cluster):
+    workload = """
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  paused: true
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c}]}}
+"""
+
+    result = mooring("simulate", cluster(NODES + workload))
+
+    assert "note: paused, so no pods (set paused: false to place them): Deployment default/web" in (
+        result.stderr
+    )
+    assert "0 placed, 0 pending" in result.stdout
+
+
 def test_a_pod_that_would_not_be_created_is_a_no(cluster):
     path = cluster(FITS + pod("bad", spec=", priorityClassName: high"))
 
@@ -663,6 +683,71 @@ def test_an_empty_cluster_is_a_yes(cluster):
 
     assert mooring("simulate", cluster(NODES)).exit_code == 0
     assert mooring("simulate", cluster(f"{NODES}\n---\n{stored}")).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "# nothing yet\n", "---\n---\n", "[]", "{apiVersion: v1, kind: List, items: []}"],
+    ids=["empty", "a comment", "separators", "an array", "a list"],
+)
+def test_files_without_objects_are_not_a_yes(tmp_path, cluster, text):
+    """`helm template … | mooring simulate -` with a helm that failed was "0 placed, 0 pending"."""
+    (tmp_path / "app.yaml").write_text(text)
+    path = tmp_path / "app.yaml"
+    error = f"error: there are no pods to place, no Kubernetes objects in {path}; add Pods"
+
+    for nodes in (["--nodes", "2x4cpu,8Gi"], [cluster(NODES)], []):
+        result = mooring("simulate", path, *nodes)
+
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert error in result.stderr
+    assert mooring("simulate", "-", stdin=text).exit_code == 2
+
+
+def test_a_selector_that_chooses_nothing_is_not_a_yes(cluster):
+    path = cluster(NODES + pod("web"))
+
+    result = mooring("simulate", path, "--selector", "app=wbe")
+
+    assert result.exit_code == 2
+    assert (
+        "no pods to place, no pod or workload has the labels app=wbe; choose others"
+        in result.stderr
+    )
+    assert mooring("simulate", cluster(NODES), "--selector", "app=wbe").exit_code == 0
+
+
+def test_a_folder_of_which_everything_is_excluded_is_not_a_yes(tmp_path, cluster):
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "web.yaml").write_text(pod("web"))
+
+    result = mooring("simulate", cluster(NODES), tmp_path / "app", "--exclude", "web.yaml")
+
+    assert result.exit_code == 2
+    assert f"no Kubernetes objects in {tmp_path}/app; add Pods" in result.stderr
+
+
+def test_a_custom_resource_that_makes_nothing_is_not_a_yes(cluster):
+    text = "{apiVersion: kafka.strimzi.io/v1beta2, kind: Kafka, metadata: {name: events}, spec: {}}"
+
+    result = mooring("simulate", cluster(f"{NODES}\n---\n{text}"))
+
+    assert result.exit_code == 2
+    assert "no pods to place, none are made of Kafka default/events; complete" in result.stderr
+
+
+def test_a_component_alone_is_not_a_yes(tmp_path, cluster):
+    """A folder of kustomize Components, which change others, was "0 placed, 0 pending"."""
+    folder = tmp_path / "components"
+    (folder / "limits").mkdir(parents=True)
+    (folder / "limits" / "kustomization.yaml").write_text(
+        "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n"
+    )
+
+    result = mooring("simulate", cluster(NODES), folder)
+
+    assert result.exit_code == 2
+    assert f"no Kubernetes objects in {folder}; add Pods" in result.stderr
 
 
 def test_only_broken_documents_without_effect_are_not_a_yes(tmp_path, cluster):

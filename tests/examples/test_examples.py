@@ -117,3 +117,27 @@ def test_the_plugin_of_a_package_changes_where_a_pod_goes(installed, tmp_path):
     assert "newcomer" in without
     assert "large" in next(line for line in without.splitlines() if "newcomer" in line)
     assert "small" in next(line for line in quiet.splitlines() if "newcomer" in line)
+
+
+def test_the_readme_shows_what_simulate_prints():
+    """Line by line and in order; `…` stands for what the README leaves out."""
+    root = EXAMPLES.parent
+    blocks = (root / "README.md").read_text().split("```\n")
+    shown = [block.splitlines() for block in blocks if block.startswith("$ mooring simulate ")]
+    assert [block[0].split()[3] for block in shown] == ["-f", "--nodes"]
+
+    for command, *lines in shown:
+        done = subprocess.run(
+            [sys.executable, "-m", *command.removeprefix("$ ").split()],
+            cwd=root,
+            env={"PYTHONPATH": str(SOURCES), "COLUMNS": "400", "NO_COLOR": "1"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        printed = iter(done.stdout.splitlines())
+        for line in filter(None, lines):
+            start, dots, _ = line.partition("…")
+            if start:
+                assert any(p == line or (dots and p.startswith(start)) for p in printed), line

@@ -60,7 +60,7 @@ def test_a_pending_pod_is_explained_by_the_end_of_the_simulation():
     explanation = explain(make_node("n"), filler, make_pod(cpu=2))
 
     assert (explanation.state, explanation.node, explanation.fits) == ("unschedulable", "", False)
-    assert told(explanation)["Filter"] == "0 of 1 nodes fit: NodeResourcesFit refuses 1"
+    assert told(explanation)["Filter"] == "0 of 1 node fits: NodeResourcesFit rejects 1"
     assert explanation.message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -254,7 +253,7 @@ async def test_in_a_storm_of_binds_only_a_few_refusals_are_told_and_every_bind()
             pass
         for n in range(40):
             o.recorder.record(failed(pod=named(f"p{n}")))
-        o.recorder.record(dataclasses.replace(failed(), type="Normal", reason="Scheduled"))
+        o.recorder.record(replace(failed(), type="Normal", reason="Scheduled"))
         await o.server.until(lambda: any(a.body["type"] == "Normal" for a in o.server.asked))
         assert len(o.server.asked) < 20
         assert not o.recorder.idle.is_set()

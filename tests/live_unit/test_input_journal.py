@@ -6,7 +6,14 @@ import asyncio
 import json
 
 from mooring.config import default_config
-from mooring.live.input_journal import InputJournal, Record, follow_inner_tasks, how_to_replay
+from mooring.live.clock import WallClock
+from mooring.live.input_journal import (
+    InputJournal,
+    JournalFile,
+    RecentInputs,
+    Record,
+    follow_inner_tasks,
+)
 
 
 class _Clock:
@@ -19,7 +26,7 @@ class _Clock:
 
 
 def _begun(tmp_path) -> InputJournal:
-    journal = InputJournal(tmp_path / "journal", _Clock())
+    journal = InputJournal(JournalFile(tmp_path / "journal"), _Clock())
     journal.begin(default_config(), 0)
     return journal
 
@@ -35,7 +42,7 @@ def test_a_decision_is_made_at_the_time_of_its_attempt(tmp_path):
     journal.note(Record.ATTEMPT)
     tried_at = journal.now
     journal.note(Record.DECIDED, "uid-1", 1, "")
-    journal.close()
+    journal.store.close()
 
     assert journal.now == tried_at
 
@@ -56,7 +63,7 @@ def test_the_steps_of_tasks_within_a_task_are_in_the_journal(tmp_path):
         await asyncio.gather(loop.create_task(journal.task(binding())), plugin())
 
     asyncio.run(run())
-    journal.close()
+    journal.store.close()
 
     steps = [number for what, _, number in _records(tmp_path) if what == Record.STEP]
     assert steps == [1, 2, 3, 2, 3, 1]
@@ -82,14 +89,70 @@ def test_a_task_that_writes_an_event_starts_is_not_the_engines(tmp_path):
         await asyncio.gather(*sent)
 
     asyncio.run(run())
-    journal.close()
+    journal.store.close()
 
     assert [number for what, _, number in _records(tmp_path) if what == Record.STEP] == [1]
 
 
-def test_an_internal_error_names_the_file_or_the_option_that_was_missing(tmp_path):
-    journal = _begun(tmp_path)
-    journal.close()
+def test_recent_inputs_are_written_when_they_are_wanted_and_once(tmp_path):
+    """A process with an error in every attempt must not fill the disk."""
+    store = RecentInputs(tmp_path, "mooring")
+    journal = InputJournal(store, _Clock())
+    journal.begin(default_config(), 0)
+    journal.note(Record.ATTEMPT)
+    assert list(tmp_path.iterdir()) == []
 
-    assert how_to_replay(journal) == f"run it again with: mooring replay {tmp_path / 'journal'}"
-    assert "mooring run --journal FILE" in how_to_replay(None)
+    path = store.save()
+    journal.note(Record.ATTEMPT)
+
+    assert store.save() == path
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+    assert path.stat().st_mode & 0o077 == 0, "nobody else reads what pods are named"
+    header, *records = [json.loads(line) for line in path.read_text().splitlines()]
+    assert header["mooringJournal"] == 2
+    assert [record[0] for record in records] == [Record.ATTEMPT]
+
+
+def test_recent_inputs_are_bounded(tmp_path):
+    """They begin again when nothing is being bound; if that does not come, they are dropped until it does."""
+    store = RecentInputs(tmp_path, "mooring", most=10)
+    journal = InputJournal(store, _Clock())
+    journal.begin(default_config(), 0)
+    kept = []
+
+    for _ in range(100):
+        journal.note(Record.ATTEMPT)
+        store.flush()
+        kept.append(len(store._records))
+
+    assert max(kept) <= 41
+    assert journal.may_begin
+    assert store.save() is None
+    journal.begin(default_config(), 0)
+    journal.note(Record.ATTEMPT)
+    assert store.save() is not None
+
+
+def test_a_folder_that_cannot_be_written_is_told_and_ends_nothing(tmp_path, caplog):
+    store = RecentInputs(tmp_path / "missing", "mooring")
+    journal = InputJournal(store, _Clock())
+    journal.begin(default_config(), 0)
+
+    assert store.save() is None
+    assert "cannot be written" in caplog.text
+
+
+def test_a_journal_begins_again_only_when_no_timer_is_set(tmp_path):
+    """A timer of before would go off with a number that means nothing."""
+    store = RecentInputs(tmp_path, "mooring", most=0)
+
+    async def run() -> None:
+        journal = InputJournal(store, WallClock())
+        journal.begin(default_config(), 0)
+        journal.note(Record.ATTEMPT)
+        timer = journal.clock(WallClock()).call_later(60, lambda: None)
+        assert not journal.may_begin
+        timer.cancel()
+        assert journal.may_begin
+
+    asyncio.run(run())

@@ -82,6 +82,15 @@ def test_one_replica_is_the_default(kind):
     assert len(expanded(workload(kind, replicas=0))) == 0
 
 
+def test_a_paused_deployment_makes_no_replica_set():
+    """Its controller scales what exists, and creates nothing; mooring placed its pods."""
+    paused = workload("Deployment", replicas=3, paused=True)
+    existing = workload("ReplicaSet", "web-1", metadata=_owned_by(paused), replicas=1)
+
+    assert expanded(paused) == []
+    assert len(expanded(paused, existing)) == 3
+
+
 def test_it_is_the_same_every_time():
     objects = [
         make_node(),
@@ -177,6 +186,10 @@ class TestDeployment:
         owners = [pod.metadata.controller.name for pod in expanded(deployment, *sets)]
 
         assert owners == ["web-new"] * 3
+
+
+def _owned_by(obj):
+    return {"ownerReferences": [_raw_owner(obj)]}
 
 
 def _raw_owner(obj):

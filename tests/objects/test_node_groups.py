@@ -49,9 +49,60 @@ def test_a_node_has_the_labels_of_the_kubelet_and_the_cloud_provider():
         "beta.kubernetes.io/os": "linux",
         "beta.kubernetes.io/arch": "arm64",
         "node.kubernetes.io/instance-type": "m7g.large",
+        "beta.kubernetes.io/instance-type": "m7g.large",
         "topology.kubernetes.io/region": "us-east-1",
         "topology.kubernetes.io/zone": "us-east-1a",
+        "failure-domain.beta.kubernetes.io/region": "us-east-1",
+        "failure-domain.beta.kubernetes.io/zone": "us-east-1a",
+        "topology.ebs.csi.aws.com/zone": "us-east-1a",
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "zones"),
+    [
+        ("2xm5.large,zones=2", "topology.ebs.csi.aws.com/zone", ["us-east-1a", "us-east-1b"]),
+        ("2xe2-medium,zones=2", "topology.gke.io/zone", ["us-central1-a", "us-central1-b"]),
+        ("2xD4s_v5,zones=2", "topology.disk.csi.azure.com/zone", ["eastus-1", "eastus-2"]),
+        ("2x8cpu,32Gi,zones=2", "failure-domain.beta.kubernetes.io/zone", ["zone-a", "zone-b"]),
+    ],
+)
+def test_zones_have_the_names_by_which_classes_and_old_manifests_ask_for_them(text, label, zones):
+    """A StorageClass that allows zones of `topology.gke.io/zone` fitted nowhere."""
+    assert [node.labels[label] for node in nodes_of(text)] == zones
+
+
+@pytest.mark.parametrize(
+    ("name", "arch", "cpu", "memory_gib", "pods", "gpus"),
+    [
+        ("t3a.small", "amd64", 2, 2, 8, 0),
+        ("m5.16xlarge", "amd64", 64, 256, 737, 0),
+        ("c6g.medium", "arm64", 1, 2, 8, 0),
+        ("i3.large", "amd64", 2, 15.25, 29, 0),
+        ("g4dn.12xlarge", "amd64", 48, 192, 234, 4),
+        ("g5.48xlarge", "amd64", 192, 768, 345, 8),
+        ("g6e.48xlarge", "amd64", 192, 1536, 492, 8),
+        ("p3dn.24xlarge", "amd64", 96, 768, 737, 8),
+        ("p5.48xlarge", "amd64", 192, 2048, 100, 8),
+        ("trn1.32xlarge", "amd64", 128, 512, 247, 16),
+        ("n1-highcpu-96", "amd64", 96, 86.4, 110, 0),
+        ("t2a-standard-48", "arm64", 48, 192, 110, 0),
+        ("a2-megagpu-16g", "amd64", 96, 1360, 110, 16),
+        ("g2-standard-32", "amd64", 32, 128, 110, 1),
+        ("Standard_DS3_v2", "amd64", 4, 14, 110, 0),
+        ("Standard_F72s_v2", "amd64", 72, 144, 110, 0),
+        ("Standard_D16ps_v5", "arm64", 16, 64, 110, 0),
+        ("Standard_NC16as_T4_v3", "amd64", 16, 110, 110, 1),
+        ("Standard_ND96isr_H100_v5", "amd64", 96, 1900, 110, 8),
+    ],
+)
+def test_machine_types_have_what_their_providers_publish(name, arch, cpu, memory_gib, pods, gpus):
+    """The odd ones of each provider; the whole table was compared with published lists."""
+    kind = find_instance_type(name)
+
+    assert kind is not None
+    assert (kind.arch, kind.cpu_milli, kind.pods, kind.gpus) == (arch, cpu * 1000, pods, gpus)
+    assert kind.memory_bytes == round(memory_gib * GI)
 
 
 def test_a_node_declares_the_features_of_a_kubelet_with_default_gates():

@@ -34,6 +34,18 @@ def test_pods_of_one_controller_are_put_together_from_the_same_parts():
     assert joined.metadata.labels is first.metadata.labels
 
 
+def test_pods_without_a_controller_that_take_turns_share_the_parts_of_their_app():
+    shared_parts = SharedParts()
+    pods = [make_pod(f"p{i}", image=f"app-{i % 2}", cpu=str(1 + i % 2)) for i in range(6)]
+
+    joined = [shared_parts.join(pod) for pod in pods]
+
+    assert [each.pod for each in joined] == pods
+    assert [each.shares_with is not None for each in joined] == [False] * 2 + [True] * 4
+    assert have_same_parts(joined[0].pod.spec, joined[4].pod.spec)
+    assert not have_same_parts(joined[0].pod.spec, joined[5].pod.spec)
+
+
 def test_pods_that_run_also_share_what_their_statuses_have_in_common():
     """With the latest of them: the first may have been seen when it did not run yet."""
     status = PodStatus(phase="Running", container_statuses=[ContainerStatus(name="c")])

@@ -110,6 +110,61 @@ def test_pods_that_another_one_was_tried_for_back_off_as_that_one_does():
     assert [world.queue.pop().pod.name for _ in range(2)] == ["new", "b"]
 
 
+def test_a_pod_that_was_rejected_once_goes_before_those_that_were_rejected_often():
+    """The reference tries it after its own backoff; it waited behind all older ones of its class."""
+    world = one_class()
+    waiting(world, "old1", "old2")
+    for _ in range(3):
+        world.queue.move_all(NODE_ADD)
+        reject(world, world.queue.pop())
+        world.clock.advance(60)
+    world.queue.move_all(NODE_ADD)
+    reject(world, world.queue.pop())
+    world.add("new", labels={"app": "web"})
+    reject(world, world.queue.pop())
+
+    world.queue.move_all(NODE_ADD)
+
+    assert placed(world) == ["new", "old1", "old2"]
+
+
+def test_those_whose_backoff_is_over_go_first_the_one_that_has_waited_longest_before_the_others():
+    world = one_class()
+    waiting(world, "old1", "old2")
+    world.add("new", labels={"app": "web"})
+    reject(world, world.queue.pop())
+
+    world.queue.move_all(NODE_ADD)
+
+    assert placed(world) == ["old1", "old2", "new"]
+
+
+def test_a_rejection_counts_for_the_others_only_if_their_backoff_is_over():
+    world = one_class()
+    waiting(world, "old")
+    for name in ("a", "b"):
+        world.add(name, labels={"app": "web"})
+        reject(world, world.queue.pop())
+
+    for _ in range(5):
+        world.queue.move_all(NODE_ADD)
+        reject(world, world.queue.pop())
+
+    counts = {name: world.queue.get(f"default/{name}").unschedulable_count for name in ("a", "b")}
+    assert counts == {"a": 1, "b": 1}
+    assert world.queue.get("default/old").unschedulable_count == 2
+
+
+def placed(world: World) -> list[str]:
+    """The pods that are tried, in order, if there is a place for each."""
+    names = []
+    while (queued := world.queue.pop()) is not None:
+        names.append(queued.pod.name)
+        world.queue.done(queued.uid)
+        world.queue.validate()
+    return names
+
+
 def test_the_others_wait_for_what_the_one_that_was_tried_waits_for():
     world = one_class(hints=((NODE_ADD, FIT, None), (NODE_LABEL, "Other", None)))
     waiting(world, "a", "b")

@@ -9,7 +9,7 @@ from mooring.errors import InvariantError
 from mooring.framework.interface import Nomination
 from mooring.framework.status import SUCCESS, unresolvable
 from mooring.queue.scheduling_queue import SchedulingQueue
-from mooring.queue.unschedulable_pods import Rejection
+from mooring.queue.unschedulable_pods import Rejection, _Group
 from tests.makers import make_pod
 from tests.queue.world import FIT, NODE_ADD, NODE_LABEL, World
 
@@ -107,17 +107,24 @@ def two_queues(queue: SchedulingQueue) -> None:
 
 
 def same_number(queue: SchedulingQueue) -> None:
-    groups = unschedulable(queue)._group_of
-    groups["default/u1"] = (groups["default/u1"][0], groups["default/u2"][1])
+    places = unschedulable(queue)._places
+    number = places["default/u2"].number
+    places["default/u1"] = places["default/u1"]._replace(number=number)
 
 
 def number_not_given_out(queue: SchedulingQueue) -> None:
-    groups = unschedulable(queue)._group_of
-    groups["default/u1"] = (groups["default/u1"][0], 1000)
+    places = unschedulable(queue)._places
+    places["default/u1"] = places["default/u1"]._replace(number=1000)
 
 
 def empty_group(queue: SchedulingQueue) -> None:
-    unschedulable(queue)._groups[Rejection("x", frozenset(), False)] = {}
+    unschedulable(queue)._groups[Rejection("x", frozenset(), False)] = _Group()
+
+
+def no_entry(queue: SchedulingQueue) -> None:
+    for group in unschedulable(queue)._groups.values():
+        group.entries.clear()
+        group.over.clear()
 
 
 def changed_rejectors(queue: SchedulingQueue) -> None:
@@ -211,13 +218,22 @@ SPOILED = {
         lambda q: backoff(q)._failed.put(q.get("default/b1")),
         "default/b1",
     ),
+    "a pod in backoff cannot be found by its name": (
+        lambda q: backoff(q)._heap_with.pop("default/b1"),
+        "the heaps of pods in backoff differ",
+    ),
     "two pods have one number": (same_number, "the same number"),
     "a number is not assigned yet": (number_not_given_out, "not assigned yet"),
     "a pod has no group": (
-        lambda q: unschedulable(q)._group_of.pop("default/u1"),
+        lambda q: unschedulable(q)._places.pop("default/u1"),
         "differ from the group of each pod",
     ),
     "a group is empty": (empty_group, "is empty"),
+    "a pod is in no order": (no_entry, "has no entry in the order of its group"),
+    "an unschedulable pod backs off longer": (
+        lambda q: setattr(q.get("default/u1"), "backoff_expiration", 1e9),
+        "the backoff of default/u1 changed",
+    ),
     "a pod was rejected by others": (changed_rejectors, "default/u1 is kept as"),
     "a pod is of another class": (changed_class, "default/a1 is kept as of class 8"),
     "events are kept for no pod": (event_for_nobody, "no pod in flight needs"),

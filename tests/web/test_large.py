@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -181,6 +182,8 @@ def test_it_is_usable_while_the_first_simulation_runs(
     folder = write_cluster(tmp_path / "filling", large(waiting=30_000))
     open_page("about:blank")
     with page_server(folder) as server:
+        # As soon as it is read; until then the page tells how far that is.
+        until_started(server)
         page = open_page("about:blank")
         spent = processor_time(page)
         page.goto(server.address)
@@ -212,6 +215,17 @@ def test_it_is_usable_while_the_first_simulation_runs(
         page.close()
         assert used < USABLE_MS
         assert usable < USABLE_ON_ANY_MACHINE_MS
+
+
+def until_started(server: PageServer) -> None:
+    """Until the cluster is read and its simulation begins, as the stream of events tells it."""
+    request = Request(
+        f"{server.root}api/events", headers={"Authorization": f"Bearer {server.token}"}
+    )
+    with urlopen(request) as events:
+        for line in events:
+            if b'"started":true' in line:
+                return
 
 
 def corner(element: Locator) -> tuple[float, float]:
@@ -284,6 +298,7 @@ def test_what_people_do_is_answered_by_the_next_paint(
     ready(page)
     page.evaluate(WATCH_EVENTS)
     took: dict[str, list[int]] = {}
+    spent = processor_time(page)
 
     def act(name: str, what: Callable[[], object]) -> None:
         page.evaluate(LONGEST)
@@ -316,7 +331,15 @@ def test_what_people_do_is_answered_by_the_next_paint(
         act("sort the nodes", page.get_by_role("button", name="memory").click)
         page.get_by_role("button", name="Map", exact=True).click()
     within = {name: sorted(each)[int(0.95 * len(each))] for name, each in took.items()}
-    note(pictures, answers_by_the_next_paint_ms={"asked": ANSWERS_MS, "rounds": ROUNDS, **within})
+    first = {name: each[0] for name, each in took.items()}
+    used = round(spent() / sum(map(len, took.values())))
+    note(
+        pictures,
+        answers_by_the_next_paint_ms={"asked": ANSWERS_MS, "rounds": ROUNDS, **within},
+        the_first_time_ms={"asked": ANSWERS_MS, **first},
+        processor_ms_an_input=used,
+    )
+    assert used < ANSWERS_MS
     assert max(within.values()) < ANSWERS_ON_ANY_MACHINE_MS
 
 

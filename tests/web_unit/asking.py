@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import AsyncGenerator, AsyncIterator
+import tempfile
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -15,7 +16,7 @@ from aiohttp.test_utils import TestServer
 from mooring.web.access import Access
 from mooring.web.assets import Assets
 from mooring.web.origin import Origin
-from mooring.web.run_spec import RunSpec, save_run_spec
+from mooring.web.run_spec import RunSpec
 from mooring.web.server import Page
 from mooring.web.session import Session
 
@@ -64,11 +65,32 @@ class Asker:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A source that has nothing to read."""
+
+    run_spec: RunSpec
+
+    def origin(self) -> Origin:
+        return Origin("a test")
+
+    def read(self, on_progress: Callable[[int, int], None] | None = None) -> tuple[Origin, RunSpec]:
+        return self.origin(), self.run_spec
+
+
 @asynccontextmanager
 async def asking(run_spec: RunSpec) -> AsyncIterator[Asker]:
     """Once the first run has begun."""
-    folder = save_run_spec(run_spec)
-    session = await Session.open(Origin("a test"), folder)
+    with tempfile.TemporaryDirectory() as folder:
+        session = await Session.open(Given(run_spec), Path(folder))
+        while not session.to_data()["runs"][0]["read"]:
+            await session.change_after(session.version)
+        async with _served(session) as asker:
+            yield asker
+
+
+@asynccontextmanager
+async def _served(session: Session) -> AsyncIterator[Asker]:
     server = TestServer(Page(session, Access(TOKEN), Assets.read()).application())
     try:
         await server.start_server(shutdown_timeout=1)
@@ -79,4 +101,3 @@ async def asking(run_spec: RunSpec) -> AsyncIterator[Asker]:
     finally:
         await server.close()
         await session.close()
-        shutil.rmtree(folder)

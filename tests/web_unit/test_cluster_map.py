@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from mooring.config import default_config
-from mooring.web.cluster_map import STATES, group_keys, map_data, start_map_data
+from mooring.web.cluster_map import STATES, first_group_key, group_keys, map_data, start_map_data
 from mooring.web.run import Run
 from tests.groups import BY_RACK, gates, members
 from tests.makers import HOSTNAME, ZONE, make_group, make_node
@@ -110,6 +110,21 @@ def test_groups_are_offered_by_zone_first_and_never_one_for_each_node():
     assert keys[0] == ZONE
     assert "pool" in keys
     assert HOSTNAME not in keys
+
+
+@pytest.mark.parametrize(
+    ("nodes", "key"),
+    [
+        pytest.param([make_node("a", zone="z"), make_node("b", zone="z")], ZONE, id="one zone"),
+        pytest.param([make_node("a", labels={"pool": "x"})], "", id="all in one group"),
+        pytest.param(
+            [make_node(f"n{i}", labels={"rack": f"r{i % 2}"}) for i in range(4)], "rack", id="racks"
+        ),
+        pytest.param([], "", id="no nodes"),
+    ],
+)
+def test_the_map_is_grouped_by_what_tells_nodes_apart(nodes, key):
+    assert first_group_key(nodes) == key
 
 
 def test_pods_of_a_trace_that_have_left_are_on_no_node():

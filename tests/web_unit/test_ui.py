@@ -167,6 +167,117 @@ async def test_a_cluster_that_cannot_be_simulated_is_told(cluster, tmp_path):
     assert "Traceback" not in errors.decode()
 
 
+async def test_the_address_is_printed_before_the_files_are_read(cluster, tmp_path):
+    async with ui("-f", _slow_file(tmp_path)) as process:
+        address = await address_of(process)
+        async with _sessions(address) as sessions:
+            first = await anext(sessions)
+            assert [first["title"].rpartition("/")[2], first["runs"][0]["read"]] == [
+                "slow.json",
+                False,
+            ]
+            (tmp_path / "slow.json").write_bytes(cluster.read_bytes())
+            async for session in sessions:
+                if session["runs"][0]["state"] == "ready":
+                    break
+    assert session["runs"][0]["read"]
+
+
+async def test_what_cannot_be_answered_before_the_files_are_read_is_refused(tmp_path):
+    async with ui("-f", _slow_file(tmp_path)) as process:
+        address = await address_of(process)
+        root, _, token = address.partition("?token=")
+        headers = {"Authorization": f"Bearer {token}"}
+        async with aiohttp.ClientSession(headers=headers) as http:
+            for path in ("config", "start", "object?kind=Pod&key=a/b", "map", "changes"):
+                async with http.get(f"{root}api/runs/1/{path}") as response:
+                    assert response.status == 409, path
+            for path, body in (
+                ("runs", {"base": 1, "addNodes": [{"like": "n1"}]}),
+                ("check", {"run": 1, "config": "x"}),
+                ("runs/1/capacity", {"pod": "a/b"}),
+            ):
+                async with http.post(f"{root}api/{path}", json=body) as response:
+                    assert response.status == 409, path
+
+
+async def test_input_that_is_bad_ends_it_and_is_told_to_open_pages_too(tmp_path):
+    async with ui("-f", _slow_file(tmp_path)) as process:
+        address = await address_of(process)
+        async with _sessions(address) as sessions:
+            await anext(sessions)
+            (tmp_path / "slow.json").write_text('{"kind": "Pod", "apiVersion": "v1", "spec": 3}')
+            last = [session async for session in sessions][-1]
+        _, errors = await process.communicate()
+
+    assert process.returncode == 2
+    [problem] = last["runs"][0]["problems"]
+    assert "slow.json" in problem["text"]
+    assert f"error: {problem['text']}" in errors.decode()
+    assert "Traceback" not in errors.decode()
+
+
+async def test_standard_input_is_read_by_another_process(cluster):
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "mooring", "ui", "--no-open", "-f", "-"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    process.stdin.write(cluster.read_bytes())
+    process.stdin.close()
+    async with _sessions(await address_of(process)) as sessions:
+        async for session in sessions:
+            if session["runs"][0]["state"] != "running":
+                break
+    process.terminate()
+    await process.communicate()
+
+    assert session["runs"][0]["state"] == "ready"
+
+
+@pytest.mark.parametrize(("option", "placed"), [([], 2), (["--endless"], 1)])
+async def test_a_trace_whose_pods_never_end_fills_the_cluster(tmp_path, option, placed):
+    (tmp_path / "nodes.csv").write_text("name,cpu,memory\nn1,4,8Gi\n")
+    (tmp_path / "pods.csv").write_text(
+        "name,arrives_s,runs_s,cpu,memory\na,0,10,4,1Gi\nb,60,10,4,1Gi\n"
+    )
+    async with (
+        ui("--trace", tmp_path, *option) as process,
+        _sessions(await address_of(process)) as sessions,
+    ):
+        async for session in sessions:
+            if session["runs"][0]["state"] != "running":
+                break
+    assert session["runs"][0]["problems"] == []
+    assert session["runs"][0]["summary"]["placed"] == placed
+
+
+def _slow_file(folder: Path) -> Path:
+    """A file whose reader waits until somebody writes it."""
+    os.mkfifo(folder / "slow.json")
+    return folder / "slow.json"
+
+
+@asynccontextmanager
+async def _sessions(address):
+    """The session, now and whenever it changes, until the server ends."""
+    root, _, token = address.partition("?token=")
+    headers = {"Authorization": f"Bearer {token}"}
+
+    async def read(response):
+        async for line in response.content:
+            if line.startswith(b"data: "):
+                yield msgspec.json.decode(line.removeprefix(b"data: "))
+
+    async with (
+        aiohttp.ClientSession(headers=headers, read_bufsize=1 << 22) as http,
+        http.get(f"{root}api/events") as response,
+    ):
+        events = read(response)
+        yield events
+        await events.aclose()
+
+
 async def test_workers_do_not_outlive_a_server_that_is_killed(cluster):
     async with ui("-f", cluster) as process:
         await address_of(process)

@@ -6,9 +6,11 @@ import ast
 import asyncio
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import mooring
+from mooring.live.input_journal import _Steps
 
 #: The page, credentials, shadow and snapshots are not part of what runs here.
 _MODULES = (
@@ -47,6 +49,9 @@ _NOT_RUN = {
 }
 
 
+_STEPS = _Steps.__await__.__code__
+
+
 def _points() -> Iterator[tuple[str, tuple[str, int, int]]]:
     root = Path(mooring.__file__).parent
     for module in _MODULES:
@@ -81,37 +86,41 @@ def is_at(place: str, point: str) -> bool:
 
 def waits_at(task: asyncio.Task[Any], points: Iterable[str]) -> str | None:
     """The first of the points that the task waits at; None if it waits at none of them."""
-    if task.done():
-        return None
     wanted = [(point, POINTS[point]) for point in points]
-    coroutine: Any = task.get_coro()
-    while coroutine is not None:
-        frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "ag_frame", None)
-        if frame is None:
-            return None
+    for frame in _frames(task):
         name, line = frame.f_code.co_name, frame.f_lineno
         for point, (function, first, last) in wanted:
             if first <= line <= last and function.endswith(f":{name}"):
                 module = frame.f_globals.get("__name__", "")
                 if f"{module.removeprefix('mooring.')}:{name}" == function:
                     return point
-        coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "ag_await", None)
     return None
 
 
 def waits(task: asyncio.Task[Any]) -> list[str]:
     """`live.writer:_settle:162`: the lines of mooring that the task waits in, the outermost first."""
     found: list[str] = []
-    if task.done():
-        return found
-    coroutine: Any = task.get_coro()
-    while coroutine is not None:
-        frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "ag_frame", None)
-        if frame is None:
-            break
+    for frame in _frames(task):
         module = frame.f_globals.get("__name__", "")
         if module.startswith("mooring."):
             name = module.removeprefix("mooring.")
             found.append(f"{name}:{frame.f_code.co_name}:{frame.f_lineno}")
-        coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "ag_await", None)
     return found
+
+
+def _frames(task: asyncio.Task[Any]) -> Iterator[FrameType]:
+    """Where the task waits, the outermost first."""
+    waiting: Any = None if task.done() else task.get_coro()
+    while waiting is not None:
+        for kind in ("cr", "ag", "gi"):
+            frame = getattr(waiting, f"{kind}_frame", None)
+            if frame is not None:
+                break
+        else:
+            return
+        yield frame
+        if frame.f_code is _STEPS:
+            # The journal of inputs drives the work step by step.
+            waiting = frame.f_locals["work"]
+        else:
+            waiting = getattr(waiting, "gi_yieldfrom" if kind == "gi" else f"{kind}_await", None)

@@ -91,7 +91,7 @@ MUTATIONS = (
     Mutation(
         "a reload forgets who waits",
         "scheduler.engine:Engine.take_over",
-        "self._queue_with_history(pod, _history(other.queue.get(pod.key)))",
+        "self._queue_as_before(pod, other.queue.get(pod.key))",
         "pass",
         mode="safety",
         seed=1,

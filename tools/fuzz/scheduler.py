@@ -7,13 +7,13 @@ import contextvars
 import random
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from mooring.config import KubeSchedulerConfiguration
 from mooring.framework.interface import Handle
 from mooring.framework.status import Status, unschedulable, wait
 from mooring.live.connection import Connection
+from mooring.live.input_journal import JournalStore
 from mooring.live.leader_election import ElectionClock, Elector, LeaseStore, OpenStore
 from mooring.live.operations import Listen
 from mooring.live.reload import ConfigSource
@@ -24,9 +24,6 @@ from mooring.runtime.registry import Registry
 from mooring.scheduler.engine import Engine
 from tools.fuzz.awaits import waits, waits_at
 from tools.fuzz.loop import PROCESS, FuzzLoop
-
-#: So small that some journals go on in a second file.
-_JOURNAL_BYTES = 20_000
 
 #: When the clock of the world begins: 2026-01-01.
 EPOCH_S = 1_767_225_600.0
@@ -139,7 +136,8 @@ class SchedulerProcess:
         rng: random.Random,
         after_step: Callable[[SchedulerProcess], None],
         on_end: Callable[[SchedulerProcess], None],
-        journal: Path | None = None,
+        make_journal: Callable[[], JournalStore],
+        registry: Callable[[], Registry],
     ) -> None:
         self.name = name
         self.tasks: list[asyncio.Task[Any]] = []
@@ -164,8 +162,8 @@ class SchedulerProcess:
         self._stepped: asyncio.Task[Any] | None = None
         #: The points that all tasks were looked at for (`waits_at`).
         self._looked_for: frozenset[str] = frozenset()
-        #: Where its inputs are kept; None: nowhere.
-        self._journal = journal
+        self._make_journal = make_journal
+        self._registry = registry
 
     def start(self) -> None:
         context = contextvars.copy_context()
@@ -184,8 +182,7 @@ class SchedulerProcess:
             source=ConfigSource(override=lambda _: config),
             listen=Listen("127.0.0.1", 0),
             seed=self._rng.getrandbits(32),
-            journal=self._journal,
-            journal_limit_bytes=_JOURNAL_BYTES,
+            make_journal=self._make_journal,
         )
         host = Host(
             clock=self._clock,
@@ -194,7 +191,7 @@ class SchedulerProcess:
             make_election=ElectionTask,
             identity=lambda: self.name,
             on_synced=lambda: None,
-            make_registry=make_registry,
+            make_registry=self._registry,
         )
         try:
             self.runner = Runner(options, config, connect, host)

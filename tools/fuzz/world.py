@@ -22,6 +22,8 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from mooring.config import FeatureGates, KubeSchedulerConfiguration, load_config
+from mooring.live.input_journal import JournalStore, RecentInputs
+from mooring.runtime.registry import Registry
 from mooring.sim.claim_controller import ClaimController
 from mooring.sim.volume_controller import VolumeController
 from tools.fuzz import awaits, invariants
@@ -29,7 +31,7 @@ from tools.fuzz.actors import Actors
 from tools.fuzz.invariants import Truth, Violation
 from tools.fuzz.loop import WORLD, FuzzLoop
 from tools.fuzz.network import Wire
-from tools.fuzz.scheduler import DriftingClock, SchedulerProcess
+from tools.fuzz.scheduler import DriftingClock, SchedulerProcess, make_registry
 from tools.fuzz.server import ApiServer, Asked
 from tools.fuzz.store import Store
 from tools.fuzz.swarm import Swarm
@@ -45,6 +47,8 @@ REST_S = 480.0
 #: How many steps a scheduler takes between two looks at its books, on average; and after the faults.
 _CHECK_EVERY = 150
 _CHECK_EVERY_AT_REST = 600
+
+_RECENT_INPUTS = 500
 
 _POINTS = sorted(awaits.POINTS)
 _GANGS = FeatureGates({"GenericWorkload": True, "GangScheduling": True})
@@ -73,6 +77,16 @@ class Result:
     fingerprint: int = 0
 
 
+class _Unwritten(RecentInputs):
+    """So few inputs that they begin again now and then; a world leaves no file."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(Path(), name, most=_RECENT_INPUTS)
+
+    def save(self) -> Path | None:
+        return None
+
+
 class World:
     def __init__(
         self,
@@ -82,13 +96,15 @@ class World:
         without: Iterable[str] = (),
         hostile: bool = False,
         log: Callable[[str], None] | None = None,
-        journals: Path | None = None,
+        make_journal: Callable[[str], JournalStore] | None = None,
+        registry: Callable[[], Registry] = make_registry,
         aim: bool = False,
     ) -> None:
-        """`journals` is a folder for the journals of inputs of all schedulers. With `aim`, a scheduler is
+        """`make_journal` is given the name of each scheduler that starts. With `aim`, a scheduler is
         killed at one await (`awaits.POINTS`), another one for each seed, as soon as it waits there.
         """
-        self._journals = journals
+        self._make_journal = make_journal or _Unwritten
+        self._registry = registry
         self.swarm = Swarm(seed, without=without, hostile=hostile, aimed=aim)
         self.result = Result(seed, mode, on=tuple(sorted(self.swarm.on)))
         self._mode = mode
@@ -217,7 +233,8 @@ class World:
             rng=rng,
             after_step=self._stepped,
             on_end=self._ended,
-            journal=None if self._journals is None else self._journals / f"{name}-{number}",
+            make_journal=lambda: self._make_journal(f"{name}-{number}"),
+            registry=self._registry,
         )
         self._processes.append(process)
         process.start()

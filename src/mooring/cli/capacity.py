@@ -11,7 +11,7 @@ import click
 from mooring.cli import output
 from mooring.cli.capacity_inputs import Mix, new_objects, read_mix, read_node
 from mooring.cli.config_inputs import ConfigInput, naming
-from mooring.cli.inputs import ClusterInput, read_cluster
+from mooring.cli.inputs import ClusterInput, check_something_to_place, read_cluster
 from mooring.cli.options import (
     cluster_input,
     config_input,
@@ -127,6 +127,8 @@ def capacity(
         raise click.UsageError("no question: give --pod, --add-node, --drain or --lose")
     loaded = config.read()
     manifests = read_cluster(cluster, kinds=loaded.kinds)
+    if not pods:
+        check_something_to_place(manifests, cluster.options.selector)
     mix = [read_mix(text, manifests, cluster.namespace, config.scheduler_name) for text in pods]
     nodes = [read_node(text, manifests) for text in templates]
     known = {node.name for node in manifests.nodes}

@@ -225,7 +225,7 @@ def _sources(
 
 def _objects(cluster: ClusterInput, kinds: tuple[Kind, ...], *paths: str) -> list[KubeObject]:
     manifests = read_cluster(cluster, *paths, kinds=kinds)
-    check_something_to_place(manifests)
+    check_something_to_place(manifests, cluster.options.selector)
     return manifests.objects
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from mooring.errors import InputError, MooringError
 from mooring.objects.daemons import why_nowhere
 from mooring.objects.device_groups import CannotAddDevices, DeviceGroup, device_objects
 from mooring.objects.devices import DeviceClass, ResourceSlice
-from mooring.objects.findings import listed
+from mooring.objects.findings import SUSPENDED, listed
 from mooring.objects.kinds import (
     CronJob,
     DaemonSet,
@@ -71,18 +72,47 @@ class ClusterInput:
     options: ReadOptions = field(default_factory=ReadOptions)
     #: Devices that nodes get.
     device_groups: tuple[DeviceGroup, ...] = ()
+    #: What standard input held, for another process to read; None to read it here.
+    stdin: bytes | None = None
     #: The objects of the real cluster; read once, even if several clusters include it.
     _live: list[KubeObject] | None = None
 
     def live(self, kinds: tuple[Kind, ...] = ()) -> list[KubeObject]:
         """The objects of the real cluster; none without a kubeconfig. Raises MooringError."""
+        self._check_context()
         if self.kubeconfig is None:
-            if self.context is not None:
-                raise click.UsageError("--context needs --kubeconfig FILE")
             return []
         if self._live is None:
             self._live = read_live(self.kubeconfig, self.context, kinds)
         return self._live
+
+    def with_stdin(self) -> ClusterInput:
+        """The same for another process: with what standard input holds, if that is to be read."""
+        return replace(self, stdin=sys.stdin.buffer.read()) if STDIN in self.paths else self
+
+    def check(self, *more: str) -> None:
+        """Whether there is something to read. Raises UsageError."""
+        self._check_context()
+        if not more and not self.paths and self.kubeconfig is None and not self.node_groups:
+            raise click.UsageError(
+                "nothing to read: give files or folders with Kubernetes YAML, - for standard input,"
+                " --nodes for nodes, or --kubeconfig for a real cluster"
+            )
+
+    def _check_context(self) -> None:
+        if self.kubeconfig is None and self.context is not None:
+            raise click.UsageError("--context needs --kubeconfig FILE")
+
+    def check_files(self) -> None:
+        """Whether all files and folders are there. Raises InputError."""
+        problems = []
+        for path in self.paths:
+            try:
+                _ = path == STDIN or Path(path).stat()
+            except OSError as error:
+                problems.append(f"{path}: cannot be read: {error.strerror or error}")
+        if problems:
+            raise InputError(problems)
 
 
 def check_installed(extra: str) -> None:
@@ -117,6 +147,7 @@ def read_cluster(
     *more: str,
     needs_nodes: bool = False,
     kinds: tuple[Kind, ...] = (),
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> Manifests:
     """Read all files and the real cluster, and warn about kinds that mooring skips. Raises InputError.
 
@@ -124,20 +155,21 @@ def read_cluster(
     cluster without them; for others, a warning says what to do. `kinds` are those that the plugins of the
     configuration declare.
     """
-    named = [*more, *cluster.paths]
+    cluster.check(*more)
     live = cluster.live(kinds)
-    if not named and cluster.kubeconfig is None and not cluster.node_groups:
-        raise click.UsageError(
-            "nothing to read: give files or folders with Kubernetes YAML, - for standard input,"
-            " --nodes for nodes, or --kubeconfig for a real cluster"
-        )
     taken = [obj.name for obj in live if isinstance(obj, Node)]
-    with Progress("reading files") as progress:
+    with Progress("reading files") as bar:
+
+        def progress(done: int, total: int) -> None:
+            bar.update(done, total)
+            if on_progress is not None:
+                on_progress(done, total)
+
         manifests = read_manifests(
-            named,
+            [*more, *cluster.paths],
             options=replace(cluster.options, kinds=kinds),
-            stdin=sys.stdin.buffer,
-            progress=progress.update,
+            stdin=sys.stdin.buffer if cluster.stdin is None else io.BytesIO(cluster.stdin),
+            progress=progress,
             documents=node_documents(cluster.node_groups, taken),
             among=live,
             namespace=cluster.namespace or DEFAULT_NAMESPACE,
@@ -166,9 +198,12 @@ def _without_pods(manifests: Manifests) -> Iterator[str]:
     objects = manifests.objects
     suspended = [title(o) for o in objects if isinstance(o, Job | CronJob) and o.spec.suspend]
     if suspended:
-        yield f"suspended, so no pods (set suspend: false to place them): {listed(suspended)}"
+        yield f"{SUSPENDED}: {listed(suspended)}"
     if manifests.is_dump:
         return
+    paused = [title(o) for o in objects if isinstance(o, Deployment) and o.spec.paused]
+    if paused:
+        yield f"paused, so no pods (set paused: false to place them): {listed(paused)}"
     empty = [
         title(obj)
         for obj in objects
@@ -222,7 +257,7 @@ def skipped_data(manifests: Manifests) -> list[dict[str, Any]]:
     ]
 
 
-def check_something_to_place(manifests: Manifests) -> None:
+def check_something_to_place(manifests: Manifests, selector: str) -> None:
     """Raises InputError if the input has things to apply, and none of them makes pods.
 
     Nodes alone are a cluster that is empty, and so is a dump without pods.
@@ -232,8 +267,8 @@ def check_something_to_place(manifests: Manifests) -> None:
     if any(isinstance(obj, WORKLOADS) for obj in manifests.objects):
         return
     others = {obj.kind for obj in manifests.objects if not isinstance(obj, OF_NODES)}
-    if not manifests.skipped and not manifests.left_out:
-        if not others or manifests.is_dump:
+    if not manifests.skipped and not manifests.left_out and not manifests.unselected:
+        if manifests.is_dump or not (others or manifests.empty_paths or manifests.idle):
             return
     makers = [k for k, effect in manifests.effects.items() if effect is Effect.MAKES_PODS]
     if makers:
@@ -244,12 +279,20 @@ def check_something_to_place(manifests: Manifests) -> None:
         )
     else:
         advice = "add Pods, Deployments or other workloads"
-    if manifests.skipped:
+    if manifests.unselected:
+        found = f"no pod or workload has the labels {selector}"
+        advice = "choose others with --selector"
+    elif manifests.skipped:
         found = f"only kinds that mooring skips ({listed(sorted(manifests.skipped))})"
+    elif manifests.idle:
+        found = f"none are made of {listed(manifests.idle)}"
+        advice = "complete their spec, or add the objects that they refer to"
     elif others:
         found = f"only kinds that make none ({listed(sorted(others))})"
-    else:
+    elif manifests.left_out:
         found = "only files without Kubernetes objects"
+    else:
+        found = f"no Kubernetes objects in {listed([*map(shown, manifests.empty_paths)])}"
     raise InputError([f"there are no pods to place, {found}; {advice}"])
 
 

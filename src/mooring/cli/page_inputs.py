@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from pathlib import Path
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def page_input(command: Command) -> Command:
-    """The options for `read_page_input`."""
+    """The options for `checked_page_input`."""
     command = click.option(
         "--trace",
         type=click.Path(path_type=Path),
@@ -105,7 +105,80 @@ class TraceInput:
     endless: bool = False
 
 
-def read_page_input(
+@dataclass(frozen=True, slots=True)
+class PageInput:
+    """What to read, and a configuration that can be used. Another process can do the reading."""
+
+    cluster: ClusterInput
+    config: ConfigInput
+    loaded: LoadedConfig
+    trace: Path | None
+    trace_input: TraceInput
+    seed: int | None
+    until_s: float | None
+    what_if: Path | None
+    #: The arguments with which a command reads the same.
+    arguments: tuple[str, ...] = ()
+
+    def origin(self) -> Origin:
+        """What is known before anything is read."""
+        from mooring.web.origin import Origin
+
+        cluster = self.cluster
+        if self.trace is not None:
+            return Origin(str(self.trace), "trace", arguments=self.arguments)
+        live = [cluster.context or "a real cluster"] if cluster.kubeconfig is not None else []
+        groups = (group.text for group in cluster.node_groups)
+        return Origin(
+            title=", ".join([*live, *cluster.paths, *groups]),
+            source="cluster" if live else "files",
+            arguments=self.arguments,
+        )
+
+    def read(self, on_progress: Callable[[int, int], None] | None = None) -> tuple[Origin, RunSpec]:
+        """`on_progress` gets the bytes read, and how many there are.
+
+        Raises InputError, ConfigError, ApiError and CredentialsError.
+        """
+        if self.trace is None:
+            origin, run_spec = self._of_cluster(on_progress)
+        else:
+            origin, run_spec = self._of_trace(self.trace)
+        if self.loaded.left_out:
+            approximate = f"the answer is approximate, without {', '.join(self.loaded.left_out)}"
+            origin = replace(origin, warnings=(*origin.warnings, approximate))
+        run_spec = replace(
+            run_spec, config=self.loaded.config, seed=self.seed, until_s=self.until_s
+        )
+        return origin, run_spec if self.what_if is None else _changed(run_spec, self.what_if)
+
+    def _of_cluster(self, on_progress: Callable[[int, int], None] | None) -> tuple[Origin, RunSpec]:
+        from mooring.web.run_spec import RunSpec
+
+        manifests = read_cluster(self.cluster, kinds=self.loaded.kinds, on_progress=on_progress)
+        origin = replace(
+            self.origin(),
+            warnings=(*manifests.warnings, *manifests.refusals),
+            skipped=manifests.skipped,
+        )
+        return origin, RunSpec(tuple(self.config.choose_pods(manifests.objects, self.loaded)))
+
+    def _of_trace(self, path: Path) -> tuple[Origin, RunSpec]:
+        from mooring.web.run_spec import RunSpec
+
+        how = self.trace_input
+        trace = read_trace(path, nodes_path=how.nodes_path, options=how.options)
+        run_spec = RunSpec.of_trace(trace)
+        if how.endless and run_spec.times is not None:
+            times = {
+                key: replace(each, run_s=None, leaves_s=None)
+                for key, each in run_spec.times.items()
+            }
+            run_spec = replace(run_spec, times=times)
+        return replace(self.origin(), warnings=trace.notes), run_spec
+
+
+def checked_page_input(
     cluster: ClusterInput,
     *,
     config: ConfigInput,
@@ -114,8 +187,8 @@ def read_page_input(
     until_s: float | None,
     trace_input: TraceInput | None = None,
     what_if: Path | None = None,
-) -> tuple[Origin, RunSpec]:
-    """Raises InputError, ConfigError, ApiError and CredentialsError."""
+) -> PageInput:
+    """Find the mistakes that can be found without reading the cluster. Raises InputError and ConfigError."""
     if trace is not None and (
         cluster.paths or cluster.node_groups or cluster.kubeconfig is not None
     ):
@@ -124,6 +197,11 @@ def read_page_input(
         )
     if trace is not None and config.scheduler_name is not None:
         raise click.UsageError("--scheduler-name cannot be used with --trace")
+    if trace is None:
+        cluster.check()
+        cluster.check_files()
+    elif not trace.exists():
+        raise InputError([f"{trace}: no such file or folder"])
     how = trace_input or TraceInput()
     if trace is None and how != TraceInput():
         raise click.UsageError(
@@ -134,15 +212,7 @@ def read_page_input(
     with naming(loaded.path):
         # Plugins check their own arguments. Report a mistake before anything that takes long.
         Simulation(SimOptions(config=loaded.config)).close()
-    origin, run_spec = _of_cluster(cluster, loaded) if trace is None else _of_trace(trace, how)
-    objects = run_spec.objects
-    if trace is None:
-        objects = tuple(config.choose_pods(objects, loaded))
-    if loaded.left_out:
-        approximate = f"the answer is approximate, without {', '.join(loaded.left_out)}"
-        origin = replace(origin, warnings=(*origin.warnings, approximate))
-    run_spec = replace(run_spec, objects=objects, config=loaded.config, seed=seed, until_s=until_s)
-    return origin, run_spec if what_if is None else _changed(run_spec, what_if)
+    return PageInput(cluster, config, loaded, trace, how, seed, until_s, what_if)
 
 
 def changed_by_file(
@@ -164,32 +234,3 @@ def _changed(run_spec: RunSpec, path: Path) -> RunSpec:
         return apply(run_spec, changes).run_spec
     except InputError as error:
         raise InputError([f"{path}: {problem}" for problem in error.problems]) from error
-
-
-def _of_cluster(cluster: ClusterInput, loaded: LoadedConfig) -> tuple[Origin, RunSpec]:
-    from mooring.web.origin import Origin
-    from mooring.web.run_spec import RunSpec
-
-    manifests = read_cluster(cluster, kinds=loaded.kinds)
-    live = [cluster.context or "a real cluster"] if cluster.kubeconfig is not None else []
-    origin = Origin(
-        title=", ".join([*live, *cluster.paths, *(group.text for group in cluster.node_groups)]),
-        source="cluster" if live else "files",
-        warnings=(*manifests.warnings, *manifests.refusals),
-        skipped=manifests.skipped,
-    )
-    return origin, RunSpec(tuple(manifests.objects))
-
-
-def _of_trace(path: Path, how: TraceInput) -> tuple[Origin, RunSpec]:
-    from mooring.web.origin import Origin
-    from mooring.web.run_spec import RunSpec
-
-    trace = read_trace(path, nodes_path=how.nodes_path, options=how.options)
-    run_spec = RunSpec.of_trace(trace)
-    if how.endless and run_spec.times is not None:
-        times = {
-            key: replace(each, run_s=None, leaves_s=None) for key, each in run_spec.times.items()
-        }
-        run_spec = replace(run_spec, times=times)
-    return Origin(str(path), "trace", trace.notes), run_spec

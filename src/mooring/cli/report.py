@@ -13,7 +13,7 @@ from mooring.cli import output
 from mooring.cli.config_inputs import ConfigInput
 from mooring.cli.inputs import ClusterInput
 from mooring.cli.options import budget_option
-from mooring.cli.page_inputs import TraceInput, page_input, read_page_input
+from mooring.cli.page_inputs import TraceInput, checked_page_input, page_input
 from mooring.cli.progress import Progress
 
 STDOUT = "-"
@@ -56,7 +56,7 @@ def report(
     """
     from mooring.web.report import write_report
 
-    origin, run_spec = read_page_input(
+    given = checked_page_input(
         cluster,
         config=config,
         trace=trace,
@@ -65,6 +65,7 @@ def report(
         trace_input=trace_input,
         what_if=what_if,
     )
+    origin, run_spec = given.read()
     with Progress("writing the report") as progress:
         text = write_report(
             origin,

@@ -93,7 +93,8 @@ from mooring.errors import ConfigError
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
     help="Write everything that the scheduler is told to this file, up to 256 MB and the file before it;"
-    " `mooring replay FILE` makes the same decisions again. Pods and nodes are in it as they are.",
+    " `mooring replay FILE` makes the same decisions again. Pods and nodes are in it as they are."
+    " Without this option, the latest inputs are written to a temporary file after an internal error.",
 )
 @log_options
 def run(
@@ -133,6 +134,7 @@ def run(
     import asyncio
 
     from mooring.live import logs
+    from mooring.live.input_journal import JournalFile, recent_inputs
     from mooring.live.operations import Listen
     from mooring.live.reload import ConfigSource
     from mooring.live.runner import RunOptions
@@ -150,7 +152,7 @@ def run(
         drain_s=drain_timeout,
         authorize=authorize,
         seed=seed,
-        journal=journal,
+        make_journal=recent_inputs if journal is None else lambda: JournalFile(journal),
     )
     connect = connector(Path(named) if named else None, context)
     sys.exit(asyncio.run(run_live(options, config, connect)))

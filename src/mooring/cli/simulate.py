@@ -85,7 +85,7 @@ def simulate(
     """
     loaded = config.read()
     manifests = read_cluster(cluster, kinds=loaded.kinds)
-    check_something_to_place(manifests)
+    check_something_to_place(manifests, cluster.options.selector)
     keeps = TIMELINE if timeline else NOTHING
     objects, scheduler_config = list(config.choose_pods(manifests.objects, loaded)), loaded.config
     if what_if is not None:

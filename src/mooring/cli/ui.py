@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 import webbrowser
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -20,17 +21,14 @@ from mooring.cli.config_inputs import ConfigInput
 from mooring.cli.inputs import ClusterInput, check_installed
 from mooring.cli.main import CANNOT_ANSWER, print_problems
 from mooring.cli.options import file_option
-from mooring.cli.page_inputs import TraceInput, page_input, read_page_input
-from mooring.cli.progress import Progress
+from mooring.cli.page_inputs import PageInput, TraceInput, checked_page_input, page_input
 from mooring.errors import InputError
 
 if TYPE_CHECKING:
     from mooring.web.access import Access
-    from mooring.web.origin import Origin
-    from mooring.web.run_spec import RunSpec
     from mooring.web.service import Service
 
-#: Print the address when the first run ends, or this soon after the page has something to show.
+#: A mistake that is found within this time is told without an address.
 _PATIENCE_S = 0.3
 _LOOPBACK = "127.0.0.1"
 
@@ -95,32 +93,28 @@ def ui(
     """
     check_installed("web")
     access = _access(listen, token_file, names)
-    origin, folder = _saved(
-        *read_page_input(
-            cluster,
-            config=config,
-            trace=trace,
-            seed=seed,
-            until_s=until_s,
-            trace_input=trace_input,
-            what_if=what_if,
-        )
+    source = checked_page_input(
+        cluster,
+        config=config,
+        trace=trace,
+        seed=seed,
+        until_s=until_s,
+        trace_input=trace_input,
+        what_if=what_if,
     )
+    source = replace(
+        source,
+        cluster=cluster.with_stdin(),
+        arguments=tuple(_arguments_of_input(sys.argv[2:])),
+    )
+    folder = Path(tempfile.mkdtemp(prefix="mooring-ui-"))
     try:
         served = asyncio.run(
-            _serve(origin, folder, access, listen=listen, port=port, opens=not no_open)
+            _serve(source, folder, access, listen=listen, port=port, opens=not no_open)
         )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     sys.exit(0 if served else CANNOT_ANSWER)
-
-
-def _saved(origin: Origin, run_spec: RunSpec) -> tuple[Origin, Path]:
-    """Save the run for the worker processes; keeping it here too would waste memory."""
-    from mooring.web.run_spec import save_run_spec
-
-    origin = replace(origin, arguments=tuple(_arguments_of_input(sys.argv[2:])))
-    return origin, save_run_spec(run_spec)
 
 
 #: Options that are not about the cluster, and whether they have a value.
@@ -174,7 +168,7 @@ def _token(path: Path) -> str:
 
 
 async def _serve(
-    origin: Origin, folder: Path, access: Access, *, listen: str, port: int, opens: bool
+    source: PageInput, folder: Path, access: Access, *, listen: str, port: int, opens: bool
 ) -> bool:
     """False if the first run failed."""
     from mooring.web.service import serving
@@ -184,10 +178,10 @@ async def _serve(
         # Windows has no signal handlers; there, Ctrl-C interrupts the loop.
         with suppress(NotImplementedError):
             asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    async with serving(origin, folder, access, listen=listen, port=port) as service:
-        await _first_run(service, stopped)
+    async with serving(source, folder, access, listen=listen, port=port) as service:
+        await service.first_run(_PATIENCE_S)
         if not stopped.is_set() and service.first_job.state != "failed":
-            click.echo(f"{origin.title} is at {service.address}")
+            click.echo(f"{source.origin().title} is at {service.address}")
             click.echo("press Ctrl-C to stop", err=True)
             if opens and _has_screen():
                 webbrowser.open(service.address)
@@ -208,18 +202,6 @@ async def _stopped_or_failed(service: Service, stopped: asyncio.Event) -> None:
     if service.first_job.state != "failed":
         await stopping
     stopping.cancel()
-
-
-async def _first_run(service: Service, stopped: asyncio.Event) -> None:
-    waited_s, step_s = 0.0, 0.1
-    with Progress("placing pods") as progress:
-        while waited_s < _PATIENCE_S and not stopped.is_set():
-            if await service.first_run(step_s):
-                return
-            job = service.first_job
-            # An invalid configuration is found before there is something to show, so wait for it.
-            waited_s += step_s if service.can_be_looked_at else 0.0
-            progress.update(job.done, job.total)
 
 
 def _has_screen() -> bool:

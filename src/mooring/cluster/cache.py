@@ -194,10 +194,11 @@ class Cluster:
 
     def assume_pod(self, pod: Pod) -> None:
         """Count a pod on the node that its spec names, before the API server confirms it."""
-        if pod.uid in self.pods:
+        uid = pod.uid
+        if uid in self.pods:
             raise CacheError(f"pod {_label(pod)} is in the cache, so can't be assumed")
         self._put(pod)
-        self._assumed.add(pod.uid)
+        self._assumed.add(uid)
         if self.pod_groups is not None:
             self.pod_groups.assume(pod)
 
@@ -218,7 +219,8 @@ class Cluster:
             raise CacheError(f"pod {_label(pod)} wasn't assumed so cannot be forgotten")
         info = self._changeable_with_pods(known.node_name)
         self._take(known)
-        info.keep_ports(known.host_ports)
+        if known.host_ports:
+            info.keep_ports(known.host_ports)
         if self.pod_groups is not None:
             self.pod_groups.forget(pod, trying=trying)
 
@@ -323,7 +325,9 @@ class Cluster:
     def _changeable_with_pods(self, name: str) -> NodeInfo:
         """As `_changeable`, for a change of the pods on the node."""
         trial = self._trial
-        if trial is not None and trial.pods is None:
+        if trial is None:
+            return self.infos.get(name) or self._info(name)
+        if trial.pods is None:
             trial.pods, self.pods = self.pods, self.pods.copy()
             trial.assumed, self._assumed = self._assumed, self._assumed.copy()
         return self._changeable(name)
@@ -485,11 +489,12 @@ class Cluster:
         return row
 
     def _put(self, pod: Pod) -> None:
-        if not pod.uid:
+        uid = pod.uid
+        if not uid:
             raise CacheError(f"pod {pod.key} has no UID, which identifies pods")
         info = self._changeable_with_pods(pod.node_name)
         info.add_pod(pod)
-        self.pods[pod.uid] = pod
+        self.pods[uid] = pod
         self._count(pod, info.row)
         self._touch(info)
 
@@ -530,12 +535,13 @@ class Cluster:
             self._put(pod)
             return
         info = self._changeable_with_pods(pod.node_name)
+        uid = pod.uid
         # At the end, as if it had been removed and added: victims are chosen in this order.
-        info.pods.remove(pod.uid)
+        info.pods.remove(uid)
         info.pods.add(pod)
-        del self.pods[pod.uid]
-        self.pods[pod.uid] = pod
-        self._assumed.discard(pod.uid)
+        del self.pods[uid]
+        self.pods[uid] = pod
+        self._assumed.discard(uid)
         self._touch(info)
 
     def _touch(self, info: NodeInfo) -> None:
@@ -559,8 +565,8 @@ class Cluster:
 def _count_alike(known: Pod, pod: Pod) -> bool:
     """Whether two versions of a pod on one node change no sum and no counter."""
     return (
-        known.spec == pod.spec
-        and known.selector_key == pod.selector_key
+        (known.spec is pod.spec or known.spec == pod.spec)
+        and (known.selector_key is pod.selector_key or known.selector_key == pod.selector_key)
         and known.terminating == pod.terminating
         and known.held == pod.held
         and known.held_non_zero == pod.held_non_zero

@@ -84,6 +84,11 @@ class ClaimCache:
             self._observed(claim.key)
         listers.follow(ResourceClaim, self._observed)
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether every claim is as the watch has shown it, and no allocation is under way."""
+        return not self._assumed and not self._in_flight and not self._awaited
+
     def get(self, key: str) -> ResourceClaim | None:
         return self._latest.get(key)
 

@@ -263,16 +263,17 @@ class Columns:
 
     def write_usage(self, info: NodeInfo) -> None:
         """Write the attributes that depend on the node's pods."""
-        row = info.row
+        row, resources = info.row, self.resources
         self.states.stale.add(row)
-        requested = self.requested
-        requested[:, row] = 0
+        self.requested[:, row] = 0
         for name, amount in info.requested.items():
-            index = self.resource_index(name)
+            index = resources.get(name)
+            if index is None:
+                index = self.resource_index(name)
             self.requested[index, row] = amount
         self.non_zero[0, row] = info.non_zero_cpu
         self.non_zero[1, row] = info.non_zero_memory
-        self.pod_count[row] = len(info.pods)
+        self.pod_count[row] = len(info.pods.values())
         if info.used_ports or self.port_sets.codes[row]:
             self.port_sets.write(row, frozenset(info.used_ports))
         self.generations[row] = info.generation

@@ -146,13 +146,15 @@ class NodeInfo:
     def add_pod(self, pod: Pod) -> None:
         self.pods.add(pod)
         self._account(pod, 1)
-        self.used_ports.update(pod.host_ports)
+        if pod.host_ports:
+            self.used_ports.update(pod.host_ports)
 
     def remove_pod(self, pod: Pod) -> None:
         """Raises KeyError if the pod is not here."""
         held = self.pods.remove(pod.uid)
         self._account(held, -1)
-        self.used_ports.difference_update(held.host_ports)
+        if held.host_ports:
+            self.used_ports.difference_update(held.host_ports)
 
     def keep_ports(self, ports: Iterable[HostPort]) -> None:
         """Those of these ports that pods of the node have are taken, whoever shared them."""
@@ -168,8 +170,10 @@ class NodeInfo:
             # Asking first takes a fifth of the call; every pod that comes or goes passes here.
             requested[name] = total if MIN_INT64 <= total <= MAX_INT64 else wrap_int64(total)
         cpu, memory = pod.held_non_zero
-        self.non_zero_cpu = wrap_int64(self.non_zero_cpu + sign * cpu)
-        self.non_zero_memory = wrap_int64(self.non_zero_memory + sign * memory)
+        total = self.non_zero_cpu + sign * cpu
+        self.non_zero_cpu = total if MIN_INT64 <= total <= MAX_INT64 else wrap_int64(total)
+        total = self.non_zero_memory + sign * memory
+        self.non_zero_memory = total if MIN_INT64 <= total <= MAX_INT64 else wrap_int64(total)
         for volume in pod.spec.volumes:
             if volume.persistent_volume_claim is not None:
                 key = f"{pod.namespace}/{volume.persistent_volume_claim.claim_name}"

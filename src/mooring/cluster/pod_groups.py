@@ -89,7 +89,7 @@ class PodGroupStates:
     def _changeable(self, key: str) -> PodGroupState | None:
         """A group, to be changed: in a trial, a copy. None if there is none."""
         state = self._groups.get(key)
-        if state is not None and self._copied is not None and key not in self._copied:
+        if self._copied is not None and state is not None and key not in self._copied:
             self._copied.add(key)
             state = self._groups[key] = state.copy()
         return state
@@ -118,14 +118,15 @@ class PodGroupStates:
         state = self._changeable(key)
         if state is None:
             state = self._groups[key] = PodGroupState()
+        uid = pod.uid
         if pod.node_name:
-            state.drop(pod.uid)
-            state.assigned[pod.uid] = pod
-        elif pod.uid in state.trying:
-            state.trying[pod.uid] = pod
-        elif pod.uid not in state.assumed:
+            state.drop(uid)
+            state.assigned[uid] = pod
+        elif uid in state.trying:
+            state.trying[uid] = pod
+        elif uid not in state.assumed:
             # What is assumed keeps its node.
-            state.waiting[pod.uid] = pod
+            state.waiting[uid] = pod
 
     def remove(self, pod: Pod) -> None:
         state = self._changeable(pod.group_key)
@@ -150,17 +151,24 @@ class PodGroupStates:
 
     def assume(self, pod: Pod) -> None:
         """A pod that was deleted meanwhile stays unknown."""
-        state = self._changeable(pod.group_key)
-        if state is not None and (pod.uid in state.waiting or pod.uid in state.trying):
-            state.drop(pod.uid)
-            state.assumed[pod.uid] = pod
+        key = pod.group_key
+        state = self._changeable(key) if key else None
+        if state is None:
+            return
+        uid = pod.uid
+        if state.trying.pop(uid, None) is not None or state.waiting.pop(uid, None) is not None:
+            state.assumed[uid] = pod
 
     def forget(self, pod: Pod, *, trying: bool = False) -> None:
         """Undo `assume`; `trying` says that the cycle of the group goes on with the pod."""
-        state = self._changeable(pod.group_key)
-        assumed = state.assumed.pop(pod.uid, None) if state is not None else None
-        if state is not None and assumed is not None:
-            (state.trying if trying else state.waiting)[pod.uid] = assumed.placed_on("")
+        key = pod.group_key
+        state = self._changeable(key) if key else None
+        if state is None:
+            return
+        uid = pod.uid
+        assumed = state.assumed.pop(uid, None)
+        if assumed is not None:
+            (state.trying if trying else state.waiting)[uid] = assumed.placed_on("")
 
     def validate(self, pods: Iterable[Pod], assumed: Iterable[Pod]) -> None:
         """Raise InvariantError unless the groups follow from the pods; no cycle is under way."""

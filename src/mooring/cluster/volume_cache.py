@@ -67,6 +67,11 @@ class AssumeCache(Generic[K]):
         if assumed is not None and _same_version(assumed, obj):
             del self._assumed[obj.key]
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is assumed."""
+        return not self._assumed
+
     def not_found(self, key: str) -> str:
         """The reference's message for a missing object."""
         return f'{self._resource} "{key}" not found'
@@ -95,6 +100,10 @@ class VolumeCache:
         self.volumes = AssumeCache(listers, PersistentVolume, "persistentvolumes")
         self.claims = AssumeCache(listers, PersistentVolumeClaim, "persistentvolumeclaims")
         self._by_class = Index(listers, PersistentVolume, class_of_volume)
+
+    @property
+    def is_settled(self) -> bool:
+        return self.volumes.is_settled and self.claims.is_settled
 
     def validate(self) -> None:
         """Raise InvariantError unless assumptions and index fit what was observed."""

@@ -59,23 +59,29 @@ def _pre_filter(view: DecisionView) -> Step:
         text = f"{by}: {view.pre_filter.message}" if by else view.pre_filter.message
         return Step("PreFilter", "refused", text)
     if view.left_by_pre_filter is None:
-        return Step("PreFilter", "passed", f"all {len(view.matrix):,} nodes are considered")
-    left = f"{view.left_by_pre_filter:,} of {len(view.matrix):,} nodes"
+        few = len(view.matrix) == 1
+        considered = "the only node is considered" if few else f"all {_nodes(view)} are considered"
+        return Step("PreFilter", "passed", considered)
+    left = f"{view.left_by_pre_filter:,} of {_nodes(view)}"
     return Step("PreFilter", "passed", f"{', '.join(view.narrowed_by)} leaves {left}")
 
 
 def _filter(view: DecisionView) -> Step:
     matrix = view.matrix
     fitting = int(np.count_nonzero(matrix.verdicts == 0))
-    text = f"{fitting:,} of {len(matrix):,} nodes fit"
+    text = f"{fitting:,} of {_nodes(view)} {'fits' if 1 in (fitting, len(matrix)) else 'fit'}"
     refused: Counter[str] = Counter()
     for code, count in zip(*np.unique(matrix.verdicts, return_counts=True), strict=True):
         if code:
             refused[matrix.statuses[code].plugin or "PreFilter"] += int(count)
     if refused:
-        parts = (f"{plugin} refuses {count:,}" for plugin, count in refused.most_common())
+        parts = (f"{plugin} rejects {count:,}" for plugin, count in refused.most_common())
         text = f"{text}: {', '.join(parts)}"
     return Step("Filter", "passed" if fitting else "refused", text)
+
+
+def _nodes(view: DecisionView) -> str:
+    return "1 node" if len(view.matrix) == 1 else f"{len(view.matrix):,} nodes"
 
 
 def _post_filter(view: DecisionView) -> Iterator[Step]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
+
+import msgspec
 
 from mooring.objects.devices import ConsumerReference, ResourceClaim, ResourceClaimStatus
 from mooring.objects.meta import KubeObject
@@ -13,8 +14,7 @@ from mooring.objects.pod_groups import PodGroup
 K = TypeVar("K", bound=KubeObject)
 
 
-@dataclass(frozen=True, slots=True)
-class PodStatusPatch:
+class PodStatusPatch(msgspec.Struct, frozen=True):
     """A change of a pod's status; None means no change."""
 
     condition: PodCondition | None = None
@@ -22,9 +22,8 @@ class PodStatusPatch:
     nominated_node_name: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """An Event about a pod (events.k8s.io/v1)."""
+class Event(msgspec.Struct, frozen=True):
+    """An Event about a pod (events.k8s.io/v1). A struct is made many times as fast as a frozen dataclass."""
 
     regarding: Pod
     #: Normal or Warning.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag, StrEnum
 from typing import TypeVar, cast
 
@@ -68,17 +68,25 @@ class ClusterEvent:
     resource: str
     action: Action
     custom_label: str = ""
+    #: The name in metrics and logs. This and the following are worked out once: there are few events, and
+    #: several of them are looked up for each pod.
+    label: str = field(init=False, repr=False, compare=False)
+    wildcard: bool = field(init=False, repr=False, compare=False)
+    _hash: int = field(init=False, repr=False, compare=False)
 
-    @property
-    def label(self) -> str:
-        """The name in metrics and logs."""
-        if self.custom_label:
-            return self.custom_label
-        return f"{self.resource}{_ACTION_LABELS.get(self.action, 'Update')}"
+    def __post_init__(self) -> None:
+        label = self.custom_label or f"{self.resource}{_ACTION_LABELS.get(self.action, 'Update')}"
+        wildcard = self.resource == EventResource.WILDCARD and self.action == Action.ALL
+        object.__setattr__(self, "label", label)
+        object.__setattr__(self, "wildcard", wildcard)
+        object.__setattr__(self, "_hash", hash((self.resource, self.action, self.custom_label)))
 
-    @property
-    def wildcard(self) -> bool:
-        return self.resource == EventResource.WILDCARD and self.action == Action.ALL
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[ClusterEvent], tuple[str, Action, str]]:
+        # In another process the hash is another one.
+        return ClusterEvent, (self.resource, self.action, self.custom_label)
 
     def covers(self, incoming: ClusterEvent) -> bool:
         """Whether a plugin that registered this event gets the incoming event.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -32,7 +32,7 @@ from mooring.scheduler.choosing import SeededSpread, TieBreak
 from mooring.scheduler.decision import Decision
 from mooring.scheduler.dependencies import Dependencies
 from mooring.scheduler.drive_loop import DriveLoop
-from mooring.scheduler.engine import Engine, History
+from mooring.scheduler.engine import Engine
 from mooring.scheduler.journal import Fact, FactKind, RecentFacts, decided
 from mooring.scheduler.writes import Writes, carry_out
 from mooring.webhook import HttpTransport
@@ -60,6 +60,8 @@ class DriverParts:
     has_room: Callable[[], bool] = lambda: True
     #: Called with an error after which the process must end.
     on_fatal: Callable[[str], None] = _LOG.critical
+    #: Called after an error that nobody expected; the process goes on.
+    on_crash: Callable[[], None] = lambda: None
     make_registry: Callable[[], Registry] = default_registry
     tie_break: TieBreak = field(default_factory=lambda: SeededSpread(0))
     seed: int = 0
@@ -130,15 +132,23 @@ class Driver:
             handle(*objects)
         except InvariantError as error:
             self._end(error)
-        except Exception:
-            metrics.task_failed()
-            _LOG.exception("handling %s ended unexpectedly", event)
+        except Exception as error:
+            self._crashed(f"handling {event} ended unexpectedly", error)
         metrics.event_handled(event, metrics.timer() - started)
 
     def _end(self, error: InvariantError) -> None:
         problem = f"internal error, mooring's state is inconsistent: {error}"
         self._note_input(Record.FATAL, problem)
         self.parts.on_fatal(problem)
+
+    def _crashed(self, what: str, error: BaseException) -> None:
+        _LOG.error("%s", what, exc_info=error)
+        self._note_crash(f"{what}: {error!r}")
+
+    def _note_crash(self, problem: str) -> None:
+        self.parts.metrics.task_failed()
+        self._note_input(Record.CRASHED, problem)
+        self.parts.on_crash()
 
     def _note_input(self, what: Record, *details: object) -> None:
         if self.parts.inputs is not None:
@@ -198,10 +208,11 @@ class Driver:
             return self.scheduler.schedule_one()
         except InvariantError as error:
             self._end(error)
-        except Exception:
+        except Exception as error:
             # The pod's own failures are dealt with by the engine: this is about the queue itself.
-            self.parts.metrics.task_failed()
-            _LOG.exception("the scheduling loop ended unexpectedly; it goes on within a second")
+            self._crashed(
+                "the scheduling loop ended unexpectedly; it goes on within a second", error
+            )
         return False
 
     def _flush_backoff(self) -> None:
@@ -233,9 +244,8 @@ class Driver:
     def _guarded(self, step: Callable[[], None]) -> None:
         try:
             step()
-        except Exception:
-            self.parts.metrics.task_failed()
-            _LOG.exception("%s ended unexpectedly", getattr(step, "__name__", step))
+        except Exception as error:
+            self._crashed(f"{getattr(step, '__name__', step)} ended unexpectedly", error)
 
     def _tell_sizes(self) -> None:
         engine, cluster = self.scheduler, self.scheduler.cluster
@@ -246,19 +256,22 @@ class Driver:
     # Tasks
 
     def _spawn(self, tasks: set[asyncio.Task[None]], work: Coroutine[Any, Any, None]) -> None:
-        inputs = self.parts.inputs
-        task = self.loop.create_task(work if inputs is None else inputs.task(work))
+        task = self.loop.create_task(work)
         tasks.add(task)
         task.add_done_callback(partial(self._ended, tasks))
 
     def _ended(self, tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
         tasks.discard(task)
         error = None if task.cancelled() else task.exception()
-        if error is not None:
-            _LOG.error("a task ended unexpectedly: %s", task.get_name(), exc_info=error)
-            self.parts.metrics.task_failed()
         if isinstance(error, InvariantError):
             self._end(error)
+        elif error is not None:
+            self._crashed(f"a task ended unexpectedly: {task.get_name()}", error)
+
+    def _spawn_work(self, work: Coroutine[Any, Any, None]) -> None:
+        """The engine's own: a binding, an eviction. Its steps are inputs."""
+        inputs = self.parts.inputs
+        self._spawn(self.tasks, work if inputs is None else inputs.task(work))
 
     # What happens to pods
 
@@ -268,7 +281,11 @@ class Driver:
         return writer if inputs is None else inputs.writer(writer)
 
     def _carry_out(self, writes: Writes) -> None:
-        carry_out(writes, self._writer(), partial(self._spawn, self.patches))
+        write = partial(carry_out, writes, self.parts.writer, partial(self._spawn, self.patches))
+        if self.parts.inputs is None:
+            write()
+        else:
+            self.parts.inputs.write_beside(write)
         if writes.attempt is None:
             return
         if writes.status.ok:
@@ -309,7 +326,7 @@ class Driver:
         deps = Dependencies(
             clock=parts.clock if inputs is None else inputs.clock(parts.clock),
             writer=self._writer(),
-            spawn=partial(self._spawn, self.tasks),
+            spawn=self._spawn_work,
             registry=parts.make_registry(),
             metrics=parts.metrics,
             queue_metrics=parts.metrics,
@@ -318,7 +335,7 @@ class Driver:
             seed=parts.seed,
             on_decision=self._decided,
             carry_out=self._carry_out,
-            on_crash=lambda _: parts.metrics.task_failed(),
+            on_crash=self._note_crash,
             on_ready=self._drive.wake,
             transport=transport,
             run_beside=asyncio.to_thread,
@@ -346,22 +363,9 @@ class Driver:
         retiring.add_done_callback(self._retiring.discard)
         self._drive.wake()
 
-    def restore(self, objects: Sequence[KubeObject], history: Mapping[str, History]) -> None:
-        """Go on with an engine that is built from what is known; nothing may be under way."""
-        old, old_transport = self.scheduler, self._transport
-        new, self._transport = self._build(old.config)
-        self.parts.metrics.queue_replaced()
-        new.restore(objects, history)
-        self.scheduler = new
-        old.close()
-        if old_transport is not None:
-            old_transport.close()
-
-    def is_quiet(self) -> bool:
-        """Whether nothing is under way: no binding, no patch, nothing that is only assumed."""
-        engine = self.scheduler
-        under_way = self.tasks or self.patches or self._retired or engine.binding
-        return not under_way and not engine.cluster.assumed_pods()
+    def may_save(self) -> bool:
+        """Whether `Engine.save` has everything: no binding and no eviction is under way."""
+        return not self.tasks and not self._retired and self.scheduler.may_save()
 
     async def _retire(
         self, old: Engine, transport: HttpTransport | None, bindings: list[asyncio.Task[None]]

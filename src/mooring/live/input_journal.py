@@ -8,21 +8,27 @@ input, too. `journal_replay` gives an engine the same inputs again and compares 
     line 1     the version, the configuration and the seed
     line 2 …   [what, time, …], see `Record`
 
-A journal begins with the process. When its file is as large as it may be, it goes on in another one: that
-starts with all that is known, and the engine is built again from it, as after a reload. This waits until
-nothing is being bound.
+A journal begins with the process. When it is as large as it may be, it begins again with all that is known
+(`Engine.save`), as soon as nothing is being bound: a replay can start there, and the running engine goes on
+as it is. With `--journal` the inputs go to a file (`JournalFile`). Without, the last of them are kept in
+memory, and written to a file after an internal error (`RecentInputs`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import tempfile
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextlib import suppress
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, Protocol, TypeVar, cast
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -31,14 +37,19 @@ from mooring.errors import ApiError
 from mooring.framework.api import ApiWriter, ClaimWriter, Event, PodStatusPatch
 from mooring.framework.clock import Clock, Timer
 from mooring.objects.devices import ConsumerReference, ResourceClaim, ResourceClaimStatus
-from mooring.objects.meta import KubeObject, encode_hook
+from mooring.objects.meta import KubeObject, ObjectMeta, encode_hook
 from mooring.objects.pod import Pod, PodCondition, PodExtendedResourceClaimStatus
 from mooring.objects.pod_groups import PodGroup
+from mooring.queue.saved_queue import SavedQueue
+from mooring.scheduler.engine import Saved
 
 _LOG = logging.getLogger(__name__)
 
-FORMAT = 1
+FORMAT = 2
 DEFAULT_LIMIT_BYTES = 256 * 2**20
+
+#: How many inputs are kept in memory. A pod that is placed at once makes about seven.
+RECENT_INPUTS = 20_000
 
 K = TypeVar("K", bound=KubeObject)
 T = TypeVar("T")
@@ -67,12 +78,24 @@ class Record(StrEnum):
     RELOAD = "reload"
     #: The state is not consistent; the process ends [the problem].
     FATAL = "fatal"
+    #: An attempt, or the handling of an input, ended with an exception that nobody expected [the problem].
+    CRASHED = "crashed"
 
 
 #: These are no inputs.
-_RESULTS = frozenset({Record.DECIDED, Record.FATAL})
+_RESULTS = frozenset({Record.DECIDED, Record.FATAL, Record.CRASHED})
 
 ENCODER = msgspec.json.Encoder(enc_hook=encode_hook)
+
+
+class SavedEngine(msgspec.Struct, frozen=True, rename="camel"):
+    """What was known when the journal began, if not with the process (`scheduler.engine.Saved`)."""
+
+    #: The kind of each object, and the object.
+    objects: list[tuple[str, msgspec.Raw]]
+    queue: SavedQueue
+    nominations: list[tuple[str, ObjectMeta]]
+    search_start: int
 
 
 class Header(msgspec.Struct, frozen=True, rename="camel"):
@@ -81,12 +104,32 @@ class Header(msgspec.Struct, frozen=True, rename="camel"):
     mooring_journal: int
     config: dict[str, Any]
     seed: int
-    #: The engine's time when the file began.
+    #: The engine's time when the journal began.
     time: float
-    #: What was known when this file began, in the order in which it was known.
-    known: list[tuple[str, msgspec.Raw]] = []
-    #: Of waiting pods, by `namespace/name`: attempts, failed ones, and the time of the first.
-    history: dict[str, tuple[int, int, float | None]] = {}
+    saved: SavedEngine | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a journal begins with."""
+
+    config: KubeSchedulerConfiguration
+    seed: int
+    time: float
+    #: None: the process begins, too.
+    saved: Saved | None
+
+    def encoded(self) -> bytes:
+        return ENCODER.encode(
+            Header(FORMAT, write_config(self.config), self.seed, self.time, self._saved_engine())
+        )
+
+    def _saved_engine(self) -> SavedEngine | None:
+        saved = self.saved
+        if saved is None:
+            return None
+        objects = [(type(obj).__name__, msgspec.Raw(ENCODER.encode(obj))) for obj in saved.objects]
+        return SavedEngine(objects, saved.queue, saved.nominations, saved.search_start)
 
 
 class Inputs(Protocol):
@@ -98,83 +141,193 @@ class Inputs(Protocol):
     def note_object(self, what: Record, *objects: KubeObject) -> None: ...
     def task(self, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]: ...
     def is_in_task(self, loop: asyncio.AbstractEventLoop) -> bool: ...
+    def write_beside(self, write: Callable[[], None]) -> None:
+        """Write what the engine waits for no answer to; it may start tasks."""
+        ...
 
 
-class InputJournal:
-    """Writes the inputs to a file."""
+class JournalStore(Protocol):
+    """Where a journal's inputs go."""
 
-    def __init__(self, path: Path, clock: Clock, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
-        self.path = path
-        self._real = clock
+    def begin(self, beginning: Beginning) -> None:
+        """Forget the inputs before, or keep them apart."""
+        ...
+
+    def add(self, record: tuple[object, ...]) -> None: ...
+    @property
+    def is_full(self) -> bool:
+        """Whether the journal is to begin again."""
+        ...
+
+    def flush(self) -> None:
+        """Called every second."""
+        ...
+
+    def save(self) -> Path | None:
+        """There was an internal error: the file that has the inputs so far; None if there is none."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class JournalFile:
+    """A file; when it is full, it becomes FILE.1, and the next one begins."""
+
+    def __init__(self, path: Path, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
+        self._path = path
         self._limit_bytes = limit_bytes
         #: None when the journal has ended.
         self._file: BinaryIO | None = None
         self._size = 0
-        #: The time of the latest input: the engine's time.
-        self.now = clock.now()
-        self._tasks = 0
-        self.timers = 0
-        #: How many files were begun. Timers of earlier ones are no inputs of this one.
-        self.files = 0
-        self._writer: JournalWriter | None = None
-        #: The numbers of tasks, and those that wait for the answer to a write.
-        self._numbers: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
-        self._writing: WeakSet[Any] = WeakSet()
 
-    def begin(
-        self,
-        config: KubeSchedulerConfiguration,
-        seed: int,
-        known: list[KubeObject] | None = None,
-        history: dict[str, tuple[int, int, float | None]] | None = None,
-    ) -> None:
-        """Start a file; an earlier one is kept beside it, as FILE.1."""
+    def begin(self, beginning: Beginning) -> None:
+        self.close()
+        if self._path.exists():
+            self._path.replace(self._path.with_name(self._path.name + ".1"))
+        self._file = self._path.open("wb")
+        self._size = 0
+        self._write(beginning.encoded())
+
+    def add(self, record: tuple[object, ...]) -> None:
         if self._file is not None:
-            self._file.close()
-        if self.path.exists():
-            self.path.replace(self.path.with_name(self.path.name + ".1"))
-        self._file = self.path.open("wb")
-        self._size = self._tasks = self.timers = 0
-        self._writer = None
-        self.files += 1
-        objects = [(type(obj).__name__, msgspec.Raw(ENCODER.encode(obj))) for obj in known or ()]
-        self._write(Header(FORMAT, write_config(config), seed, self.now, objects, history or {}))
+            self._write(ENCODER.encode(record))
 
     @property
     def is_full(self) -> bool:
         return self._file is not None and self._size > self._limit_bytes
-
-    def note(self, what: Record, *details: object) -> None:
-        # What follows from an input happens at its time, in a replay, too.
-        if what not in _RESULTS:
-            self.now = self._real.now()
-        if self._file is not None:
-            self._write((what, self.now, *details))
-
-    def note_object(self, what: Record, *objects: KubeObject) -> None:
-        """The object as it is; of an update, that is the last one: what was before is known."""
-        obj = objects[-1]
-        self.note(what, type(obj).__name__, obj)
 
     def flush(self) -> None:
         if self._file is None:
             return
         self._file.flush()
         if self._size > 2 * self._limit_bytes:
-            _LOG.warning("the journal %s is full and ends: pods are always being bound", self.path)
+            _LOG.warning("the journal %s is full and ends: pods are always being bound", self._path)
             self.close()
+
+    def save(self) -> Path | None:
+        if self._file is not None:
+            self._file.flush()
+        return self._path
 
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
 
+    def _write(self, line: bytes) -> None:
+        assert self._file is not None
+        try:
+            self._size += self._file.write(line + b"\n")
+        except OSError as error:
+            _LOG.warning("the journal %s cannot be written and ends: %s", self._path, error)
+            self._file = None
+
+
+class RecentInputs:
+    """The last inputs, in memory; encoded only if they are wanted, as objects never change."""
+
+    def __init__(self, folder: Path, name: str, most: int = RECENT_INPUTS) -> None:
+        self._folder = folder
+        self._name = name
+        self._most = most
+        self._beginning: Beginning | None = None
+        self._records: list[tuple[object, ...]] = []
+        #: Where they were written; None if they were not. One process leaves one file.
+        self.path: Path | None = None
+
+    def begin(self, beginning: Beginning) -> None:
+        self._beginning = beginning
+        self._records = []
+
+    def add(self, record: tuple[object, ...]) -> None:
+        if self._beginning is not None:
+            self._records.append(record)
+
+    @property
+    def is_full(self) -> bool:
+        # Without a beginning they could not be replayed.
+        return self._beginning is None or len(self._records) > self._most
+
+    def flush(self) -> None:
+        if len(self._records) > 4 * self._most:
+            # Pods are always being bound. It begins again when none is.
+            self.close()
+
+    def save(self) -> Path | None:
+        if self.path is not None or self._beginning is None:
+            return self.path
+        try:
+            number, name = tempfile.mkstemp(".journal", self._name + "-", self._folder)
+            self.path = Path(name)
+            with os.fdopen(number, "wb") as file:
+                file.write(self._beginning.encoded() + b"\n")
+                file.writelines(ENCODER.encode(record) + b"\n" for record in self._records)
+        except OSError as error:
+            _LOG.warning("the inputs cannot be written to %s: %s", self._folder, error)
+            if self.path is not None:
+                with suppress(OSError):
+                    self.path.unlink()
+                self.path = None
+        return self.path
+
+    def close(self) -> None:
+        self._beginning = None
+        self._records = []
+
+
+def recent_inputs() -> RecentInputs:
+    """Written to the folder for temporary files (TMPDIR), readable by nobody else."""
+    name = f"mooring-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
+    return RecentInputs(Path(tempfile.gettempdir()), name)
+
+
+class InputJournal:
+    """Notes the inputs of an engine, and with them its clock, its writes and its tasks."""
+
+    def __init__(self, store: JournalStore, clock: Clock) -> None:
+        self.store = store
+        self._real = clock
+        #: The time of the latest input: the engine's time.
+        self.now = clock.now()
+        self._tasks = 0
+        self.timers = 0
+        #: The timers that are set.
+        self.pending_timers: set[int] = set()
+        self._writer: JournalWriter | None = None
+        #: The numbers of tasks, and those that wait for the answer to a write.
+        self._numbers: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+        self._writing: set[Any] = set()
+
+    def begin(
+        self, config: KubeSchedulerConfiguration, seed: int, saved: Saved | None = None
+    ) -> None:
+        """Begin with the process, or again: then no task may be under way and no timer be set."""
+        self._tasks = self.timers = 0
+        if self._writer is not None:
+            self._writer.begin()
+        self.store.begin(Beginning(config, seed, self.now, saved))
+
+    @property
+    def may_begin(self) -> bool:
+        return self.store.is_full and not self.pending_timers
+
+    def note(self, what: Record, *details: object) -> None:
+        # What follows from an input happens at its time, in a replay, too.
+        if what not in _RESULTS:
+            self.now = self._real.now()
+        self.store.add((what, self.now, *details))
+
+    def note_object(self, what: Record, *objects: KubeObject) -> None:
+        """The object as it is; of an update, that is the last one: what was before is known."""
+        obj = objects[-1]
+        self.note(what, type(obj).__name__, obj)
+
     def clock(self, clock: Clock) -> Clock:
         return _JournalClock(self, clock)
 
     def writer(self, writer: ApiWriter) -> ApiWriter:
         if self._writer is None:
-            self._writer = JournalWriter(writer, self._answered, self._record_event)
+            self._writer = JournalWriter(writer, self._answered, self.write_beside)
         return self._writer
 
     def is_in_task(self, loop: asyncio.AbstractEventLoop) -> bool:
@@ -185,10 +338,13 @@ class InputJournal:
     def task(self, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
         self._tasks += 1
         number = self._tasks
+        task: asyncio.Task[Any] | None = None
 
         def turn() -> Generator[None, None, None]:
-            task = asyncio.current_task()
-            self._numbers[task] = number
+            nonlocal task
+            if task is None:
+                task = asyncio.current_task()
+                self._numbers[task] = number
             if task not in self._writing:
                 self.note(Record.STEP, number)
             yield from ()
@@ -211,32 +367,17 @@ class InputJournal:
             if task in self._numbers:
                 self.note(Record.STEP, self._numbers[task])
 
-    def _record_event(self, writer: ApiWriter, event: Event) -> None:
-        """It may start a task that is not the engine's."""
+    def write_beside(self, write: Callable[[], None]) -> None:
+        """The tasks that it starts are not the engine's."""
         task = asyncio.current_task()
         if task is None:
-            writer.record_event(event)
+            write()
             return
         self._writing.add(task)
         try:
-            writer.record_event(event)
+            write()
         finally:
             self._writing.discard(task)
-
-    def _write(self, record: object) -> None:
-        assert self._file is not None
-        try:
-            self._size += self._file.write(ENCODER.encode(record) + b"\n")
-        except OSError as error:
-            _LOG.warning("the journal %s cannot be written and ends: %s", self.path, error)
-            self._file = None
-
-
-def how_to_replay(journal: InputJournal | None) -> str:
-    """What to do after an internal error."""
-    if journal is None:
-        return "no journal was kept; mooring run --journal FILE makes such an error repeatable"
-    return f"run it again with: mooring replay {journal.path}"
 
 
 def _error_data(error: ApiError) -> dict[str, Any]:
@@ -261,14 +402,26 @@ class _JournalClock:
 
     def call_later(self, delay_s: float, callback: Callable[[], None]) -> Timer:
         self._journal.timers += 1
-        number, file = self._journal.timers, self._journal.files
+        number, pending = self._journal.timers, self._journal.pending_timers
 
         def fire() -> None:
-            if self._journal.files == file:
-                self._journal.note(Record.TIMER, number)
+            pending.discard(number)
+            self._journal.note(Record.TIMER, number)
             callback()
 
-        return self._clock.call_later(delay_s, fire)
+        pending.add(number)
+        return _JournalTimer(self._clock.call_later(delay_s, fire), pending, number)
+
+
+class _JournalTimer:
+    def __init__(self, timer: Timer, pending: set[int], number: int) -> None:
+        self._timer = timer
+        self._pending = pending
+        self._number = number
+
+    def cancel(self) -> None:
+        self._pending.discard(self._number)
+        self._timer.cancel()
 
 
 def follow_inner_tasks(loop: asyncio.AbstractEventLoop, inputs: Inputs) -> None:
@@ -337,18 +490,22 @@ class _Steps(Generic[T]):
 
 #: Waits for the answer to a write, which has a name that is the same in every run.
 Answered = Callable[[str, Awaitable[Any]], Awaitable[Any]]
-RecordEvent = Callable[[ApiWriter, Event], None]
+WriteBeside = Callable[[Callable[[], None]], None]
 
 
 class JournalWriter:
     """Names each write, and passes its answer through `answered`."""
 
-    def __init__(self, writer: ApiWriter, answered: Answered, record_event: RecordEvent) -> None:
+    def __init__(self, writer: ApiWriter, answered: Answered, write_beside: WriteBeside) -> None:
         self._writer = writer
         self._answered = answered
-        self._record_event = record_event
+        self._write_beside = write_beside
         self._asked: Counter[str] = Counter()
         self.claims: ClaimWriter = _JournalClaims(writer.claims, self)
+
+    def begin(self) -> None:
+        """Count the writes of the same name from the beginning."""
+        self._asked.clear()
 
     async def ask(self, what: str, obj: KubeObject, answer: Awaitable[Any]) -> Any:
         name = f"{what} {obj.key} {obj.uid}"
@@ -373,7 +530,7 @@ class JournalWriter:
         return stored
 
     def record_event(self, event: Event) -> None:
-        self._record_event(self._writer, event)
+        self._write_beside(lambda: self._writer.record_event(event))
 
 
 class _JournalClaims:

@@ -17,7 +17,14 @@ from mooring.errors import ApiError, InputError, MooringError
 from mooring.framework.api import ApiWriter
 from mooring.framework.clock import Clock, Timer
 from mooring.live.driver import Driver, DriverParts
-from mooring.live.input_journal import FORMAT, Header, JournalWriter, Record, steps
+from mooring.live.input_journal import (
+    FORMAT,
+    Header,
+    JournalWriter,
+    Record,
+    SavedEngine,
+    steps,
+)
 from mooring.live.metrics import LiveMetrics
 from mooring.objects.decoding import convert
 from mooring.objects.devices import ResourceClaim
@@ -28,7 +35,7 @@ from mooring.objects.pod import Pod
 from mooring.plugins.registry import default_registry
 from mooring.runtime.registry import Registry
 from mooring.scheduler.choosing import SeededSpread
-from mooring.scheduler.engine import Engine
+from mooring.scheduler.engine import Engine, Saved
 
 T = TypeVar("T")
 
@@ -46,7 +53,7 @@ class Replayed:
     decisions: int = 0
     #: The first decision that differs, in words; empty if all are the same.
     difference: str = ""
-    #: The internal error that ended the process, as the replay meets it; empty if it meets none.
+    #: The first internal error, as the replay meets it; empty if it meets none.
     error: str = ""
     #: As the journal has it.
     recorded_error: str = ""
@@ -135,8 +142,8 @@ class _Replay:
         driver = Driver(self._config, self._parts)
         self._structs = _structs(driver.scheduler)
         self._clock.time_s = self._header.time
-        if self._header.known:
-            self._restore(driver)
+        if self._header.saved is not None:
+            self._load(driver, self._header.saved)
         result = self._result
         try:
             for record in records:
@@ -184,8 +191,8 @@ class _Replay:
                 await self._step(details[0])
             case Record.RELOAD:
                 driver.reload(_config(details[0]))
-            case Record.FATAL:
-                self._result.recorded_error = details[0]
+            case Record.FATAL | Record.CRASHED:
+                self._result.recorded_error = self._result.recorded_error or details[0]
 
     # Objects
 
@@ -205,18 +212,20 @@ class _Replay:
         else:
             driver.added(obj)
 
-    def _restore(self, driver: Driver) -> None:
-        known = [self._object(kind, msgspec.json.decode(text)) for kind, text in self._header.known]
+    def _load(self, driver: Driver, saved: SavedEngine) -> None:
+        known = [self._object(kind, msgspec.json.decode(text)) for kind, text in saved.objects]
         for obj in known:
             self._known[type(obj).__name__, obj.key] = obj
-        driver.restore(known, self._header.history)
+        driver.scheduler.load_saved(
+            Saved(known, saved.queue, saved.nominations, saved.search_start)
+        )
 
     # Decisions
 
     def note(self, what: Record, *details: Any) -> None:
         if what is Record.DECIDED:
             self._decided.append(details)
-        elif what is Record.FATAL:
+        elif what in (Record.FATAL, Record.CRASHED):
             self._fatal(details[0])
 
     def note_object(self, what: Record, *objects: KubeObject) -> None:
@@ -240,8 +249,11 @@ class _Replay:
 
     def writer(self, writer: ApiWriter) -> ApiWriter:
         if self._writer is None:
-            self._writer = JournalWriter(writer, self._await_answer, lambda *_: None)
+            self._writer = JournalWriter(writer, self._await_answer, self.write_beside)
         return self._writer
+
+    def write_beside(self, write: Callable[[], None]) -> None:
+        """Nobody waits for the answer, so nothing is written."""
 
     async def _await_answer(self, which: str, write: Awaitable[Any]) -> Any:
         write.close()  # type: ignore[attr-defined]

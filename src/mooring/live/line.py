@@ -52,9 +52,13 @@ class Line(Generic[T]):
         self._waiting[priority].append((next(self._arrivals), turn))
         return turn
 
-    def next(self) -> asyncio.Future[T] | None:
-        """Remove and return the next request; None if none waits."""
-        waiting = self._first()
+    def has(self, least: Priority) -> bool:
+        """Whether anybody waits who is at least as important as this."""
+        return self._first(least) is not None
+
+    def next(self, least: Priority = Priority.EVENT) -> asyncio.Future[T] | None:
+        """Remove and return the next request; None if none waits that is at least as important."""
+        waiting = self._first(least)
         if waiting is None:
             return None
         self._turns += 1
@@ -62,9 +66,9 @@ class Line(Generic[T]):
             waiting = min(filter(_cleared, self._waiting), key=lambda each: each[0][0])
         return waiting.popleft()[1]
 
-    def _first(self) -> _Waiting[T] | None:
-        """Those of the highest priority that any have."""
-        for waiting in self._waiting:
+    def _first(self, least: Priority = Priority.EVENT) -> _Waiting[T] | None:
+        """Those of the highest priority that any have, down to this one."""
+        for waiting in self._waiting[: least + 1]:
             if waiting and _cleared(waiting):
                 return waiting
         return None

@@ -2,6 +2,9 @@
 
 A bucket of `burst` tokens that `qps` tokens a second flow into; a request takes one, or waits in a `Line`.
 
+Conditions may have to leave a share of the bucket to requests that matter more. Where binds come as fast as
+tokens do, each token that a condition took from an empty bucket would make all later binds wait.
+
 Requests that wait are let through a few at a time, at times that all limiters share: to wake up for each of
 them costs more than to send it (docs/decisions/0013).
 """
@@ -25,10 +28,15 @@ _BATCH_S = 0.05
 class RateLimiter:
     """A token bucket with a line before it."""
 
-    def __init__(self, qps: float, burst: int, clock: Clock) -> None:
+    def __init__(
+        self, qps: float, burst: int, clock: Clock, *, reserved_share: float = 0.0
+    ) -> None:
+        """`reserved_share` is what conditions and Events leave of the bucket to others."""
         assert qps > 0, "a limit of nothing a second lets nothing through"
         self._qps = qps
         self._burst = max(1, burst)
+        #: How many tokens that is. A bucket of one token has none to spare.
+        self._reserved = (self._burst - 1) * reserved_share
         #: How far alarms are apart. The bucket must not run over meanwhile.
         self.batch_s = min(_BATCH_S, self._burst / 2 / qps)
         self._clock = clock
@@ -37,16 +45,18 @@ class RateLimiter:
         #: Each is resolved once a token has been taken for it.
         self._line: Line[None] = Line()
         self._timer: Timer | None = None
+        #: When the timer goes off, if there is one.
+        self._due = 0.0
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether requests wait."""
-        return self._timer is not None
+        """Whether requests wait, and not only for tokens that are reserved for others."""
+        return self._timer is not None and self._tokens < _WHOLE
 
     async def take(self, priority: Priority = Priority.NORMAL) -> None:
         """Return when a request may be made."""
         self._refill()
-        if not self._line and self._tokens >= _WHOLE:
+        if not self._line and self._tokens >= self._needed(priority):
             self._tokens -= 1.0
             return
         turn = self._line.join(priority)
@@ -67,15 +77,39 @@ class RateLimiter:
     def _serve(self) -> None:
         """Give tokens to those that wait, and set a timer for the next token."""
         self._refill()
-        while self._tokens >= _WHOLE and (turn := self._line.next()) is not None:
+        while (least := self._least_important()) is not None:
+            turn = self._line.next(least)
+            if turn is None:
+                break
             self._tokens -= 1.0
             turn.set_result(None)
-        if self._line and self._timer is None:
-            self._timer = self._clock.call_later(self._next_alarm_s(), self._alarm)
+        if self._line:
+            self._set_timer()
+
+    def _set_timer(self) -> None:
+        """For the first token that somebody waits for; whoever comes later may need it earlier."""
+        due = self._counted_at + self._next_alarm_s()
+        if self._timer is not None:
+            if self._due <= due:
+                return
+            self._timer.cancel()
+        self._due = due
+        self._timer = self._clock.call_later(due - self._counted_at, self._alarm)
+
+    def _needed(self, priority: Priority) -> float:
+        """How many tokens there must be for a request."""
+        return _WHOLE if priority <= Priority.NORMAL else _WHOLE + self._reserved
+
+    def _least_important(self) -> Priority | None:
+        """The lowest priority that there is a token for; None if there is none."""
+        if self._tokens < _WHOLE:
+            return None
+        return Priority.EVENT if self._tokens >= _WHOLE + self._reserved else Priority.NORMAL
 
     def _next_alarm_s(self) -> float:
-        """How long until the next token, or the next few."""
-        missing_s = max((1.0 - self._tokens) / self._qps, _GRAIN_S)
+        """How long until the next token for one that waits, or the next few."""
+        needed = 1.0 if self._line.has(Priority.NORMAL) else 1.0 + self._reserved
+        missing_s = max((needed - self._tokens) / self._qps, _GRAIN_S)
         if self.batch_s * self._qps <= 1.0:
             return missing_s
         at = self._counted_at + missing_s
@@ -93,8 +127,11 @@ class RateLimiter:
         self._tokens = min(float(self._burst), self._tokens + elapsed_s * self._qps)
 
 
-def limiter_of(connection: ClientConnectionConfiguration, clock: Clock) -> RateLimiter | None:
+def limiter_of(
+    connection: ClientConnectionConfiguration, clock: Clock, *, reserved_share: float = 0.0
+) -> RateLimiter | None:
     """The limit that a configuration asks for; None for a negative qps, which means no limit."""
     if connection.qps < 0:
         return None
-    return RateLimiter(connection.qps or 50.0, connection.burst or 100, clock)
+    qps, burst = connection.qps or 50.0, connection.burst or 100
+    return RateLimiter(qps, burst, clock, reserved_share=reserved_share)

@@ -31,7 +31,7 @@ from mooring.live.connection import Connection
 from mooring.live.driver import Driver, DriverParts
 from mooring.live.dump import log_dump
 from mooring.live.endpoint_authorization import Gate
-from mooring.live.input_journal import DEFAULT_LIMIT_BYTES, InputJournal, how_to_replay
+from mooring.live.input_journal import InputJournal, JournalStore, recent_inputs
 from mooring.live.leader_election import (
     Election,
     ElectionClock,
@@ -93,9 +93,8 @@ class RunOptions:
     authorize: bool = False
     #: Who decides between equally good nodes: chance, by this seed.
     seed: int | None = None
-    #: Where everything that reaches the engine is written, for `mooring replay`; None: nowhere.
-    journal: Path | None = None
-    journal_limit_bytes: int = DEFAULT_LIMIT_BYTES
+    #: Where everything that reaches the engine is kept, for `mooring replay`.
+    make_journal: Callable[[], JournalStore] = recent_inputs
 
 
 #: Makes a connection; each thread asks for one of its own.
@@ -159,6 +158,8 @@ class Runner:
         self.session: Session | None = None
         self._reloader: Reloader | None = None
         self._inputs: InputJournal | None = None
+        #: The file that the log has named.
+        self._told_of: Path | None = None
 
     async def run(self) -> int:
         server = self._make_server()
@@ -209,6 +210,7 @@ class Runner:
             may_write=self.may_write,
             has_room=session.traffic.has_room,
             on_fatal=self._fatal,
+            on_crash=self._save_journal,
             make_registry=self._host.make_registry,
             tie_break=SeededSpread(seed),
             seed=seed,
@@ -233,30 +235,34 @@ class Runner:
         await self._look_after()
 
     def _open_journal(self, seed: int) -> InputJournal | None:
-        path = self._options.journal
-        if path is None:
-            return None
         if self._config.extenders:
-            _LOG.warning("no journal is kept: the answers of extenders would not be in it")
+            # Their answers would not be in it.
             return None
-        journal = InputJournal(path, self._clock, self._options.journal_limit_bytes)
+        journal = InputJournal(self._options.make_journal(), self._clock)
         journal.begin(self._config, seed)
         return journal
 
     def _keep_journal(self) -> None:
-        """Write out what is known so far; if the file is full, go on in another one."""
+        """Begin again if it is as large as it may be."""
         journal, driver = self._inputs, self.driver
         if journal is None or driver is None:
             return
-        journal.flush()
-        if journal.is_full and driver.is_quiet():
-            objects, history = driver.scheduler.known()
-            journal.begin(driver.config, driver.parts.seed, objects, history)
-            driver.restore(objects, history)
+        journal.store.flush()
+        if journal.may_begin and driver.may_save():
+            journal.begin(driver.config, driver.parts.seed, driver.scheduler.save())
+
+    def _save_journal(self) -> None:
+        """After an internal error: say how to run it again."""
+        path = self._inputs.store.save() if self._inputs is not None else None
+        if path is not None and path != self._told_of:
+            _LOG.error("what led to this error can be run again with: mooring replay %s", path)
+            self._told_of = path
+        elif path is None:
+            _LOG.error("what led to this error cannot be run again: no journal of inputs was kept")
 
     def close_journal(self) -> None:
         if self._inputs is not None:
-            self._inputs.close()
+            self._inputs.store.close()
 
     async def _reach(self, connection: Connection) -> None:
         """Return once the API server answers; until then, say so."""
@@ -318,8 +324,6 @@ class Runner:
         driver, session = self.driver, self.session
         # What ends with the process is not for a replay.
         self.close_journal()
-        if outcome is Outcome.FATAL:
-            _LOG.error("%s", how_to_replay(self._inputs))
         drain_s = self._options.drain_s if outcome is Outcome.STOPPED else 0.0
         until = self._loop.time() + drain_s
         if driver is not None:
@@ -403,6 +407,7 @@ class Runner:
 
     def _fatal(self, problem: str) -> None:
         _LOG.critical("%s", problem)
+        self._save_journal()
         self._end(Outcome.FATAL)
 
     def _end(self, outcome: Outcome) -> None:

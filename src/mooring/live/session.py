@@ -29,6 +29,9 @@ from mooring.objects.pod import Pod
 
 _LOG = logging.getLogger(__name__)
 
+#: What conditions leave of the burst of requests to binds, evictions and nominations.
+_RESERVED_SHARE = 0.5
+
 
 def connector(kubeconfig: Path | None, context: str | None) -> Callable[[], Awaitable[Connection]]:
     """Makes connections, one for each thread that asks: they renew their credentials themselves."""
@@ -170,7 +173,7 @@ async def open_session(
 ) -> AsyncIterator[Session]:
     """Two clients, each with the limits of the configuration: one for Events, one for all else."""
     rng = rng or random.Random()
-    limiter = limiter_of(settings, clock)
+    limiter = limiter_of(settings, clock, reserved_share=_RESERVED_SHARE)
     async with (
         ApiClient(connection, limiter, clock=clock) as client,
         ApiClient(connection, limiter_of(settings, clock), clock=clock) as event_client,

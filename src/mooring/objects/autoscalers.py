@@ -26,6 +26,9 @@ class Autoscalers:
                 target = obj.spec.scale_target_ref
                 self._of[obj.namespace, target.kind, target.name] = obj
 
+    def __bool__(self) -> bool:
+        return bool(self._of)
+
     def of(self, workload: KubeObject) -> HorizontalPodAutoscaler | None:
         return self._of.get((workload.namespace, workload.kind, workload.name))
 

@@ -1,4 +1,4 @@
-"""Claims that nothing will ever give a volume: no class, no such class, or no such claim.
+"""Claims that nothing will ever give a volume: no class, no such class or claim, or no node for the class.
 
 The pods that use them stay pending, and the scheduler's message does not say what is missing.
 """
@@ -21,6 +21,7 @@ from mooring.objects.claims import (
 )
 from mooring.objects.defaults import Defaults
 from mooring.objects.meta import KubeObject
+from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
@@ -59,6 +60,7 @@ def claim_warnings(
             of_class.remove(volume)
     yield from _without_class(open_claims, cluster)
     yield from _without_their_class(open_claims, cluster)
+    yield from _without_nodes(open_claims, cluster)
     yield from _missing(objects, cluster)
 
 
@@ -83,6 +85,25 @@ def _without_their_class(
     for name, keys in by_class.items():
         verb = "names" if len(keys) == 1 else "name"
         yield f"{_claims(keys)} {verb} the StorageClass {name!r}, which does not exist; add it"
+
+
+def _without_nodes(
+    claims: Sequence[PersistentVolumeClaim], cluster: Sequence[KubeObject]
+) -> Iterator[str]:
+    """Classes that allow nodes by a label that no node has, as a CSI driver sets it."""
+    nodes = [obj for obj in cluster if isinstance(obj, Node)]
+    if not nodes:
+        return
+    used = {class_of_claim(claim) for claim in claims}
+    for obj in cluster:
+        if isinstance(obj, StorageClass) and obj.name in used:
+            terms = obj.allowed_topologies
+            keys = {each.key for term in terms for each in term.match_label_expressions}
+            for key in sorted(key for key in keys if not any(key in n.labels for n in nodes)):
+                yield (
+                    f"StorageClass {obj.name} allows only nodes with the label {key}, and no node "
+                    "has it; add it to the nodes, or change allowedTopologies"
+                )
 
 
 def _missing(objects: Sequence[KubeObject], cluster: Sequence[KubeObject]) -> Iterator[str]:

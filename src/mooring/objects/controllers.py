@@ -201,6 +201,9 @@ class _Controllers:
             yield from self._alike(current, current.spec.template, missing)
             return
         pods = self._orphans.get((deployment.namespace, deployment.name), ())
+        if deployment.spec.paused and not pods:
+            # A paused Deployment scales the ReplicaSets that it has, and creates none.
+            return
         replica_set = _replica_set(deployment, template, [owner for _, owner in pods])
         yield replica_set
         missing = wanted - sum(active(pod) for pod, _ in pods)

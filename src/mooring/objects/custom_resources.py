@@ -12,7 +12,7 @@ import msgspec
 from mooring.objects.decoding import group_of, without_nulls
 from mooring.objects.documents import Document
 from mooring.objects.duplicates import Entry, resolved
-from mooring.objects.findings import Findings
+from mooring.objects.findings import SUSPENDED, Findings, listed
 from mooring.objects.generated_names import letters_of
 from mooring.objects.kinds import Deployment, ReplicaSet, StatefulSet
 from mooring.objects.meta import KubeObject, encode_hook
@@ -44,6 +44,8 @@ class CustomResources:
     skipped: Counter[str] = field(default_factory=Counter)
     #: The same kinds → what skipping them means for the answer.
     effects: dict[str, Effect] = field(default_factory=dict)
+    #: The workloads of which nothing is made, though they are not suspended.
+    idle: list[str] = field(default_factory=list)
     _found: list[tuple[int, Document, Entry[dict[str, Any]]]] = field(default_factory=list)
 
     def add(self, document: Document, order: int) -> None:
@@ -66,6 +68,7 @@ class CustomResources:
             self.descriptions, self._world(entries, objects), self._owned(objects)
         )
         notes: dict[str, str] = {}
+        suspended: list[str] = []
         for entry in entries:
             order, document = orders[id(entry)]
             resource = _resource(document, entry.obj)
@@ -74,9 +77,15 @@ class CustomResources:
             findings.warnings += [f"{entry.where}: {line}" for line in outcome.warnings]
             if not outcome.is_known:
                 self._skip(resource)
+            elif not outcome.made and not outcome.is_in_input:
+                (suspended if outcome.is_suspended else self.idle).append(entry.title)
             for body in outcome.made:
                 yield MadeObject(order, entry.where, entry.title, body)
         findings.notes += [f"{kind}: {note}" for kind, note in notes.items()]
+        if suspended:
+            findings.notes.append(f"{SUSPENDED}: {listed(suspended)}")
+        if self.idle:
+            findings.notes.append(f"no pods are made of {listed(self.idle)}")
 
     def _counting(self, findings: Findings) -> list[Entry[dict[str, Any]]]:
         """Each resource once. Of kinds that make no pods, it does not matter which one counts."""

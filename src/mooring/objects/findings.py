@@ -11,6 +11,8 @@ CHART = "Chart.yaml"
 #: Without it, helm assumes the version that it was built with, and charts may refuse that.
 _KUBE_VERSION = "1.36.4"
 
+SUSPENDED = "suspended, so no pods (set suspend: false to place them)"
+
 #: How many names a line lists before it says how many more there are.
 _MOST_NAMES = 5
 

@@ -58,6 +58,8 @@ class Provider:
     region: str
     #: The name of the n-th zone, from 0.
     zone: Callable[[int], str]
+    #: The label by which its driver of network disks names the zone of a node.
+    disk_zone_label: str
     #: The disk of a node by default.
     disk_bytes: int
     reserved_cpu_milli: Callable[[InstanceType], int]
@@ -187,6 +189,7 @@ PROVIDERS: Mapping[str, Provider] = {
     "aws": Provider(
         region="us-east-1",
         zone=lambda n: f"us-east-1{chr(ord('a') + n)}",
+        disk_zone_label="topology.ebs.csi.aws.com/zone",
         disk_bytes=20 * _GI,
         reserved_cpu_milli=_cpu_by_cores,
         reserved_memory_bytes=_eks_memory,
@@ -195,6 +198,7 @@ PROVIDERS: Mapping[str, Provider] = {
     "gcp": Provider(
         region="us-central1",
         zone=lambda n: f"us-central1-{chr(ord('a') + n)}",
+        disk_zone_label="topology.gke.io/zone",
         disk_bytes=100 * _GI,
         reserved_cpu_milli=_gke_cpu,
         reserved_memory_bytes=_gke_memory,
@@ -203,6 +207,7 @@ PROVIDERS: Mapping[str, Provider] = {
     "azure": Provider(
         region="eastus",
         zone=lambda n: f"eastus-{n + 1}",
+        disk_zone_label="topology.disk.csi.azure.com/zone",
         disk_bytes=128 * _GI,
         reserved_cpu_milli=_aks_cpu,
         reserved_memory_bytes=_aks_memory,

@@ -86,8 +86,12 @@ class StatefulSet(KubeObject, frozen=True):
     spec: StatefulSetSpec = StatefulSetSpec()
 
 
+class DeploymentSpec(ReplicaSetSpec, frozen=True):
+    paused: bool = False
+
+
 class Deployment(KubeObject, frozen=True):
-    spec: ReplicaSetSpec = ReplicaSetSpec()
+    spec: DeploymentSpec = DeploymentSpec()
 
 
 class DaemonSet(KubeObject, frozen=True):

@@ -98,6 +98,12 @@ class Manifests:
     left_out: int = 0
     #: Whether some objects come from an API server.
     is_dump: bool = False
+    #: The paths in which there was no object of any kind.
+    empty_paths: tuple[str, ...] = ()
+    #: How many objects the selector did not choose.
+    unselected: int = 0
+    #: Custom resources of which nothing is made, though they are not suspended.
+    idle: list[str] = field(default_factory=list)
 
     @property
     def refusals(self) -> list[str]:
@@ -185,6 +191,8 @@ class _Reading:
         #: Kind and name of unusable objects, so that references to them are not reported too.
         self._broken: set[tuple[str, str]] = set()
         self._refused: list[tuple[str, Refused]] = []
+        self._empty_paths: tuple[str, ...] = ()
+        self._unselected = 0
 
     def add_all(
         self,
@@ -194,6 +202,7 @@ class _Reading:
         progress: Progress | None = None,
         documents: Iterable[Document] = (),
     ) -> None:
+        read: set[str] = set()
         for document in read_documents(
             paths,
             findings=self._findings,
@@ -201,13 +210,17 @@ class _Reading:
             stdin=stdin,
             progress=progress,
         ):
+            assert document.source is not None
+            read.add(str(paths[document.source.argument]))
             self.add(document)
+        self._empty_paths = tuple(dict.fromkeys(p for p in map(str, paths) if p not in read))
         for document in documents:
             self.add(document)
 
     def add(self, document: Document) -> None:
         self._number += 1
         if self._selector is not None and not is_selected(document, self._selector):
+            self._unselected += 1
             return
         document = self._ours(document)
         current = old_versions.replaced_by(document.api_version, document.kind)
@@ -450,6 +463,9 @@ class _Reading:
             refused,
             len(self._findings.foreign) + len(self._findings.broken_without_effect),
             bool(self._stored or self._among),
+            self._empty_paths,
+            self._unselected,
+            self._custom.idle,
         )
 
     def _label_nodes(self, entries: Iterable[Entry[KubeObject]]) -> None:
@@ -462,6 +478,8 @@ class _Reading:
 
     def _autoscale(self, entries: Sequence[Entry[KubeObject]]) -> None:
         autoscalers = Autoscalers((*(entry.obj for entry in entries), *self._among))
+        if not autoscalers:
+            return
         changed = []
         for entry in entries:
             written, entry.obj = entry.obj, autoscalers.scaled(entry.obj)

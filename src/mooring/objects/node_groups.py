@@ -25,11 +25,11 @@ from mooring.objects.instance_types import (
 )
 from mooring.objects.kubelet_labels import ARCH, BETA_ARCH, BETA_OS, OS
 from mooring.objects.quantity import parse_quantity
-from mooring.objects.well_known import HOSTNAME, REGION, ZONE
+from mooring.objects.well_known import BETA_REGION, BETA_ZONE, HOSTNAME, REGION, ZONE
 
 EXAMPLES = "3xm5.xlarge or 10x8cpu,32Gi,zones=3"
 
-_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+_INSTANCE_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 _NVIDIA = "nvidia.com/gpu"
 _DEFAULT_PODS = 110
 _DEFAULT_DISK = "100Gi"
@@ -67,6 +67,8 @@ class NodeGroup:
     labels: dict[str, str] = field(default_factory=dict)
     taints: list[dict[str, str]] = field(default_factory=list)
     zones: list[str] = field(default_factory=list)
+    #: The labels that have the zone as their value.
+    zone_labels: tuple[str, ...] = (ZONE, BETA_ZONE)
 
     def node(self, number: int, name: str) -> dict[str, Any]:
         """The manifest of one node; the zones take turns."""
@@ -74,7 +76,10 @@ class NodeGroup:
         return {
             "apiVersion": "v1",
             "kind": "Node",
-            "metadata": {"name": name, "labels": {HOSTNAME: name, ZONE: zone, **self.labels}},
+            "metadata": {
+                "name": name,
+                "labels": {HOSTNAME: name, **dict.fromkeys(self.zone_labels, zone), **self.labels},
+            },
             "spec": {"taints": self.taints},
             "status": {
                 "capacity": self.capacity,
@@ -190,9 +195,12 @@ class _Parser:
             if value and value not in known:
                 raise ValueError(f"{key}={value}: write {' or '.join(known)}")
         arch = arch or (self._kind.arch if self._kind else "amd64")
-        labels = {OS: os, ARCH: arch, BETA_OS: os, BETA_ARCH: arch, REGION: region}
+        labels = {OS: os, ARCH: arch, BETA_OS: os, BETA_ARCH: arch}
+        labels |= {REGION: region, BETA_REGION: region}
         if self._kind is not None:
-            labels[_INSTANCE_TYPE] = self._kind.name
+            labels |= dict.fromkeys(_INSTANCE_TYPES, self._kind.name)
+        if provider is not None:
+            self._group.zone_labels += (provider.disk_zone_label,)
         self._group.labels = {**labels, **self._group.labels}
 
     def _set_resources(self) -> None:
@@ -240,7 +248,7 @@ class _Parser:
 
 def _unknown_type(name: str) -> str:
     close = similar_instance_types(name)
-    hint = f"did you mean {' or '.join(close)}?" if close else "docs/nodes.md lists the known ones"
+    hint = f"did you mean {' or '.join(close)}?" if close else "docs/nodes.md lists the known ones."
     return f"no machine type {name!r} is known; {hint} Or describe it: 8cpu,32Gi"
 
 

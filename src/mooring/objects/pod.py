@@ -341,14 +341,19 @@ class Pod(KubeObject, frozen=True):
 
     def take_derived_from(self, other: Pod) -> None:
         """Copy the derived values of another pod with the same namespace and an equal spec."""
-        names = _FROM_SPEC_AND_STATUS if _hold_the_same(self, other) else _FROM_SPEC
         mine = self.__dict__
-        for name in names:
-            if name not in mine:
+        if _hold_the_same(self, other):
+            mine.update(other._from_spec_and_status)
+        else:
+            for name in _FROM_SPEC:
                 mine[name] = getattr(other, name)
         if self.metadata.labels is other.metadata.labels:
             mine.setdefault("label_items", other.label_items)
             mine.setdefault("selector_key", other.selector_key)
+
+    @cached_property
+    def _from_spec_and_status(self) -> dict[str, object]:
+        return {name: getattr(self, name) for name in _FROM_SPEC_AND_STATUS}
 
     def derived(self) -> dict[str, object]:
         """What another pod of the same template can take over: all derived values but the key."""
@@ -380,5 +385,5 @@ def _has_run(pod: Pod) -> bool:
 
 #: The values derived from namespace and spec alone, and those that also depend on the status.
 _FROM_SPEC = ("affinity_terms", "host_ports", "requests", "scoring_requests")
-_FROM_STATUS = ("held", "held_non_zero", "held_resources")
-_FROM_SPEC_AND_STATUS = (*_FROM_SPEC, *_FROM_STATUS)
+_FROM_SPEC_AND_STATUS = (*_FROM_SPEC, "held", "held_non_zero", "held_resources")
+_FROM_STATUS = ("held", "held_non_zero", "held_resources", "_from_spec_and_status")

@@ -1,4 +1,4 @@
-"""Pods that one controller made, or that follow each other without one, share their equal parts.
+"""Pods that one controller made, or that have none and run the same image, share their equal parts.
 
 Their specs differ in the node at most. Shared parts are in memory once; those of specs are also checked,
 defaulted and derived once.
@@ -51,12 +51,12 @@ class Joined(NamedTuple):
 
 class SharedParts:
     def __init__(self) -> None:
-        #: UID of a controller → its latest pod; for pods without a controller, under their namespace.
-        self._of: dict[str, Pod] = {}
+        #: UID of a controller → its latest pod; for pods without one, under namespace and image.
+        self._of: dict[str | tuple[str, str], Pod] = {}
 
     def join(self, pod: Pod) -> Joined:
         owner = pod.metadata.controller
-        maker = pod.namespace if owner is None or not owner.uid else owner.uid
+        maker = owner.uid if owner is not None and owner.uid else (pod.namespace, _image(pod))
         earlier = self._of.get(maker)
         if earlier is None or earlier.namespace != pod.namespace:
             return self._first(maker, pod)
@@ -73,11 +73,16 @@ class SharedParts:
         self._of[maker] = joined
         return Joined(joined, earlier)
 
-    def _first(self, maker: str, pod: Pod) -> Joined:
+    def _first(self, maker: str | tuple[str, str], pod: Pod) -> Joined:
         if len(self._of) >= MOST_CONTROLLERS:
             self._of.clear()
         self._of[maker] = pod
         return Joined(pod, None)
+
+
+def _image(pod: Pod) -> str:
+    containers = pod.spec.containers
+    return containers[0].image if containers else ""
 
 
 def _sharing(part: _PartT, other: _PartT, fields: _Fields) -> _PartT:

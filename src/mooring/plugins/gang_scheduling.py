@@ -36,6 +36,9 @@ class GangScheduling:
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._handle = handle
+        self._listers = handle.cluster.listers
+        # Without the gate GenericWorkload no group has a pod.
+        self._states = handle.cluster.pod_groups or PodGroupStates()
 
     def pre_enqueue(self, pod: Pod) -> Status:
         group_ref = pod.spec.scheduling_group
@@ -85,12 +88,7 @@ class GangScheduling:
         )
 
     def _group(self, pod: Pod) -> PodGroup | None:
-        return self._handle.cluster.listers.get(PodGroup, pod.group_key)
-
-    @property
-    def _states(self) -> PodGroupStates:
-        # Without the gate GenericWorkload no group has a pod.
-        return self._handle.cluster.pod_groups or PodGroupStates()
+        return self._listers.get(PodGroup, pod.group_key)
 
 
 def _after_pod_added(pod: Pod, old: Pod | None, new: Pod) -> Hint:

@@ -66,12 +66,14 @@ class BackoffQueue:
         #: Rejected pods of groups that nothing has happened for.
         self._patient: KeyedHeap[QueuedPodInfo] = KeyedHeap(by_window_then_order)
         self._heaps = (self._rejected, self._failed, self._patient)
+        #: `namespace/name` → the heap that holds the pod.
+        self._heap_with: dict[str, KeyedHeap[QueuedPodInfo]] = {}
 
     def __len__(self) -> int:
-        return sum(map(len, self._heaps))
+        return len(self._heap_with)
 
     def __contains__(self, key: str) -> bool:
-        return any(key in heap for heap in self._heaps)
+        return key in self._heap_with
 
     def __iter__(self) -> Iterator[QueuedPodInfo]:
         for heap in self._heaps:
@@ -101,14 +103,25 @@ class BackoffQueue:
 
     def is_backing_off(self, queued: QueuedPodInfo) -> bool:
         """True until the window in which the backoff ends is over."""
-        return self.expiration(queued) >= self._window(self._clock.now())
+        return self.expiration(queued) >= self.current_window()
+
+    def current_window(self) -> float:
+        """Backoffs that end earlier than this are over."""
+        return self._window(self._clock.now())
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether pods back off at all."""
+        return self._max_s > 0
 
     def get(self, key: str) -> QueuedPodInfo | None:
-        return next((found for heap in self._heaps if (found := heap.get(key)) is not None), None)
+        heap = self._heap_with.get(key)
+        return None if heap is None else heap.get(key)
 
     def add(self, queued: QueuedPodInfo) -> None:
         self.remove(queued.key)
-        self._heap_of(queued).put(queued)
+        heap = self._heap_with[queued.key] = self._heap_of(queued)
+        heap.put(queued)
 
     def hurry(self, queued: QueuedPodInfo) -> None:
         """Something happened that may help a patient pod. One that no plugin rejected still waits."""
@@ -117,18 +130,18 @@ class BackoffQueue:
 
     def reorder(self, queued: QueuedPodInfo) -> None:
         """Update the order of an entry whose pod was replaced."""
-        next(heap for heap in self._heaps if queued.key in heap).put(queued)
+        self._heap_with[queued.key].put(queued)
 
     def remove(self, key: str) -> QueuedPodInfo | None:
-        for heap in self._heaps:
-            found = heap.remove(key)
-            if found is not None:
-                return found
-        return None
+        heap = self._heap_with.pop(key, None)
+        return None if heap is None else heap.remove(key)
 
     def pop_rejected(self) -> QueuedPodInfo | None:
         """The first pod that plugins rejected, even if its backoff is not over."""
-        return self._rejected.pop()
+        queued = self._rejected.pop()
+        if queued is not None:
+            del self._heap_with[queued.key]
+        return queued
 
     def pop_completed(self) -> list[QueuedPodInfo]:
         """Every pod whose backoff is over."""
@@ -136,6 +149,7 @@ class BackoffQueue:
         for heap in self._heaps:
             while (head := heap.peek()) is not None and not self.is_backing_off(head):
                 heap.pop()
+                del self._heap_with[head.key]
                 completed.append(head)
         return completed
 
@@ -155,6 +169,9 @@ class BackoffQueue:
         for queued in self:
             if sum(queued.key in heap for heap in self._heaps) > 1:
                 raise InvariantError(f"{queued.key} is in two backoff heaps")
+        held = {queued.key: heap for heap in self._heaps for queued in heap}
+        if self._heap_with != held:
+            raise InvariantError("the heaps of pods in backoff differ from those that hold them")
 
     def _heap_of(self, queued: QueuedPodInfo) -> KeyedHeap[QueuedPodInfo]:
         if not queued.rejected:

@@ -45,6 +45,8 @@ class QueueingHints:
         self._report = report
         #: Event → profile → the hints to ask; filled when an event first occurs.
         self._by_event: dict[ClusterEvent, dict[str, _Hints]] = {}
+        #: Event → whether a plugin of any profile registered it; filled likewise.
+        self._of_interest: dict[ClusterEvent, bool] = {}
         #: Plugin → every event that it registered, in any profile.
         self._events_of: dict[str, tuple[ClusterEvent, ...]] = {}
         for registered in hints.values():
@@ -56,7 +58,11 @@ class QueueingHints:
 
     def is_of_interest(self, event: ClusterEvent) -> bool:
         """Whether a plugin of any profile registered the event."""
-        return event.wildcard or any(self._matching(event).values())
+        known = self._of_interest.get(event)
+        if known is None:
+            known = event.wildcard or any(self._matching(event).values())
+            self._of_interest[event] = known
+        return known
 
     def may_help(self, event: ClusterEvent, *, profile: str, rejectors: frozenset[str]) -> bool:
         """Whether the event may help pods of this profile that these plugins rejected."""

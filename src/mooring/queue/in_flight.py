@@ -56,9 +56,14 @@ class InFlight:
     def events(self) -> list[RecordedEvent]:
         return list(self._events)
 
-    def add(self, pod: Pod) -> None:
-        self._pods[pod.uid] = (pod, self._first + len(self._events))
+    def add(self, pod: Pod) -> bool:
+        """False if the pod is in flight already: then nothing changes."""
+        uid = pod.uid
+        if uid in self._pods:
+            return False
+        self._pods[uid] = (pod, self._first + len(self._events))
         self._metrics.inflight_events(POD_POPPED, 1)
+        return True
 
     def record(
         self, events: Iterable[ClusterEvent], old: KubeObject | None, new: KubeObject | None

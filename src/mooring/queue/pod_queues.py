@@ -44,7 +44,7 @@ class PodQueues:
         """With `pop_from_backoff`, pods can be popped from backoff: PreEnqueue guards it too."""
         self.active = active
         self.backoff = backoff
-        self.unschedulable = UnschedulablePods()
+        self.unschedulable = UnschedulablePods(backoff.expiration, backoff.current_window)
         #: Whether a pod entered the active or backoff queue since this was last reset.
         self.has_news = False
         self._clock = clock
@@ -118,9 +118,9 @@ class PodQueues:
     def _enter_active(self, queued: QueuedPodInfo, label: str) -> None:
         if queued.initial_attempt_timestamp is None:
             queued.initial_attempt_timestamp = self._clock.now()
-        if self.unschedulable or self.backoff:
-            self.unschedulable.remove(queued.key)
-            self.backoff.remove(queued.key)
+        key = queued.key
+        self.unschedulable.remove(key)
+        self.backoff.remove(key)
         self.active.put(queued)
         self.has_news = True
         self._metrics.queue_incoming_pods(ACTIVE, label)

@@ -54,9 +54,11 @@ class PreEnqueuePlugins:
         if first:
             plugins = sorted(plugins, key=lambda entry: entry[0] != first)
         for plugin, pre_enqueue in plugins:
-            started = self._metrics.timer() if sampled else 0.0
-            status = self._ask(plugin, pre_enqueue, pod)
-            if sampled:
+            if not sampled:
+                status = self._ask(plugin, pre_enqueue, pod)
+            else:
+                started = self._metrics.timer()
+                status = self._ask(plugin, pre_enqueue, pod)
                 duration_s = self._metrics.timer() - started
                 self._metrics.pre_enqueue_plugin_duration(plugin, status.code.title, duration_s)
             if status is not SUCCESS and not status.ok:
@@ -74,6 +76,10 @@ class PreEnqueuePlugins:
                 f"PreEnqueue plugin {plugin} failed on pod {pod.key}, which is held back: {reason}"
             )
         return status
+
+    def events_of_gate(self, queued: QueuedPodInfo) -> tuple[ClusterEvent, ...]:
+        """The events after which the gate of a gated pod may open."""
+        return self._events_of(queued.gating_plugin) if queued.gated else ()
 
     def _gate(self, queued: QueuedPodInfo, plugin: str) -> None:
         if plugin not in queued.unschedulable_plugins and plugin not in queued.pending_plugins:

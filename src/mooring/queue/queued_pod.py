@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from mooring.framework.events import ClusterEvent
-from mooring.framework.status import Status
 from mooring.objects.pod import Pod
+
+
+class History(NamedTuple):
+    """What a waiting pod takes along to another queue."""
+
+    attempts: int
+    unschedulable_count: int
+    initial_attempt_timestamp: float | None
 
 
 @dataclass(slots=True, eq=False)
@@ -39,8 +48,9 @@ class QueuedPodInfo:
     flush_timestamp: float | None = None
     #: Whether the pod was refused with its group, and nothing has happened since; see `backoff`.
     waits_out: bool = False
-    #: The status of the last attempt that was written to the pod's condition.
-    reported_status: Status | None = None
+    #: The refusal that the pod was last told of. A weak reference, because a refusal holds the verdicts
+    #: of all nodes, and thousands of pods may wait.
+    reported: weakref.ReferenceType[BaseException] | None = None
     #: The number of the pod's class (`objects.pod_class`); None if it has none.
     pod_class: int | None = None
 
@@ -48,6 +58,10 @@ class QueuedPodInfo:
     def key(self) -> str:
         """`namespace/name`, which identifies the pod in the queue."""
         return self.pod.key
+
+    @property
+    def history(self) -> History:
+        return History(self.attempts, self.unschedulable_count, self.initial_attempt_timestamp)
 
     @property
     def uid(self) -> str:

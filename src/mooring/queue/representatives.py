@@ -8,8 +8,10 @@ representative. The others wait for its result:
     it is rejected    ──▶ the others would be too: they wait on, after the same rejection
     anything else     ──▶ it is placed, gone, or failed without a rejection: the next pod is tried
 
-The pods of the group back off as their representative does. Meanwhile pods that have just arrived
-go first. A rejected representative stays the first of its group.
+A rejection counts as an attempt of each pod of the group whose backoff is over, so each waits as long
+as it would after attempts of its own, and they are tried in the order in which they would be tried
+then (`unschedulable_pods`): a pod that has been rejected once goes before pods that have been
+rejected often. A representative that is tried during its backoff waits no longer for that.
 """
 
 from __future__ import annotations
@@ -23,12 +25,9 @@ from mooring.queue.pod_queues import PodQueues
 from mooring.queue.queued_pod import QueuedPodInfo
 from mooring.queue.unschedulable_pods import Rejection
 
-#: How many classes have their last rejection remembered.
-_MOST_REJECTIONS = 16_384
-
 
 @dataclass(slots=True)
-class _Woken:
+class Woken:
     """A group whose representative waits to be tried, or is being tried."""
 
     representative: QueuedPodInfo
@@ -37,6 +36,8 @@ class _Woken:
     label: str
     #: Pods in the group when it was woken have lower numbers. Each is tried at most once.
     before: int
+    #: Its timestamp and how often it had been rejected, if it was tried during its backoff.
+    backed_off: tuple[float, int] | None = None
 
 
 class Representatives:
@@ -46,21 +47,33 @@ class Representatives:
         self._queues = queues
         self._metrics = metrics
         #: Class → group → its representative.
-        self._woken: dict[int, dict[Rejection, _Woken]] = {}
+        self._woken: dict[int, dict[Rejection, Woken]] = {}
         #: `namespace/name` of a representative that waits → its group.
         self._waiting: dict[str, Rejection] = {}
         #: The groups whose representative was popped.
         self._tried: list[Rejection] = []
         #: The classes whose representative was rejected.
         self.rejected_classes: set[int] = set()
-        #: Class → when a representative was last rejected, and how often it was rejected in all.
-        self._rejections: dict[int, tuple[float, int]] = {}
+
+    def woken(self) -> list[tuple[Rejection, Woken]]:
+        """The groups whose representative waits to be tried."""
+        return [entry for groups in self._woken.values() for entry in groups.items()]
+
+    @property
+    def is_trying(self) -> bool:
+        """Whether a representative was popped, and nobody has asked for the next one yet."""
+        return bool(self._tried)
+
+    def load(self, group: Rejection, woken: Woken) -> None:
+        """Add a group that `woken` has returned, for another queue."""
+        self._woken.setdefault(_class_of(group), {})[group] = woken
+        self._waiting[woken.representative.key] = group
 
     def wake(self, group: Rejection, first: QueuedPodInfo, strategy: Strategy, label: str) -> None:
         """Make this pod the representative of the group, unless the group has one."""
         if not self.is_awake(group):
             number = self._queues.unschedulable.next_number
-            self._try(group, first, _Woken(first, strategy, label, number))
+            self._try(group, first, Woken(first, strategy, label, number))
 
     def is_awake(self, group: Rejection) -> bool:
         """Whether the group has a representative that waits to be tried, or is being tried."""
@@ -79,6 +92,9 @@ class Representatives:
         group = self._waiting.pop(queued.key, None)
         if group is not None:
             self._tried.append(group)
+            if self._queues.backoff.is_backing_off(queued):
+                woken = self._woken[_class_of(group)][group]
+                woken.backed_off = queued.timestamp, queued.unschedulable_count
 
     def gone(self, key: str) -> None:
         """A waiting pod was removed, or its class changed."""
@@ -93,14 +109,15 @@ class Representatives:
         woken_groups = self._woken.pop(queued.pod_class, {})
         for group, woken in woken_groups.items():
             self._stop_waiting(group, woken)
+            self._count_for_all(group, queued)
             self._regroup_as(queued, group)
+            if woken.representative is queued and woken.backed_off is not None:
+                queued.timestamp, queued.unschedulable_count = woken.backed_off
+                queued.backoff_expiration = None
         if woken_groups:
             self._tried = [group for group in self._tried if group not in woken_groups]
             self.rejected_classes.add(queued.pod_class)
-            if len(self._rejections) >= _MOST_REJECTIONS:
-                self._rejections.clear()
-            self._rejections[queued.pod_class] = queued.timestamp, queued.unschedulable_count
-            self._queues.unschedulable.put_first(queued)
+            self._queues.unschedulable.reorder(queued, first=True)
 
     def go_on(self) -> None:
         """Before a pop: replace each representative that was tried and not rejected."""
@@ -131,7 +148,7 @@ class Representatives:
             for group, woken in woken_groups.items():
                 self._validate_woken(pod_class, group, woken)
 
-    def _validate_woken(self, pod_class: int, group: Rejection, woken: _Woken) -> None:
+    def _validate_woken(self, pod_class: int, group: Rejection, woken: Woken) -> None:
         key = woken.representative.key
         if group.pod_class != pod_class or group.gated:
             raise InvariantError(
@@ -142,7 +159,7 @@ class Representatives:
         if woken.before > self._queues.unschedulable.next_number:
             raise InvariantError(f"{key} represents pods that have not arrived yet")
 
-    def _sleep(self, group: Rejection) -> _Woken:
+    def _sleep(self, group: Rejection) -> Woken:
         of_class = self._woken[_class_of(group)]
         woken = of_class.pop(group)
         if not of_class:
@@ -150,35 +167,37 @@ class Representatives:
         self._stop_waiting(group, woken)
         return woken
 
-    def _stop_waiting(self, group: Rejection, woken: _Woken) -> None:
+    def _stop_waiting(self, group: Rejection, woken: Woken) -> None:
         """A pod that was popped for this group may now wait as representative of another."""
         key = woken.representative.key
         if self._waiting.get(key) == group:
             del self._waiting[key]
 
-    def _try(self, group: Rejection, first: QueuedPodInfo, woken: _Woken) -> None:
+    def _try(self, group: Rejection, first: QueuedPodInfo, woken: Woken) -> None:
         unschedulable = self._queues.unschedulable
         candidate: QueuedPodInfo | None = first
         while candidate is not None:
             unschedulable.remove(candidate.key)
-            self._back_off_as_others(candidate)
             self._queues.requeue(candidate, woken.strategy, woken.label)
             if not candidate.gated:
-                woken.representative = candidate
+                woken.representative, woken.backed_off = candidate, None
                 self._woken.setdefault(_class_of(group), {})[group] = woken
                 self._waiting[candidate.key] = group
                 return
             # PreEnqueue refuses this pod, which says nothing about the others.
             candidate = unschedulable.first_before(group, woken.before)
 
-    def _back_off_as_others(self, queued: QueuedPodInfo) -> None:
-        """Count the attempts of representatives as attempts of this pod."""
-        assert queued.pod_class is not None
-        at, count = self._rejections.get(queued.pod_class, (0.0, 0))
-        if queued.timestamp < at:
-            queued.timestamp = at
-            queued.unschedulable_count = max(queued.unschedulable_count, count)
-            queued.backoff_expiration = None
+    def _count_for_all(self, group: Rejection, rejected: QueuedPodInfo) -> None:
+        """Count the rejection as one of each pod of the group whose backoff is over."""
+        unschedulable = self._queues.unschedulable
+        if not self._queues.backoff.is_enabled:
+            return
+        for queued in unschedulable.over(group):
+            if queued is not rejected:
+                queued.timestamp = rejected.timestamp
+                queued.unschedulable_count += 1
+                queued.backoff_expiration = None
+            unschedulable.reorder(queued)
 
     def _regroup_as(self, rejected: QueuedPodInfo, group: Rejection) -> None:
         """Move the pods of a group to the rejection of their representative, if it differs."""

@@ -48,6 +48,7 @@ from mooring.framework.object_changes import pod_change_events
 from mooring.framework.status import Status
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
+from mooring.queue import saved_queue
 from mooring.queue.backoff import BackoffQueue
 from mooring.queue.heap import KeyedHeap, order_by
 from mooring.queue.hints import HintsByProfile, QueueingHints, Strategy
@@ -55,8 +56,9 @@ from mooring.queue.in_flight import InFlight
 from mooring.queue.metrics import BACKOFF_COMPLETE, SCHEDULE_ATTEMPT_FAILURE, QueueMetrics
 from mooring.queue.pod_queues import POD_ADDED, POD_UPDATED, PodQueues
 from mooring.queue.pre_enqueue import PreEnqueueByProfile, PreEnqueuePlugins
-from mooring.queue.queued_pod import QueuedPodInfo
+from mooring.queue.queued_pod import History, QueuedPodInfo
 from mooring.queue.representatives import Representatives
+from mooring.queue.saved_queue import SavedQueue
 from mooring.queue.unschedulable_pods import Rejection
 from mooring.runtime.nominator import Nominator
 
@@ -228,11 +230,36 @@ class SchedulingQueue:
         self._in_flight.validate()
         self.nominator.validate()
 
+    # Another queue goes on from here
+
+    @property
+    def may_save(self) -> bool:
+        return not len(self._in_flight) and not self._representatives.is_trying
+
+    def save(self) -> SavedQueue:
+        """Every waiting pod with its past and its place; only if `may_save`."""
+        return saved_queue.save(self._queues, self._representatives)
+
+    def load(self, saved: SavedQueue, find: Callable[[str], Pod | None]) -> None:
+        """Go on where another queue was saved; `find` returns a pod by `namespace/name`."""
+        saved_queue.load(
+            saved,
+            self._queues,
+            self._representatives,
+            self._pre_enqueue,
+            find=find,
+            class_of=self._pod_class,
+        )
+
     # Pods are added, updated and deleted
 
-    def add(self, pod: Pod) -> None:
-        """Add a pod that has no node."""
-        self._queues.to_active(self._entry(pod), POD_ADDED)
+    def add(self, pod: Pod, history: History | None = None) -> None:
+        """Add a pod that has no node, with its history in another queue."""
+        queued = self._entry(pod)
+        if history is not None:
+            queued.attempts, queued.unschedulable_count = history[:2]
+            queued.initial_attempt_timestamp = history.initial_attempt_timestamp
+        self._queues.to_active(queued, POD_ADDED)
         self._tell_ready()
 
     def update(self, old: Pod, new: Pod) -> None:
@@ -351,7 +378,7 @@ class SchedulingQueue:
         """
         if not self._hints.is_of_interest(event):
             return
-        in_backoff = self._groups_back_off and len(self._queues.backoff)
+        in_backoff = self._groups_back_off and bool(len(self._queues.backoff))
         if not len(self._queues.unschedulable) and not in_backoff:
             # Most changes of a cluster with room for all.
             self._in_flight.record((event,), old, new)
@@ -375,7 +402,7 @@ class SchedulingQueue:
         if pre_check is not None:
             candidates = [queued for queued in candidates if pre_check(queued.pod)]
         self._move(candidates, event, old, new)
-        if self._groups_back_off:
+        if in_backoff:
             self._hurry(event, old, new, pre_check)
         self._in_flight.record([event], old, new)
         self._tell_ready()
@@ -460,18 +487,19 @@ class SchedulingQueue:
                 return
 
     def _count_rejectors(self, queued: QueuedPodInfo, change: int) -> None:
+        if not queued.rejected:
+            return
         for plugin in queued.rejectors:
             self._metrics.unschedulable_pods(plugin, queued.pod.scheduler_name, change)
 
     def _to_in_flight(self, queued: QueuedPodInfo) -> bool:
         """False if the pod is in flight already: report and drop the duplicate."""
         queued.attempts += 1
-        if queued.uid in self._in_flight:
+        if not self._in_flight.add(queued.pod):
             self._report(
                 f"the same pod is tracked in multiple places in the scheduler: {queued.key}"
             )
             return False
-        self._in_flight.add(queued.pod)
         self._representatives.popped(queued)
         self._count_rejectors(queued, -1)
         return True

@@ -3,12 +3,16 @@
 Pods are grouped by their rejection and their class, because these decide which events matter: if
 ten thousand pods need more cpu, an event that cannot help is dismissed once, not ten thousand
 times.
+
+The first pod of a group is the one that the reference would try first: of those whose backoff is
+over, the one that was tried longest ago; if there is none, the one whose backoff ends first.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from mooring.errors import InvariantError
@@ -26,23 +30,54 @@ class Rejection(NamedTuple):
     pod_class: int | None = None
 
 
+#: How many more stale entries than pods a group may hold before its entries are sorted again.
+_STALE_ALLOWANCE = 64
+
+
+class _Place(NamedTuple):
+    """Where a pod waits."""
+
+    group: Rejection
+    #: When its backoff ends, and its number in order of arrival: its place in the group.
+    turn: float
+    number: int
+
+
+@dataclass(slots=True)
+class _Group:
+    """The pods of one group. Deletion from the heap is lazy, as in `queue.heap`."""
+
+    pods: dict[str, QueuedPodInfo] = field(default_factory=dict)
+    #: A heap of (turn, number, key); stale unless the pod's place has the same turn and number.
+    entries: list[tuple[float, int, str]] = field(default_factory=list)
+    #: Those whose backoff is over, a heap of (timestamp, number, turn, key).
+    over: list[tuple[float, int, float, str]] = field(default_factory=list)
+
+
 class UnschedulablePods:
     """Pods by `namespace/name`, grouped by rejection."""
 
-    def __init__(self) -> None:
-        #: key → (the group, the number of the pod in order of arrival).
-        self._group_of: dict[str, tuple[Rejection, int]] = {}
-        #: Rejection → key → pod. No group is empty.
-        self._groups: dict[Rejection, OrderedDict[str, QueuedPodInfo]] = {}
-        #: The next number at the end, and the next number at the front.
-        self._next_number = 0
+    def __init__(
+        self,
+        turn: Callable[[QueuedPodInfo], float] = lambda _: 0.0,
+        window: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        """`turn` says when a pod's backoff ends; those that end before the current window are over."""
+        self._turn = turn
+        self._window = window
+        self._places: dict[str, _Place] = {}
+        #: No group is empty.
+        self._groups: dict[Rejection, _Group] = {}
+        #: The number of the next pod to arrive. All pods in here have lower numbers.
+        self.next_number = 0
+        #: The next number at the front.
         self._first_number = -1
 
     def __len__(self) -> int:
-        return len(self._group_of)
+        return len(self._places)
 
     def __contains__(self, key: str) -> bool:
-        return key in self._group_of
+        return key in self._places
 
     def __iter__(self) -> Iterator[QueuedPodInfo]:
         """In order of arrival."""
@@ -50,11 +85,11 @@ class UnschedulablePods:
 
     @property
     def gated_count(self) -> int:
-        return sum(len(pods) for rejection, pods in self._groups.items() if rejection.gated)
+        return sum(len(group.pods) for rejection, group in self._groups.items() if rejection.gated)
 
     def get(self, key: str) -> QueuedPodInfo | None:
-        found = self._group_of.get(key)
-        return None if found is None else self._groups[found[0]][key]
+        place = self._places.get(key)
+        return None if place is None else self._groups[place.group].pods[key]
 
     def where(self, matters: Callable[[Rejection], bool]) -> list[QueuedPodInfo]:
         """The pods of the groups that matter, in order of arrival."""
@@ -66,98 +101,170 @@ class UnschedulablePods:
     def in_groups(self, groups: Iterable[Rejection]) -> list[QueuedPodInfo]:
         """The pods of these groups, in order of arrival."""
         found = [
-            (self._group_of[key][1], queued)
+            (self._places[key].number, queued)
             for rejection in groups
-            for key, queued in self._groups.get(rejection, {}).items()
+            if rejection in self._groups
+            for key, queued in self._groups[rejection].pods.items()
         ]
         found.sort(key=lambda numbered: numbered[0])
         return [queued for _, queued in found]
 
-    @property
-    def next_number(self) -> int:
-        """The number of the next pod to arrive. All pods in here have lower numbers."""
-        return self._next_number
+    def numbered(self) -> list[tuple[QueuedPodInfo, int]]:
+        """Every pod with its number, group by group."""
+        return [
+            (queued, self._places[key].number)
+            for group in self._groups.values()
+            for key, queued in group.pods.items()
+        ]
+
+    def put_numbered(self, queued: QueuedPodInfo, number: int) -> None:
+        """Add a pod that `numbered` has returned, for another queue."""
+        rejection = _rejection(queued)
+        self._groups.setdefault(rejection, _Group()).pods[queued.key] = queued
+        self._enter(queued, rejection, number)
+        self._first_number = min(self._first_number, number - 1)
 
     def first_in(
-        self, group: Rejection, fits: Callable[[Pod], bool] | None = None
+        self, rejection: Rejection, fits: Callable[[Pod], bool] | None = None
     ) -> QueuedPodInfo | None:
         """The first pod of a group, or the first that fits."""
-        pods = self._groups.get(group) or OrderedDict()
-        return next((q for q in pods.values() if fits is None or fits(q.pod)), None)
+        return self._first(rejection, lambda q: fits is None or fits(q.pod))
 
-    def first_before(self, group: Rejection, number: int) -> QueuedPodInfo | None:
-        """The first pod of a group, if its number is lower than this one."""
-        first = self.first_in(group)
-        return first if first is not None and self._group_of[first.key][1] < number else None
+    def first_before(self, rejection: Rejection, number: int) -> QueuedPodInfo | None:
+        """The first pod of a group of those with lower numbers than this one."""
+        return self._first(rejection, lambda q: self._places[q.key].number < number)
+
+    def _first(
+        self, rejection: Rejection, matters: Callable[[QueuedPodInfo], bool]
+    ) -> QueuedPodInfo | None:
+        group = self._groups.get(rejection)
+        if group is None:
+            return None
+        self._note_over(group)
+        first = group.pods[group.over[0][3] if group.over else group.entries[0][2]]
+        if matters(first):
+            return first
+        return min(filter(matters, group.pods.values()), key=self._order, default=None)
+
+    def _order(self, queued: QueuedPodInfo) -> tuple[bool, float, int]:
+        _, turn, number = self._places[queued.key]
+        is_over = turn < self._window()
+        return not is_over, queued.timestamp if is_over else turn, number
+
+    def _note_over(self, group: _Group) -> None:
+        """Sort out the pods whose backoff is over. The first entry of each heap is not stale then."""
+        window = self._window()
+        while group.entries:
+            turn, number, key = group.entries[0]
+            if self._is_at(group, key, turn, number):
+                if turn >= window:
+                    break
+                heappush(group.over, (group.pods[key].timestamp, number, turn, key))
+            heappop(group.entries)
+        while group.over:
+            _, number, turn, key = group.over[0]
+            if self._is_at(group, key, turn, number):
+                break
+            heappop(group.over)
+
+    def _is_at(self, group: _Group, key: str, turn: float, number: int) -> bool:
+        return key in group.pods and self._places[key][1:] == (turn, number)
+
+    def over(self, rejection: Rejection) -> list[QueuedPodInfo]:
+        """The pods of a group whose backoff is over, in order; `reorder` each of them."""
+        group = self._groups.get(rejection)
+        if group is None:
+            return []
+        self._note_over(group)
+        entries, group.over = group.over, []
+        # A pod that left and came back may have two entries.
+        keys = {e[3]: None for e in sorted(entries) if self._is_at(group, e[3], e[2], e[1])}
+        return [group.pods[key] for key in keys]
 
     def put(self, queued: QueuedPodInfo) -> bool:
         """Add a pod, or replace the pod with the same name. Return True if it was added."""
         key, rejection = queued.key, _rejection(queued)
-        found = self._group_of.get(key)
-        if found is None:
-            number = self._next_number
-            self._next_number += 1
+        known = self._places.get(key)
+        if known is None:
+            number = self.next_number
+            self.next_number += 1
         else:
-            number = found[1]
+            number = known.number
             self.remove(key)
-        self._group_of[key] = (rejection, number)
-        self._groups.setdefault(rejection, OrderedDict())[key] = queued
-        return found is None
+        self._groups.setdefault(rejection, _Group()).pods[key] = queued
+        self._enter(queued, rejection, number)
+        return known is None
+
+    def reorder(self, queued: QueuedPodInfo, *, first: bool = False) -> None:
+        """The backoff of a pod in here has changed. `first`: it precedes those that are equal."""
+        rejection, _, number = self._places[queued.key]
+        if first:
+            number = self._first_number
+            self._first_number -= 1
+        self._enter(queued, rejection, number)
+
+    def _enter(self, queued: QueuedPodInfo, rejection: Rejection, number: int) -> None:
+        key, group = queued.key, self._groups[rejection]
+        place = self._places[key] = _Place(rejection, self._turn(queued), number)
+        heappush(group.entries, (place.turn, number, key))
+        if len(group.entries) + len(group.over) > 2 * len(group.pods) + _STALE_ALLOWANCE:
+            group.entries = [(*self._places[each][1:], each) for each in group.pods]
+            group.over = []
+            heapify(group.entries)
 
     def regroup(self, queued: QueuedPodInfo) -> None:
         """Move a pod to another group if its rejection or class changed."""
-        if self._group_of[queued.key][0] != _rejection(queued):
+        if self._places[queued.key].group != _rejection(queued):
             self.put(queued)
 
-    def regroup_all(self, group: Rejection, like: QueuedPodInfo) -> int:
+    def regroup_all(self, rejection: Rejection, like: QueuedPodInfo) -> int:
         """Move all pods of a group to the rejection of another pod; return how many they are."""
-        pods = self._groups.pop(group, None)
-        if pods is None:
+        group = self._groups.pop(rejection, None)
+        if group is None:
             return 0
-        rejection = _rejection(like)
-        into = self._groups.setdefault(rejection, OrderedDict())
-        for key, queued in pods.items():
+        into_rejection = _rejection(like)
+        into = self._groups.setdefault(into_rejection, _Group())
+        for key, queued in group.pods.items():
             queued.unschedulable_plugins = set(like.unschedulable_plugins)
             queued.pending_plugins = set(like.pending_plugins)
-            self._group_of[key] = (rejection, self._group_of[key][1])
-            into[key] = queued
-        return len(pods)
-
-    def put_first(self, queued: QueuedPodInfo) -> None:
-        """Make a pod in here the first of its group."""
-        rejection, _ = self._group_of[queued.key]
-        self._groups[rejection].move_to_end(queued.key, last=False)
-        self._group_of[queued.key] = (rejection, self._first_number)
-        self._first_number -= 1
+            into.pods[key] = queued
+            self._enter(queued, into_rejection, self._places[key].number)
+        return len(group.pods)
 
     def remove(self, key: str) -> QueuedPodInfo | None:
-        found = self._group_of.pop(key, None)
-        if found is None:
+        place = self._places.pop(key, None)
+        if place is None:
             return None
-        pods = self._groups[found[0]]
+        pods = self._groups[place.group].pods
         queued = pods.pop(key)
         if not pods:
-            del self._groups[found[0]]
+            del self._groups[place.group]
         return queued
 
     def validate(self) -> None:
-        """Raise InvariantError unless every pod is in one group, that of its rejection."""
-        found = {key: rejection for rejection, pods in self._groups.items() for key in pods}
-        if found != {key: rejection for key, (rejection, _) in self._group_of.items()}:
+        """Raise InvariantError unless every pod is in one group, that of its rejection, in order."""
+        found = {key: rejection for rejection, group in self._groups.items() for key in group.pods}
+        if found != {key: place.group for key, place in self._places.items()}:
             raise InvariantError(
                 "the groups of unschedulable pods differ from the group of each pod"
             )
-        numbers = [number for _, number in self._group_of.values()]
+        numbers = [place.number for place in self._places.values()]
         if len(set(numbers)) != len(numbers):
             raise InvariantError("two unschedulable pods have the same number")
-        if not all(self._first_number < number < self._next_number for number in numbers):
+        if not all(self._first_number < number < self.next_number for number in numbers):
             raise InvariantError("an unschedulable pod has a number that was not assigned yet")
-        for rejection, pods in self._groups.items():
-            if not pods:
+        for rejection, group in self._groups.items():
+            if not group.pods:
                 raise InvariantError(f"a group of unschedulable pods is empty: {rejection}")
-            for key, queued in pods.items():
+            entries = {*group.entries, *(entry[2:0:-1] + entry[3:] for entry in group.over)}
+            for key, queued in group.pods.items():
                 if queued.key != key or _rejection(queued) != rejection:
                     raise InvariantError(f"{queued.key} is kept as {key} in the group {rejection}")
+                place = self._places[key]
+                if place.turn != self._turn(queued):
+                    raise InvariantError(f"the backoff of {key} changed without a call of reorder")
+                if (place.turn, place.number, key) not in entries:
+                    raise InvariantError(f"{key} has no entry in the order of its group")
 
 
 def _rejection(queued: QueuedPodInfo) -> Rejection:

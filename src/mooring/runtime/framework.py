@@ -43,6 +43,7 @@ from mooring.runtime.plugin_calls import (
     POST_FILTER,
     PRE_BIND,
     PRE_FILTER,
+    PRE_FLIGHT,
     PRE_SCORE,
     RESERVE,
     UNRESERVE,
@@ -50,7 +51,6 @@ from mooring.runtime.plugin_calls import (
     PluginFailure,
     PointRules,
     describe,
-    settle,
     unexpected,
 )
 from mooring.runtime.pods_in_pre_bind import PreBindCancelled
@@ -105,6 +105,8 @@ class Framework:
         self.metrics = metrics
         #: Whether anybody wants to know how long a point takes.
         self.measures = type(metrics).point_duration is not Metrics.point_duration
+        #: Whether anybody wants to know how long single plugins take.
+        self.measures_plugins = type(metrics).plugin_duration is not Metrics.plugin_duration
         for call in self.plugins.values():
             call.evaluations = metrics.evaluations_of(call.name, profile_name)
 
@@ -147,8 +149,17 @@ class Framework:
         self, call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot
     ) -> PreFilterResult | Status:
         """One plugin's PreFilter. Raises PluginFailure."""
-        assert call.pre_filter is not None
-        result = call.run(PRE_FILTER, state, call.pre_filter, state, pod, snapshot)
+        method = call.pre_filter
+        assert method is not None
+        if state.record_plugin_metrics:
+            result = call.run(PRE_FILTER, state, method, state, pod, snapshot)
+        else:
+            # As `run`, without passing arguments on: every attempt comes here several times.
+            call.count(PRE_FILTER)
+            try:
+                result = method(state, pod, snapshot)
+            except Exception as error:
+                raise call.failed(PRE_FILTER.doing, error) from error
         if result is None or result is SKIP:
             return SKIP if result is SKIP else SUCCESS
         return result if isinstance(result, PreFilterResult) else call.checked(PRE_FILTER, result)
@@ -298,8 +309,16 @@ class Framework:
         self, call: Calls, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows
     ) -> bool:
         """Run one plugin's PreScore; whether it has nothing to score. Raises PluginFailure."""
-        assert call.pre_score is not None
-        status = call.run(PRE_SCORE, state, call.pre_score, state, pod, snapshot, rows)
+        method = call.pre_score
+        assert method is not None
+        if state.record_plugin_metrics:
+            status = call.run(PRE_SCORE, state, method, state, pod, snapshot, rows)
+        else:
+            call.count(PRE_SCORE)
+            try:
+                status = method(state, pod, snapshot, rows)
+            except Exception as error:
+                raise call.failed(PRE_SCORE.doing, error) from error
         if status is SKIP:
             return True
         return status is not None and not call.checked(PRE_SCORE, status).ok
@@ -317,7 +336,7 @@ class Framework:
         for call in self.points[Point.RESERVE]:
             if call.reserve is not None:
                 status = self._ask(RESERVE, call, call.reserve, state, pod, node_name)
-                if not status.ok:
+                if status is not SUCCESS and not status.ok:
                     return status
         return SUCCESS
 
@@ -327,7 +346,7 @@ class Framework:
             for call in reversed(self.points[Point.RESERVE]):
                 if call.unreserve is not None:
                     status = self._ask(UNRESERVE, call, call.unreserve, state, pod, node_name)
-                    if not status.ok:
+                    if status is not SUCCESS and not status.ok:
                         _LOG.error("%s", status.message)
             told.code = Code.SUCCESS
 
@@ -344,8 +363,10 @@ class Framework:
         self, state: CycleState, pod: Pod, node_name: str
     ) -> tuple[Status, dict[str, float]]:
         """As `run_permit`, without a waiting pod: with Wait comes how long each plugin waits."""
+        timeouts_s: dict[str, float] = {}
+        if not self.measures:
+            return self._permit(state, pod, node_name, timeouts_s), timeouts_s
         with self.timed("Permit") as told:
-            timeouts_s: dict[str, float] = {}
             status = self._permit(state, pod, node_name, timeouts_s)
             told.code = status.code
             return status, timeouts_s
@@ -357,13 +378,16 @@ class Framework:
         for call in self.points[Point.PERMIT]:
             assert call.permit is not None
             try:
-                with call.guard("Permit", PERMIT.doing, state):
-                    answer = call.permit(state, pod, node_name)
-                    if not isinstance(answer, tuple):
-                        answer = answer, LONGEST_WAIT_S
-                    status, timeout_s = PERMIT.checked(answer[0]), answer[1]
+                answer = call.run(PERMIT, state, call.permit, state, pod, node_name)
+                if answer is None or answer is SUCCESS:
+                    continue
+                if not isinstance(answer, tuple):
+                    answer = answer, LONGEST_WAIT_S
+                status, timeout_s = PERMIT.checked(answer[0]), answer[1]
             except PluginFailure as error:
                 return error.as_status()
+            except Exception as error:
+                return call.failed(PERMIT.doing, error).as_status()
             if status.code == Code.WAIT:
                 timeouts_s[call.name] = min(timeout_s, LONGEST_WAIT_S)
                 waits = Status(Code.WAIT, (*status.all_reasons, _WAITS))
@@ -402,7 +426,12 @@ class Framework:
         """As `_ask`, for a method that may be a coroutine."""
         try:
             with call.guard(rules.title, rules.doing, state):
-                status = rules.checked(await settle(method(state, pod, node_name)))
+                answer = method(state, pod, node_name)
+                if answer is not None and not isinstance(answer, Status):
+                    answer = await answer
+                if answer is None or answer is SUCCESS:
+                    return SUCCESS
+                status = rules.checked(answer)
         except PluginFailure as error:
             return error.as_status()
         return status if status.ok else status.by(call.name)
@@ -426,6 +455,8 @@ class Framework:
 
     def run_pre_bind_pre_flights(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Success if any PreBind has something to do, Skip if none has."""
+        if not self.measures:
+            return self._pre_flights(state, pod, node_name)
         with self.timed("PreBindPreFlight") as told:
             status = self._pre_flights(state, pod, node_name)
             told.code = status.code
@@ -439,10 +470,14 @@ class Framework:
             answer: PreFlight | Status | None = None
             if call.pre_bind_pre_flight is not None:
                 try:
-                    with call.guard("PreBindPreFlight", 'running PreBindPreFlight "{name}"', state):
-                        answer = call.pre_bind_pre_flight(state, pod, node_name)
+                    answer = call.run(
+                        PRE_FLIGHT, state, call.pre_bind_pre_flight, state, pod, node_name
+                    )
                 except PluginFailure as error:
                     return error.as_status()
+                if answer is SKIP:
+                    skipped.add(call.name)
+                    continue
             answer = PreFlight() if answer is None or answer == SUCCESS else answer
             if isinstance(answer, PreFlight):
                 outcome = SUCCESS
@@ -464,6 +499,8 @@ class Framework:
 
     async def run_pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Neighbours that may run in parallel do; the first failure cancels its siblings."""
+        if not self.measures and len(state.skip_pre_bind) == len(self.points[Point.PRE_BIND]):
+            return SUCCESS
         with self.timed("PreBind") as told:
             status = await self._pre_binds(state, pod, node_name)
             told.code = status.code
@@ -500,13 +537,15 @@ class Framework:
             for call in self.points[Point.BIND]:
                 assert call.bind is not None
                 status = await self._wait_for(BIND, call, call.bind, state, pod, node_name)
-                if status.code != Code.SKIP:
+                if status is SUCCESS or status.code != Code.SKIP:
                     break
                 status = SKIP
             told.code = status.code
             return status
 
     async def run_post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        if not self.points[Point.POST_BIND] and not self.measures:
+            return
         with self.timed("PostBind") as told:
             for call in self.points[Point.POST_BIND]:
                 assert call.post_bind is not None

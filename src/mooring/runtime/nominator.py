@@ -103,6 +103,14 @@ class Nominator:
         """In order of nomination; of a pod that is not in the queue, no more than its name."""
         return [self._resolve(pod) for pod in self._pods.get(name, {}).values()]
 
+    def nominations(self) -> list[tuple[str, ObjectMeta]]:
+        """The node of every nomination and its pod's names; `add`, in this order, makes the same."""
+        return [
+            (name, ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid))
+            for name, pods in self._pods.items()
+            for pod in pods.values()
+        ]
+
     def held(self) -> Iterator[tuple[str, HeldFor]]:
         """Every node that is held, and for which pods: as `nominated_pods_for_node`, for all at once.
 

@@ -6,7 +6,6 @@ extension point, fails the attempt of one pod, and stops there.
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -79,11 +78,11 @@ class PointRules:
 
     __slots__ = ("allowed", "doing", "title")
 
-    def __init__(self, title: str, allowed: tuple[Code, ...]) -> None:
+    def __init__(self, title: str, allowed: tuple[Code, ...], *, doing: str = "") -> None:
         self.title = title
         self.allowed = allowed
         #: The beginning of the message when a plugin fails.
-        self.doing = f'running {title} plugin "{{name}}"'
+        self.doing = doing or f'running {title} plugin "{{name}}"'
 
     def checked(self, answer: Status | None) -> Status:
         """None is Success. Raises MooringError for a status that the point has no use for."""
@@ -102,6 +101,7 @@ POST_FILTER = PointRules("PostFilter", tuple(Code))
 RESERVE = PointRules("Reserve", _REJECTIONS)
 UNRESERVE = PointRules("Unreserve", ())
 PERMIT = PointRules("Permit", (*_REJECTIONS, Code.WAIT))
+PRE_FLIGHT = PointRules("PreBindPreFlight", tuple(Code), doing='running PreBindPreFlight "{name}"')
 PRE_BIND = PointRules("PreBind", _REJECTIONS)
 BIND = PointRules("Bind", (*_REJECTIONS, Code.SKIP))
 POST_BIND = PointRules("PostBind", ())
@@ -184,13 +184,16 @@ class Calls:
         counts[point] = counts.get(point, 0) + 1
         return _Guard(self, point, doing, state.record_plugin_metrics)
 
+    def count(self, rules: PointRules) -> None:
+        counts, title = self.evaluations, rules.title
+        counts[title] = counts.get(title, 0) + 1
+
     def run(self, rules: PointRules, state: CycleState, method: Callable[..., T], *args: Any) -> T:
         """Call a method as inside a guard. Nearly all calls are not timed, and cost no guard."""
         if state.record_plugin_metrics:
             with self.guard(rules.title, rules.doing, state):
                 return method(*args)
-        counts = self.evaluations
-        counts[rules.title] = counts.get(rules.title, 0) + 1
+        self.count(rules)
         try:
             return method(*args)
         except Exception as error:
@@ -248,11 +251,6 @@ def describe(error: BaseException) -> str:
     if isinstance(error, MooringError):
         return str(error)
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-
-
-async def settle(result: Any) -> Any:
-    """The result of a method that may be a coroutine."""
-    return await result if inspect.isawaitable(result) else result
 
 
 _METHODS = tuple(name for name in Calls.__annotations__)

@@ -10,8 +10,9 @@ and undoes what the attempt has done until then.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
+
+import msgspec
 
 from mooring.framework.cycle_state import CycleState
 from mooring.objects.pod import Pod
@@ -32,8 +33,7 @@ class Phase(Enum):
     FAILED = auto()
 
 
-@dataclass(slots=True)
-class Attempt:
+class Attempt(msgspec.Struct, eq=False):
     framework: Framework
     queued: QueuedPodInfo
     #: The pod as it was popped; once it is assumed, with its node.

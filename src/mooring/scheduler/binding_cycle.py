@@ -11,7 +11,7 @@ import logging
 
 from mooring.errors import ApiError, InvariantError
 from mooring.framework.api import Event, PodStatusPatch
-from mooring.framework.status import Code, Status, failure
+from mooring.framework.status import SKIP, SUCCESS, Code, Status, failure
 from mooring.objects.pod import Pod
 from mooring.scheduler.attempt import Attempt, Phase
 from mooring.scheduler.diagnosis import node_refusal
@@ -45,7 +45,7 @@ class BindingCycle:
         framework, state, pod = attempt.framework, attempt.state, attempt.pod
         node_name = attempt.node_name
         pre_flight = framework.run_pre_bind_pre_flights(state, pod, node_name)
-        if pre_flight.code not in (Code.SUCCESS, Code.SKIP):
+        if pre_flight is not SKIP and not pre_flight.ok:
             return pre_flight
         if pre_flight.ok or framework.waiting_pods.get(pod.uid) is not None:
             # What comes may take long: others, and a scheduler after this one, should know the plan.
@@ -57,15 +57,16 @@ class BindingCycle:
         # From here on a failure is not undone by any event: the pod is retried after a backoff.
         self._parts.queue.done(pod.uid)
         pre_bind = framework.run_pre_bind(state, pod, node_name)
-        if pre_flight.ok:
+        if pre_flight is not SKIP and pre_flight.ok:
             # There is something to wait for, so a more important pod may come along meanwhile.
             pre_bind = self._parts.pods_in_pre_bind.run(pod.uid, pre_bind)
         status = await pre_bind
-        if not status.ok:
+        if status is not SUCCESS and not status.ok:
             return status
-        by_extender = await self._bind_by_extender(pod, node_name)
-        if by_extender is not None:
-            return by_extender
+        if self._parts.extenders.any:
+            by_extender = await self._bind_by_extender(pod, node_name)
+            if by_extender is not None:
+                return by_extender
         status = await framework.run_bind(state, pod, node_name)
         if status.code == Code.SKIP:
             _LOG.error("every Bind plugin skipped pod %s", pod.key)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,8 +17,7 @@ from mooring.scheduler.diagnosis import Diagnosis
 _NO_ROWS = np.empty(0, np.intp)
 
 
-@dataclass(slots=True)
-class Decision:
+class Decision(msgspec.Struct, eq=False):
     """Where a pod goes, or why nowhere, with everything that led there.
 
     The reasons are worked out when they are asked for, which must be before the cluster changes.
@@ -33,7 +31,7 @@ class Decision:
     #: How many nodes are feasible.
     feasible_count: int = 0
     #: intp[...]: the feasible rows.
-    feasible: NDArray[np.intp] = field(default_factory=lambda: _NO_ROWS)
+    feasible: NDArray[np.intp] = _NO_ROWS
     #: None where there was nothing to compare: one feasible node, or none.
     scored: Scores | None = None
     #: How many nodes were looked at.

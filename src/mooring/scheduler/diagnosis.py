@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,8 +20,7 @@ from mooring.runtime.filtering import NOT_ASKED, FilterMatrix
 _UNKNOWN = Status(Code.UNRESOLVABLE)
 
 
-@dataclass(slots=True)
-class Diagnosis:
+class Diagnosis(msgspec.Struct, eq=False):
     """What was found out while looking for a node."""
 
     snapshot: Snapshot
@@ -33,12 +32,12 @@ class Diagnosis:
     pre_filter_message: str = ""
     post_filter_message: str = ""
     #: The plugins whose rejection an event may undo; those that wait for something among them.
-    unschedulable_plugins: set[str] = field(default_factory=set)
-    pending_plugins: set[str] = field(default_factory=set)
+    unschedulable_plugins: set[str] = set()
+    pending_plugins: set[str] = set()
     #: Node name → what extenders said of it; this counts more than what plugins said.
-    by_extenders: dict[str, Status] = field(default_factory=dict)
+    by_extenders: dict[str, Status] = {}
     #: Node name → the extender that took it away, whether or not it said why.
-    removed_by: dict[str, str] = field(default_factory=dict)
+    removed_by: dict[str, str] = {}
     #: How many nodes the search was limited to; None if it was not.
     within: int | None = None
     #: The text of the reference, without what PostFilter adds; made when it is first asked for.

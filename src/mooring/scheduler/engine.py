@@ -12,18 +12,21 @@ in the cluster, calls `schedule_one` while there is work, and carries out its wr
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from mooring.cluster.listers import LISTED
 from mooring.config.types import KubeSchedulerConfiguration
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import ASSIGNED_POD_DELETE
+from mooring.framework.interface import Nomination
 from mooring.framework.status import Status
-from mooring.objects.meta import KubeObject
+from mooring.objects.meta import KubeObject, ObjectMeta
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.queue.queued_pod import QueuedPodInfo
+from mooring.queue.saved_queue import SavedQueue
 from mooring.runtime.framework import Framework
 from mooring.scheduler.binding_cycle import BindingCycle
 from mooring.scheduler.decision import Decision, NoProfileError
@@ -40,8 +43,17 @@ from mooring.scheduler.writes import Writes
 
 _LOG = logging.getLogger("mooring.scheduler")
 
-#: Of a waiting pod: attempts, how many of them were refused, and when the first began.
-History = tuple[int, int, float | None]
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """The state of an engine that has nothing under way."""
+
+    #: In the order in which they were known.
+    objects: list[KubeObject]
+    queue: SavedQueue
+    #: The node and the pod, in order.
+    nominations: list[tuple[str, ObjectMeta]]
+    search_start: int
 
 
 class Engine:
@@ -125,43 +137,47 @@ class Engine:
         for pod in pods:
             self.observed_pods[pod.key] = pod
             if not pod.node_name and not self.cluster.is_assumed(pod):
-                self._queue_with_history(pod, _history(other.queue.get(pod.key)))
+                self._queue_as_before(pod, other.queue.get(pod.key))
         other.parts.hand_over = self._take_back
 
-    def known(self) -> tuple[list[KubeObject], dict[str, History]]:
-        """What `restore` needs: objects in their order, and the history of waiting pods.
+    def may_save(self) -> bool:
+        """Whether nothing is assumed or under way, as `save` needs it."""
+        cluster = self.cluster
+        is_settled = not cluster.assumed_pods() and cluster.claims.is_settled
+        return (
+            not self.binding and is_settled and cluster.volumes.is_settled and self.queue.may_save
+        )
 
-        Nothing may be assumed, and nothing be under way.
-        """
+    def save(self) -> Saved:
+        """Everything that another engine needs to decide as this one does; only if `may_save`."""
         listed = [obj for kind in self._listed() for obj in self.cluster.listers.all(kind)]
         nodes = [info.node for info in self.cluster.infos.values() if info.node is not None]
-        waiting = (pod for pod in self.observed_pods.values() if not pod.node_name)
-        history = {
-            pod.key: found for pod in waiting if (found := _history(self.queue.get(pod.key)))
-        }
-        return [*listed, *nodes, *self.observed_pods.values()], history
+        return Saved(
+            [*listed, *nodes, *self.observed_pods.values()],
+            self.queue.save(),
+            self.nominator.nominations(),
+            self.parts.search_start.position,
+        )
 
-    def restore(self, objects: Sequence[KubeObject], history: Mapping[str, History]) -> None:
-        """Go on with what another engine knew."""
-        waiting = [obj for obj in objects if isinstance(obj, Pod) and not obj.node_name]
-        self.load(obj for obj in objects if not isinstance(obj, Pod) or obj.node_name)
-        for pod in waiting:
-            self._handlers.note_member(pod)
+    def load_saved(self, saved: Saved) -> None:
+        """Go on where another engine was saved."""
+        waiting = [obj for obj in saved.objects if isinstance(obj, Pod) and not obj.node_name]
+        self.load(obj for obj in saved.objects if not isinstance(obj, Pod) or obj.node_name)
         for pod in waiting:
             self.observed_pods[pod.key] = pod
-            self._queue_with_history(pod, history.get(pod.key))
+            self._handlers.note_member(pod)
+        for node_name, metadata in saved.nominations:
+            self.nominator.add(Pod(metadata=metadata), Nomination(node_name))
+        self.parts.search_start.position = saved.search_start
+        self.queue.load(saved.queue, self.observed_pods.get)
 
     def _listed(self) -> list[type[KubeObject]]:
         custom = (kind.struct for each in self.frameworks.values() for kind in each.kinds())
         return list(dict.fromkeys((*LISTED, *custom)))
 
-    def _queue_with_history(self, pod: Pod, before: History | None) -> None:
-        if pod.scheduler_name not in self.frameworks:
-            return
-        self.queue.add(pod)
-        queued = self.queue.get(pod.key)
-        if before is not None and queued is not None:
-            queued.attempts, queued.unschedulable_count, queued.initial_attempt_timestamp = before
+    def _queue_as_before(self, pod: Pod, before: QueuedPodInfo | None) -> None:
+        if pod.scheduler_name in self.frameworks:
+            self.queue.add(pod, None if before is None else before.history)
 
     def _take_back(self, pod: Pod) -> None:
         """A binding that an earlier engine began has failed: the pod is for this engine to place."""
@@ -284,12 +300,6 @@ class Engine:
         for search in self.searches.values():
             if search.evaluations is not None and len(snapshot):
                 search.evaluations.validate(snapshot)
-
-
-def _history(queued: QueuedPodInfo | None) -> History | None:
-    if queued is None:
-        return None
-    return queued.attempts, queued.unschedulable_count, queued.initial_attempt_timestamp
 
 
 def _unnominated(pod: Pod) -> Pod:

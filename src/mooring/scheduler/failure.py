@@ -13,6 +13,7 @@ gone, bound, or another pod now  → nowhere
 from __future__ import annotations
 
 import logging
+import weakref
 
 from mooring.cluster.cache import CacheError
 from mooring.errors import InvariantError
@@ -130,11 +131,15 @@ class Failures:
         return writes
 
     def _event(self, attempt: Attempt, pod: Pod, status: Status) -> list[Write]:
-        queued = attempt.queued
-        if status is queued.reported_status and self._deps.repeat_conditions_after_s:
-            # A refusal that still holds is told again only where that costs nothing, as in a simulation.
-            return []
-        queued.reported_status = status
+        queued, refusal = attempt.queued, status.error
+        if isinstance(refusal, FitError):
+            known = queued.reported is not None and queued.reported() is refusal
+            if known and self._deps.repeat_conditions_after_s:
+                # A refusal that still holds is told again only where that costs nothing, as in a simulation.
+                return []
+            queued.reported = weakref.ref(refusal)
+        else:
+            queued.reported = None
         return [failed_scheduling(pod, status.message, attempt.framework.profile_name)]
 
 

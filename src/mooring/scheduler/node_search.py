@@ -108,7 +108,7 @@ class NodeSearch:
             bool[row]: the rows of the placement that the pod must go to. PreFilter and preemption
             see all nodes. Only for a search `without_refusals`.
         """
-        if not len(snapshot) or (within is not None and not within.any()):
+        if not snapshot.order or (within is not None and not within.any()):
             raise NoNodesError
         known = self.refusals.recall(state, pod) if self.refusals is not None else None
         if known is not None:
@@ -204,17 +204,16 @@ class NodeSearch:
                 return known
         diagnosis.filtered = filtered
         decision.feasible = filtered.rows
-        decision.evaluated = (
-            len(snapshot) if looked_at is None else int(np.count_nonzero(looked_at))
-        )
+        nodes = len(snapshot.order)
+        decision.evaluated = nodes if looked_at is None else int(np.count_nonzero(looked_at))
         if self.percentage_of_nodes:
             self._sample(decision, filtered, looked_at, scoring=self._compares(evaluation))
         processed = decision.evaluated
         if held is not None and diagnosis.matrix.refused_by[held.row] == NOT_ASKED:
             diagnosis.matrix.refuse({held.row: held.status})
             processed += 1
-        self.start.advance(processed, len(snapshot))
-        if len(self.extenders):
+        self.start.advance(processed, nodes)
+        if self.extenders.any:
             self._pass_extenders(decision)
         if not len(decision.feasible):
             for status, _ in diagnosis.matrix.refusals():

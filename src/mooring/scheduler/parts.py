@@ -64,7 +64,7 @@ class Parts:
         deps.metrics.show_plugin_metrics(self.plugin_metrics)
         self.frameworks = build_frameworks(config, deps.registry, self._make_handle, deps.metrics)
         self._classes = PodClasses()
-        self._start = SearchStart()
+        self.search_start = SearchStart()
         #: How each profile looks for nodes, by its name.
         self.searches = {
             profile.scheduler_name: self._make_search(profile) for profile in config.profiles
@@ -115,7 +115,7 @@ class Parts:
             Evaluations(framework, self.cluster, tie_break.keys) if keeps else None,
             Refusals(framework, self.cluster, self._classes) if remembers else None,
             percentage,
-            self._start,
+            self.search_start,
             self.extenders,
         )
 

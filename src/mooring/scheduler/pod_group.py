@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from math import inf
+
+import msgspec
 
 from mooring.errors import MooringError
 from mooring.framework.interface import CLEAR_NOMINATION, NominatingInfo
@@ -32,8 +33,7 @@ WAITING_ON_PREEMPTION = Status(
 )
 
 
-@dataclass(slots=True)
-class QueuedGroup:
+class QueuedGroup(msgspec.Struct, eq=False):
     """The members of a group that are tried together, taken from the queue."""
 
     framework: Framework
@@ -60,8 +60,7 @@ class QueuedGroup:
         return -queued.pod.priority, -inf if first_attempt is None else first_attempt
 
 
-@dataclass(slots=True)
-class MemberResult:
+class MemberResult(msgspec.Struct, eq=False):
     """What the search for one member came to, in the light of the members before it."""
 
     attempt: Attempt
@@ -82,13 +81,12 @@ class MemberResult:
         return self.permit is not None
 
 
-@dataclass(slots=True)
-class GroupResult:
+class GroupResult(msgspec.Struct, eq=False):
     """What became of a group."""
 
     status: Status = UNSCHEDULABLE
     #: In the order of the members; shorter if the group failed before all of them were tried.
-    members: list[MemberResult] = field(default_factory=list)
+    members: list[MemberResult] = []
     #: Whether the group fits once preemption has made room; then `status` is Unschedulable.
     waiting_on_preemption: bool = False
 

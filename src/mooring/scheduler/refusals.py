@@ -11,7 +11,9 @@ profile that has one at the points concerned, nothing is kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from mooring.cluster.cache import Cluster
 from mooring.config.extension_points import ExtensionPoint as Point

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import random
-from dataclasses import dataclass
+
+import msgspec
 
 from mooring.cluster.cache import CacheError
 from mooring.cluster.columns import Mask
@@ -38,8 +39,7 @@ _LOG = logging.getLogger("mooring.scheduler")
 _SAMPLED_SHARE = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """What the search for a node came to."""
 
     #: None if no node takes the pod; `status` says why.
@@ -88,7 +88,8 @@ class SchedulingCycle:
         return self._parts.cluster.is_assumed(pod)
 
     def attempt(self, framework: Framework, queued: QueuedPodInfo) -> Attempt:
-        state = CycleState(record_plugin_metrics=self._sampling.random() < _SAMPLED_SHARE)
+        sampled = framework.measures_plugins and self._sampling.random() < _SAMPLED_SHARE
+        state = CycleState(record_plugin_metrics=sampled)
         return Attempt(framework, queued, queued.pod, state, self._deps.metrics.timer())
 
     def _place(self, attempt: Attempt) -> None:

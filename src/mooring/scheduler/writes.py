@@ -9,7 +9,8 @@ long.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+
+import msgspec
 
 from mooring.errors import ApiError, NotFound
 from mooring.framework.api import ApiWriter, Event, PodStatusPatch
@@ -22,14 +23,12 @@ from mooring.scheduler.attempt import Attempt
 _LOG = logging.getLogger("mooring.scheduler")
 
 
-@dataclass(frozen=True, slots=True)
-class PodStatusWrite:
+class PodStatusWrite(msgspec.Struct, frozen=True):
     pod: Pod
     patch: PodStatusPatch
 
 
-@dataclass(frozen=True, slots=True)
-class GroupStatusWrite:
+class GroupStatusWrite(msgspec.Struct, frozen=True):
     group: PodGroup
     condition: PodCondition
 
@@ -38,8 +37,7 @@ StatusWrite = PodStatusWrite | GroupStatusWrite
 Write = Event | StatusWrite
 
 
-@dataclass(frozen=True, slots=True)
-class Writes:
+class Writes(msgspec.Struct, frozen=True):
     """The writes that follow from the end of an attempt, in their order."""
 
     items: tuple[Write, ...]

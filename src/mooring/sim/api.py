@@ -105,7 +105,9 @@ class SimApi:
                     self._failed(watcher, error)
 
     def update(self, obj: K) -> K:
-        old = self._must_get(obj)
+        return self._replace(self._must_get(obj), obj)
+
+    def _replace(self, old: K, obj: K) -> K:
         stored = self._store(obj)
         self._tell(lambda watcher: watcher.updated(old, stored))
         return stored
@@ -157,16 +159,15 @@ class SimApi:
             raise Conflict(f"pod {pod.key} is already assigned to node {stored.node_name}")
         if stored.terminating:
             raise Conflict(f"pod {pod.key} is being deleted, cannot be assigned to a host")
-        condition = PodCondition(
-            type=POD_SCHEDULED, status="True", last_transition_time=self._timestamp()
-        )
+        now = self._timestamp()
+        condition = PodCondition(type=POD_SCHEDULED, status="True", last_transition_time=now)
         bound = stored.placed_on(node_name).with_status(
             nominated_node_name="",
             conditions=_with_condition(stored, condition),
             phase="Running",
-            start_time=self._timestamp(),
+            start_time=now,
         )
-        self._start(self.update(bound))
+        self._start(self._replace(stored, bound))
 
     async def patch_pod_status(self, pod: Pod, patch: PodStatusPatch) -> None:
         stored = self._same_pod(pod)
@@ -179,7 +180,7 @@ class SimApi:
             changes["conditions"] = _with_condition(stored, condition)
         if patch.nominated_node_name is not None:
             changes["nominated_node_name"] = patch.nominated_node_name
-        self.update(stored.with_status(**changes))
+        self._replace(stored, stored.with_status(**changes))
 
     async def patch_pod_group_status(self, group: PodGroup, condition: PodCondition) -> None:
         stored = self.get(PodGroup, group.key)
@@ -189,7 +190,7 @@ class SimApi:
         flipped = known is None or known.status != condition.status
         since = self._timestamp() if flipped or known is None else known.last_transition_time
         told = msgspec.structs.replace(condition, last_transition_time=since)
-        self.update(stored.with_condition(told))
+        self._replace(stored, stored.with_condition(told))
 
     async def delete_pod(self, pod: Pod) -> None:
         self.terminate(self._same_pod(pod))

@@ -54,6 +54,8 @@ class VolumeController:
     api: SimApi
 
     def added(self, obj: KubeObject) -> None:
+        if not isinstance(obj, PersistentVolume | PersistentVolumeClaim):
+            return
         # Read the current object: the one from the watch can be outdated.
         current = self.api.get(type(obj), obj.key)
         match current:

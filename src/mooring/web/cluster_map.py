@@ -56,6 +56,7 @@ def map_data(run: Run) -> dict[str, Any]:
     data = {
         "resources": [{"name": name, "unit": unit_of(name)} for name in resources],
         "groupKeys": group_keys(nodes),
+        "groupBy": first_group_key(nodes),
         **_nodes(nodes, _Labels(strings, label_sets), _usages(run, resources)),
         "pods": _pods(
             run.pods,
@@ -95,6 +96,7 @@ def start_map_data(run_spec: RunSpec) -> dict[str, Any]:
     data = {
         "resources": [{"name": name, "unit": unit_of(name)} for name in resources],
         "groupKeys": group_keys(nodes),
+        "groupBy": first_group_key(nodes),
         **_nodes(nodes, labels, _start_usages(nodes, pods, places, resources)),
         "pods": _pods(
             pods, labels, _Shapes(resources, {}, shapes), places=places.start, states=states
@@ -131,6 +133,13 @@ def group_keys(nodes: Iterable[Node]) -> list[str]:
     return sorted(
         useful, key=lambda key: (key != ZONE, len(values[key]) == 1, len(values[key]), key)
     )
+
+
+def first_group_key(nodes: Sequence[Node]) -> str:
+    """What the map is grouped by until somebody chooses; empty if all nodes would be in one group."""
+    key = next(iter(group_keys(nodes)), "")
+    alike = len({node.labels.get(key) for node in nodes}) < 2
+    return "" if alike and key != ZONE else key
 
 
 class _Labels:

@@ -42,6 +42,8 @@ class Progress:
     phase: str
     #: The pods that moved since the last message, and their places: pod, place, pod, place, …
     moves: tuple[int, ...] = ()
+    #: What is counted, if not things: `bytes`.
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,11 @@ It is plain data: processes pass it on, and every run of it has the same result.
 from __future__ import annotations
 
 import pickle
-import tempfile
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from mooring.explain.past_decision import OnDecision, RunInput
 from mooring.objects.meta import KubeObject
@@ -19,6 +20,7 @@ from mooring.scheduler.journal import EVERYTHING, FactKind
 from mooring.sim.simulation import Simulation
 from mooring.sim.traces.replay import Replay
 from mooring.sim.traces.trace import Trace, TracePod
+from mooring.web.origin import Origin
 from mooring.web.requested_changes import RequestedChanges
 
 
@@ -60,11 +62,16 @@ class RunSpec(RunInput):
         return Trace("", self.nodes, sorted(arrivals, key=lambda each: each.arrives_s))
 
 
-def save_run_spec(run_spec: RunSpec) -> Path:
-    """Write the run to a new folder, which the caller removes."""
-    folder = Path(tempfile.mkdtemp(prefix="mooring-ui-"))
-    write_run_spec(run_spec, run_spec_path(folder, 1))
-    return folder
+class PageSource(Protocol):
+    """Where the first run of a page comes from; it can be sent to a worker process, which reads it."""
+
+    def origin(self) -> Origin:
+        """What is known before it is read."""
+
+    def read(
+        self, on_progress: Callable[[int, int], None] | None = None, /
+    ) -> tuple[Origin, RunSpec]:
+        """`on_progress` gets the bytes read, and how many there are. Raises MooringError."""
 
 
 def run_spec_path(folder: Path, number: int) -> Path:

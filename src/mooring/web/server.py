@@ -9,6 +9,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
@@ -33,6 +34,8 @@ _LOG = logging.getLogger(__name__)
 MOST_BYTES = 2 * 1024 * 1024
 #: The shortest and the longest time between two events.
 _EVENT_EVERY_S, _SIGN_OF_LIFE_S = 0.2, 15.0
+#: How long a tab has to take the last event.
+_LAST_WORD_S = 1.0
 
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -103,7 +106,7 @@ class Page:
         self._access = access
         self._assets = assets
         self._document: Document = served_document(assets)
-        self._streams: set[asyncio.Task[Any]] = set()
+        self._streams: dict[asyncio.Task[Any], web.StreamResponse] = {}
         self._cookie = f"mooring-{secrets.token_hex(4)}"
 
     def application(self) -> web.Application:
@@ -180,7 +183,11 @@ class Page:
         return response
 
     async def _end_streams(self, _: web.Application) -> None:
-        for task in self._streams:
+        """Tabs get to know how it ended."""
+        for task, response in list(self._streams.items()):
+            with suppress(ConnectionError, TimeoutError):
+                async with asyncio.timeout(_LAST_WORD_S):
+                    await response.write(self._session_event())
             task.cancel()
 
     # The page
@@ -208,24 +215,26 @@ class Page:
         await response.prepare(request)
         task = asyncio.current_task()
         assert task is not None
-        self._streams.add(task)
+        self._streams[task] = response
         try:
             await self._send_events(response)
         except (ConnectionError, asyncio.CancelledError):
             # The tab is closed, or the server stops.
             pass
         finally:
-            self._streams.discard(task)
+            del self._streams[task]
         return response
 
     async def _send_events(self, response: web.StreamResponse) -> None:
         while True:
             version = self._session.version
-            text = msgspec.json.encode(self._session.to_data())
-            await response.write(b"event: session\ndata: " + text + b"\n\n")
+            await response.write(self._session_event())
             await asyncio.sleep(_EVENT_EVERY_S)
             while not await self._changed(version):
                 await response.write(b": still here\n\n")
+
+    def _session_event(self) -> bytes:
+        return b"event: session\ndata: " + msgspec.json.encode(self._session.to_data()) + b"\n\n"
 
     async def _changed(self, version: int) -> bool:
         try:

@@ -13,7 +13,7 @@ from aiohttp import web
 from mooring.errors import InputError
 from mooring.web.access import Access
 from mooring.web.assets import Assets
-from mooring.web.origin import Origin
+from mooring.web.run_spec import PageSource
 from mooring.web.server import Page
 from mooring.web.session import Job, Session
 
@@ -32,24 +32,18 @@ class Service:
     def first_job(self) -> Job:
         return self.session.job(1)
 
-    @property
-    def can_be_looked_at(self) -> bool:
-        """Whether the first run has started, with a configuration that can be used."""
-        return bool(self.session.run_data(1)["started"])
-
-    async def first_run(self, patience_s: float) -> bool:
-        """Wait for the first run, at most this long; whether it has ended."""
+    async def first_run(self, patience_s: float) -> None:
+        """Wait for the first run, at most this long."""
         waiting = asyncio.ensure_future(self.session.settled(self.first_job))
-        done, _ = await asyncio.wait([waiting], timeout=patience_s)
-        return bool(done)
+        await asyncio.wait([waiting], timeout=patience_s)
 
 
 @asynccontextmanager
 async def serving(
-    origin: Origin, folder: Path, access: Access, *, listen: str, port: int
+    source: PageSource, folder: Path, access: Access, *, listen: str, port: int
 ) -> AsyncIterator[Service]:
-    """Serve the page; the folder is one of `save_run_spec`. Raises InputError if the port is taken."""
-    session = await Session.open(origin, folder)
+    """Serve the page; the caller removes the folder. Raises InputError if the port is taken."""
+    session = await Session.open(source, folder)
     runner = web.AppRunner(
         Page(session, access, Assets.read()).application(),
         access_log=None,

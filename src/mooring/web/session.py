@@ -20,9 +20,9 @@ import mooring
 from mooring.errors import MooringError
 from mooring.explain.past_decision import PastDecision
 from mooring.web.messages import Progress
-from mooring.web.origin import CHANGES_FILE, Origin
+from mooring.web.origin import CHANGES_FILE
 from mooring.web.requested_changes import Named, RequestedChanges
-from mooring.web.run_spec import run_spec_path
+from mooring.web.run_spec import PageSource, run_spec_path
 from mooring.web.what_if import Applied
 from mooring.web.worker_process import Gone, Refused, WorkerProcess
 
@@ -61,6 +61,8 @@ class Job:
     done: int = 0
     total: int | None = None
     phase: str = "starting"
+    #: What is counted, if not things: `bytes`.
+    unit: str = ""
     problems: list[dict[str, Any]] = field(default_factory=list)
     result: bytes | None = None
     #: For counterfactuals: the answers that can be applied.
@@ -80,6 +82,7 @@ class Job:
             "done": self.done,
             "total": self.total,
             "phase": self.phase,
+            "unit": self.unit,
             "problems": self.problems,
         }
 
@@ -94,6 +97,8 @@ class RunEntry:
     base: int | None = None
     changes: tuple[str, ...] = ()
     state: str = "running"
+    #: Whether its input is there; the first run's has to be read.
+    read: bool = True
     job: int = 0
     problems: list[dict[str, Any]] = field(default_factory=list)
     summary: dict[str, Any] | None = None
@@ -115,6 +120,7 @@ class RunEntry:
             "base": self.base,
             "changes": list(self.changes),
             "state": self.state,
+            "read": self.read,
             "job": self.job,
             "problems": self.problems,
             "summary": self.summary,
@@ -125,8 +131,9 @@ class RunEntry:
 class Session:
     """Created by `open`, ended by `close`."""
 
-    def __init__(self, origin: Origin, folder: Path, desk: WorkerProcess) -> None:
-        self._origin = origin
+    def __init__(self, source: PageSource, folder: Path, desk: WorkerProcess) -> None:
+        self._source = source
+        self._origin = source.origin()
         self._folder = folder
         #: The worker for questions that need no run: texts, checks, and the input of new runs.
         self._desk = desk
@@ -140,10 +147,12 @@ class Session:
         self._change = asyncio.Event()
 
     @classmethod
-    async def open(cls, origin: Origin, folder: Path) -> Session:
-        """The folder is one of `save_run_spec`. The first run starts at once."""
-        session = cls(origin, folder, await WorkerProcess.start())
-        session._start_run(RunEntry(session._next_run(), BASE_NAME, session._run_spec_path()))
+    async def open(cls, source: PageSource, folder: Path) -> Session:
+        """The first run starts at once, with reading. The caller removes the folder, where input is kept."""
+        session = cls(source, folder, await WorkerProcess.start())
+        session._start_run(
+            RunEntry(session._next_run(), BASE_NAME, session._run_spec_path(), read=False)
+        )
         return session
 
     async def close(self) -> None:
@@ -163,9 +172,6 @@ class Session:
             "runs": [run.to_data() for run in self._runs.values()],
             "jobs": [job.to_data() for job in self._jobs.values()],
         }
-
-    def run_data(self, number: int) -> dict[str, Any]:
-        return self._run(number).to_data()
 
     async def change_after(self, version: int) -> None:
         """Wait until the session changes after this version."""
@@ -213,17 +219,17 @@ class Session:
         return run.pages[page]
 
     async def config(self, number: int) -> bytes:
-        run = self._run(number)
+        run = self._known(number)
         answer: bytes = await self._at_desk("config", run_spec=run.run_spec)
         return answer
 
     async def manifest(self, number: int, named: Named) -> bytes:
-        run = self._run(number)
+        run = self._known(number)
         answer: bytes = await self._at_desk("manifest", run_spec=run.run_spec, named=named)
         return answer
 
     async def check(self, number: int, *, config: str, objects: str) -> bytes:
-        run = self._run(number)
+        run = self._known(number)
         answer: bytes = await self._at_desk(
             "check", run_spec=run.run_spec, config=config, objects=objects
         )
@@ -252,7 +258,7 @@ class Session:
         """Start another run."""
         if len(self._runs) >= MOST_RUNS:
             raise NotReady(f"there are already {MOST_RUNS} runs; delete one first")
-        origin, target = self._run(base), self._run_spec_path()
+        origin, target = self._known(base), self._run_spec_path()
         applied = None if counterfactual is None else self._answer(*counterfactual)
         sentences: tuple[str, ...] = await self._at_desk(
             "derive",
@@ -268,13 +274,13 @@ class Session:
 
     async def export(self, base: int, changes: list[RequestedChanges]) -> dict[str, Any]:
         """The changes of a run and these, as a file, and the command that simulates with it."""
-        run_spec = self._run(base).run_spec
+        run_spec = self._known(base).run_spec
         text = await self._at_desk("export", run_spec=run_spec, changes=changes)
         return {"text": text, "file": CHANGES_FILE, "command": self._origin.with_changes()}
 
     async def own_changes(self, number: int) -> dict[str, Any]:
         """The changes that made a run of its base, to change them and run again."""
-        run = self._run(number)
+        run = self._known(number)
         base = None if run.base is None else self._runs.get(run.base)
         changes = await self._at_desk(
             "own_changes", run_spec=run.run_spec, base=None if base is None else base.run_spec
@@ -283,7 +289,7 @@ class Session:
 
     def room(self, number: int, pod: str) -> Job:
         """How many more copies of the pod fit."""
-        run, about = self._run(number), ("capacity", number, pod)
+        run, about = self._known(number), ("capacity", number, pod)
         known = self._about(about)
         if known is not None:
             return known
@@ -355,6 +361,8 @@ class Session:
     async def _play(self, job: Job, run: RunEntry) -> None:
         worker = run.worker = await self._worker_for(job)
         async with _Outcome(self, job):
+            if not run.read:
+                await self._read(worker, job, run)
             run.kept["start"] = await worker.ask("start", run_spec=run.run_spec).reply
             self._changed()
             asked = worker.ask("run", run_spec=run.run_spec, on_progress=self._noting(job, run))
@@ -368,6 +376,15 @@ class Session:
             run.worker = None
             await worker.end()
         self._changed()
+
+    async def _read(self, worker: WorkerProcess, job: Job, run: RunEntry) -> None:
+        asked = worker.ask(
+            "read", source=self._source, target=run.run_spec, on_progress=self._noting(job, run)
+        )
+        # Only the worker can say what there is to warn of.
+        self._origin = await asked.reply
+        run.read = True
+        job.phase = "starting"
 
     async def _counterfactuals(self, job: Job, run: RunEntry, pod: str, budget_s: float) -> None:
         async with _Outcome(self, job):
@@ -424,6 +441,7 @@ class Session:
     def _noting(self, job: Job, run: RunEntry) -> Callable[[Progress], None]:
         def note(progress: Progress) -> None:
             job.done, job.total, job.phase = progress.done, progress.total, progress.phase
+            job.unit = progress.unit
             run.moves.extend(progress.moves)
             self._changed()
 
@@ -487,6 +505,13 @@ class Session:
         if number not in self._runs:
             raise Missing(f"no run {number}")
         return self._runs[number]
+
+    def _known(self, number: int) -> RunEntry:
+        """A run whose input is there."""
+        run = self._run(number)
+        if not run.read:
+            raise NotReady("the cluster is not read yet", run.problems)
+        return run
 
     def _ready(self, number: int) -> RunEntry:
         run = self._run(number)

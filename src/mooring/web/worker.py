@@ -46,11 +46,12 @@ from mooring.web.messages import (
     packed,
     read_message,
 )
+from mooring.web.origin import Origin
 from mooring.web.pod_page import pod_data
 from mooring.web.requested_changes import Named, RequestedChanges
 from mooring.web.room import room_data
 from mooring.web.run import Run, RunProgress
-from mooring.web.run_spec import RunSpec, read_run_spec, write_run_spec
+from mooring.web.run_spec import PageSource, RunSpec, read_run_spec, write_run_spec
 from mooring.web.source_lines import Problem, located
 from mooring.web.timeline import timeline_data
 from mooring.web.what_if import (
@@ -113,6 +114,14 @@ class Worker:
         return Refusal(self._number, message, tuple(each.to_data() for each in problems))
 
     # Before the run
+
+    def read(self, *, source: PageSource, target: Path) -> Origin:
+        """Read the input of the first run, for this and other workers."""
+        self._send(Progress(self._number, 0, None, "reading"))
+        origin, run_spec = source.read(self._read_progress)
+        write_run_spec(run_spec, target)
+        self._run_specs[target] = run_spec
+        return origin
 
     def config(self, *, run_spec: Path) -> bytes:
         return packed({"text": config_text(self._run_spec(run_spec))})
@@ -272,6 +281,14 @@ class Worker:
         moves = tuple(number for move in moved for number in move)
         self._send(Progress(self._number, progress.done, progress.total, progress.text, moves))
 
+    def _read_progress(self, done: int, total: int) -> None:
+        now = time.perf_counter()
+        if done >= total:
+            self._send(Progress(self._number, 0, None, "checking what was read"))
+        elif now >= self._next_progress_s:
+            self._next_progress_s = now + _PROGRESS_EVERY_S
+            self._send(Progress(self._number, done, total, "reading", unit="bytes"))
+
     def _count(self, done: int) -> None:
         self._send(Progress(self._number, done, None, "adding pods"))
 
@@ -283,6 +300,7 @@ class Worker:
 ANSWERS: dict[str, Callable[..., Any]] = {
     method.__name__: method
     for method in (
+        Worker.read,
         Worker.config,
         Worker.manifest,
         Worker.check,
@@ -312,13 +330,19 @@ def _step_back() -> None:
 
 
 def main() -> None:
-    """Messages use the standard streams; what plugins print goes to standard error."""
+    """Messages use the standard streams; what plugins print goes to standard error.
+
+    Programs that fetch credentials must not read the messages, so they get an empty input.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     collect_seldom()
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    source = os.fdopen(os.dup(sys.stdin.fileno()), "rb")
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), sys.stdin.fileno())
     worker = Worker(out)
-    threading.Thread(target=worker.listen, args=(sys.stdin.buffer,), daemon=True).start()
+    threading.Thread(target=worker.listen, args=(source,), daemon=True).start()
     try:
         while True:
             worker.answer(worker.questions.get())

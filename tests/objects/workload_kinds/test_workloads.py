@@ -8,6 +8,7 @@ import pytest
 from mooring.errors import InputError
 from mooring.objects.kinds import Deployment, Job, ReplicaSet, StatefulSet
 from mooring.objects.manifests import ReadOptions, read_manifests
+from mooring.objects.skipped_kinds import Effect
 from mooring.objects.storage import PersistentVolumeClaim
 
 
@@ -155,7 +156,28 @@ class TestJobSet:
 
         manifests = read(jobs)
 
-        assert (manifests.pods, manifests.skipped) == ([], {})
+        assert (manifests.pods, manifests.skipped, manifests.idle) == ([], {}, [])
+        assert manifests.notes == [
+            "suspended, so no pods (set suspend: false to place them): JobSet default/x"
+        ]
+
+
+def test_a_workload_that_makes_nothing_is_named():
+    """Without its node pools, a Kafka makes no pods, and nothing said so."""
+    kafka = resource("kafka.strimzi.io/v1beta2", "Kafka", {"kafka": {}})
+    labels = {"strimzi.io/cluster": "x"}
+    pool = resource(
+        "kafka.strimzi.io/v1beta2",
+        "KafkaNodePool",
+        {"replicas": 1, "roles": ["broker"], "storage": {"type": "ephemeral"}},
+        labels=labels,
+    )
+
+    alone = read(kafka)
+
+    assert alone.idle == ["Kafka default/x"]
+    assert alone.notes == ["no pods are made of Kafka default/x"]
+    assert len(read(kafka, pool | {"metadata": {"name": "p", "labels": labels}}).pods) == 1
 
 
 def test_a_leader_worker_set_has_leaders_and_workers():
@@ -319,6 +341,16 @@ class TestSpark:
             **spec,
         }
         return resource("sparkoperator.k8s.io/v1beta2", "SparkApplication", spec)
+
+    @pytest.mark.parametrize("memory", ["1x", "lots", "-1g", "1.5g"])
+    def test_memory_that_is_no_amount_is_not_taken_for_another(self, memory):
+        """It was read as one GiB, without a word."""
+        manifests = read(self.app(driver={"memory": memory}))
+
+        assert manifests.pods == []
+        assert manifests.effects == {"SparkApplication.sparkoperator.k8s.io": Effect.MAKES_PODS}
+        (warning,) = manifests.warnings
+        assert f"SparkApplication default/x: {memory!r} is not an amount of memory" in warning
 
     def test_a_driver_and_executors_with_their_overhead(self):
         driver, one, other = read(self.app()).pods

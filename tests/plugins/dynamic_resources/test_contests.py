@@ -14,8 +14,8 @@ from mooring.framework.cycle_state import CycleState
 from mooring.objects.devices import ResourceClaim
 from mooring.plugins.dynamic_resources.contests import ClaimBindingFailed
 from mooring.sim.claim_api import StoredClaims
-from mooring.sim.clock import VirtualLoop
-from tests.device_world import World, claim, gpu_class, pod_with
+from mooring.sim.clock import VirtualClock, VirtualLoop
+from tests.device_world import START_S, World, claim, gpu_class, pod_with
 from tests.devices.device_makers import make_capacity, make_device, make_request, make_slice
 from tests.makers import make_node
 
@@ -55,6 +55,7 @@ class Scheduler(World):
         super().__init__(*objects)
         self.loop.close()
         self.loop = loop
+        self.clock = VirtualClock(loop, START_S)
         self.claims = ClaimsOfMany(server)
         self._server = server
         self._seen = 0

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from mooring.objects.workload_kinds.placeholders import merged, merged_by_name
+from mooring.objects.workload_kinds.placeholders import DescriptionError, merged, merged_by_name
 from mooring.objects.workload_kinds.world import World
 
 Values = Mapping[str, Any]
@@ -108,7 +108,9 @@ def _spark_instances(spec: Mapping[str, Any], conf: Mapping[str, Any]) -> int:
 
 def _mebibytes(text: object) -> float:
     found = _MEMORY.fullmatch(str(text).strip())
-    return int(found[1]) * _MEBIBYTES[found[2].lower()] if found else 1024
+    if found is None:
+        raise DescriptionError(f"{text!r} is not an amount of memory; write it as 512m or 4g")
+    return int(found[1]) * _MEBIBYTES[found[2].lower()]
 
 
 def _float(value: object, default: float) -> float:

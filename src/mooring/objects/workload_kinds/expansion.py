@@ -70,6 +70,9 @@ class Outcome:
     made: list[dict[str, Any]] = field(default_factory=list)
     #: Whether mooring knows what the resource makes, be it nothing.
     is_known: bool = True
+    #: Whether what it makes is in the input already.
+    is_in_input: bool = False
+    is_suspended: bool = False
     #: What is missing or wrong, one line each.
     warnings: list[str] = field(default_factory=list)
     #: What to know about the pods of these kinds.
@@ -102,6 +105,7 @@ class Expansion:
                 return
             description = _GENERIC
         if (resource.namespace, resource.kind, resource.name) in self._owned:
+            outcome.is_in_input = True
             return
         try:
             made = list(self._made(resource, description, outcome))
@@ -125,6 +129,7 @@ class Expansion:
     ) -> Iterator[dict[str, Any]]:
         values = _values(resource)
         if description.suspended and is_set(filled(description.suspended, values)):
+            outcome.is_suspended = True
             return
         if not self._find_needed(resource, description, values, outcome):
             return

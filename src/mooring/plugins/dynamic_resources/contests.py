@@ -17,7 +17,6 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
 from mooring.objects.devices import ResourceClaim, ResourceClaimStatus
 from mooring.plugin import (
@@ -69,8 +68,11 @@ class Contests:
         self._cache.await_allocation(claim.uid, look)
         try:
             stored = await store()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(shown.wait(), _SHOWN_S)
+            timer = self._handle.clock.call_later(_SHOWN_S, shown.set)
+            try:
+                await shown.wait()
+            finally:
+                timer.cancel()
         finally:
             self._cache.stop_awaiting(claim.uid)
         if found == [""]:

@@ -70,6 +70,7 @@ class Extenders:
 
     def __init__(self, extenders: Iterable[Extender] = ()) -> None:
         self._all = tuple(extenders)
+        self.any = bool(self._all)
         self.filter_any = any(extender.filters for extender in self._all)
         self.prioritize_any = any(extender.prioritizes for extender in self._all)
 

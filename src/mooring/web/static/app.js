@@ -49,12 +49,12 @@ export function App() {
       main.current.focus();
     }}>Skip to the content</a>
     <${Top} session=${session} route=${route} cluster=${cluster} moments=${moments} text=${text} onText=${setText} />
-    ${heard !== true && html`<${Lost} restarted=${heard === "restarted"} />`}
+    ${heard !== true && html`<${Lost} restarted=${heard === "restarted"} ended=${runOf(session, 1)?.state === "failed"} />`}
     <main id="main" ref=${main} tabindex="-1" class=${`view-${route.view}`}>
       <${Shown} route=${route} session=${session} run=${run} cluster=${cluster} error=${error} moments=${moments}
         text=${text} onText=${setText} />
     </main>
-    <${JobTray} jobs=${session.jobs} but=${moments.underWay ? run.job : null} />
+    <${JobTray} jobs=${session.jobs} but=${run?.state === "running" ? run.job : null} />
     <div id="announced" class="unseen" role="status" aria-live="polite"></div>
   <//>`;
 }
@@ -79,7 +79,7 @@ function Shown({ route, session, run, cluster, error, moments, text, onText }) {
   if (route.view === "compare")
     return html`<${CompareView} beforeId=${Number(route.parts[0])} afterId=${Number(route.parts[1])} />`;
   if (!run) return html`<${NoSuchRun} />`;
-  if (run.state !== "ready" && !moments.underWay) return html`<${NotReady} run=${run} job=${jobOf(session, run.job)} />`;
+  if (run.state !== "ready" && !moments.underWay) return html`<${NotReady} run=${run} job=${jobOf(session, run.job)} title=${session.title} />`;
   if (error) return html`<${Problems} error=${error} />`;
   if (moments.error) return html`<${Problems} error=${moments.error} />`;
   if (!cluster || !moments.scene) return html`<p class="loading" role="status">Reading the cluster …</p>`;
@@ -113,11 +113,15 @@ function SoFar({ job }) {
   return html`<section class="so-far" aria-labelledby="so-far-title">
     <h2 id="so-far-title">Simulating</h2>
     <p class="quiet">This is the cluster so far.</p>
-    <${JobProgress} job=${job} />
+    <${JobProgress} job=${job} named=${false} />
   </section>`;
 }
 
-function Lost({ restarted }) {
+function Lost({ restarted, ended }) {
+  if (ended)
+    return html`<p class="lost" role="alert">
+      <code>mooring ui</code> has ended. Correct what is wrong, and start it again.
+    </p>`;
   if (restarted)
     return html`<p class="lost" role="alert">
       <code>mooring ui</code> was started again and does not know this page. Open the address that it printed.
@@ -127,12 +131,19 @@ function Lost({ restarted }) {
   </p>`;
 }
 
-function NotReady({ run, job }) {
+function NotReady({ run, job, title }) {
   if (run.state === "running") {
     return html`<div class="empty" role="status">
-      <h1>Simulating</h1>
-      <p>${run.name}</p>
-      <${JobProgress} job=${job} />
+      <h1>${run.read ? "Simulating" : "Reading the cluster"}</h1>
+      <p>${run.read ? run.name : title}</p>
+      <${JobProgress} job=${job} named=${false} />
+    </div>`;
+  }
+  if (!run.read && run.state === "failed") {
+    const [first, ...others] = run.problems;
+    return html`<div class="empty">
+      <h1>The cluster cannot be read</h1>
+      <${Problems} error=${{ message: first.text, problems: others }} />
     </div>`;
   }
   const cancelled = run.state === "cancelled";

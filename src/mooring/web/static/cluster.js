@@ -66,6 +66,12 @@ export class Cluster {
     return this.requests[resource][pod];
   }
 
+  // What the map shows until somebody chooses: cpu, or what pods request if they request no cpu.
+  mainResource() {
+    const asked = this.resources.find((name, r) => name !== "pods" && this.requests[r].some((amount) => amount));
+    return asked ?? "cpu";
+  }
+
   capacityOf(node, resource) {
     return this.map.nodes.allocatable[resource][node];
   }

@@ -3,17 +3,16 @@ import { useEffect, useRef } from "preact-hooks";
 import { announce } from "mooring/announce";
 import { remove } from "mooring/api";
 import { html } from "mooring/html";
+import { amount } from "mooring/words";
 
-export function JobProgress({ job }) {
+// `named`: whether it says what the job is called, which its surroundings may say already.
+export function JobProgress({ job, named = true }) {
   if (!job || job.state !== "running") return null;
   const known = job.total !== null && job.total > 0;
-  const numbers = known
-    ? `${job.done.toLocaleString("en")} of ${job.total.toLocaleString("en")}`
-    : job.done
-      ? job.done.toLocaleString("en")
-      : "";
+  const number = (n) => (job.unit === "bytes" ? `${amount("memory", n)}B` : n.toLocaleString("en"));
+  const numbers = known ? `${number(job.done)} of ${number(job.total)}` : job.done ? number(job.done) : "";
   return html`<div class="job">
-    <span class="name">${job.title}</span> <span class="quiet">${job.phase} ${numbers}</span>
+    ${named && html`<span class="name">${job.title}</span>${" "}`}<span class="quiet">${job.phase} ${numbers}</span>
     <progress aria-label=${`${job.title}: ${job.phase}`} max=${known ? job.total : undefined}
       value=${known ? job.done : undefined}></progress>
     <button type="button" class="small" onClick=${() => remove(`api/jobs/${job.id}`)}>Cancel</button>

@@ -14,7 +14,7 @@ export function NodePanel({ scene, node, found, side = "right" }) {
   const pods = useMemo(() => Array.from(scene.podsOn(node)), [scene, node]);
   const labels = cluster.nodeLabels(node).map(([key, value]) => `${key}=${value}`);
   const taints = cluster.taintsOf(node);
-  const columns = useMemo(() => columnsOf(cluster), [cluster]);
+  const columns = useMemo(() => columnsOf(cluster, pods), [cluster, pods]);
   const panel = useRef(null);
   // Where the panel lies below the map, it comes into sight.
   useEffect(() => {
@@ -43,16 +43,18 @@ export function NodePanel({ scene, node, found, side = "right" }) {
   </aside>`;
 }
 
-function columnsOf(cluster) {
+// There is little room, so what is 0 for all of the pods is left out.
+function columnsOf(cluster, pods) {
+  const asked = (r) => pods.some((pod) => cluster.requestOf(pod, r));
   return [
     {
       key: "pod",
       label: "Pod",
       sort: (pod) => cluster.podKey(pod),
-      cell: (pod) => html`<a href=${podLink(cluster.podKey(pod))}>${cluster.podKey(pod)}</a>`,
+      cell: (pod) => html`<a href=${podLink(cluster.podKey(pod))} title=${cluster.podKey(pod)}>${cluster.podKey(pod)}</a>`,
     },
     ...cluster.resources
-      .filter((name) => name !== "pods")
+      .filter((name, r) => name !== "pods" && asked(r))
       .slice(0, 3)
       .map((name) => {
         const r = cluster.resources.indexOf(name);
@@ -65,13 +67,17 @@ function columnsOf(cluster) {
           cell: (pod) => amount(name, cluster.requestOf(pod, r)),
         };
       }),
-    {
-      key: "priority",
-      label: "Priority",
-      align: "number",
-      downFirst: true,
-      sort: (pod) => cluster.map.pods.priority[pod],
-      cell: (pod) => cluster.map.pods.priority[pod],
-    },
+    ...(pods.some((pod) => cluster.map.pods.priority[pod])
+      ? [
+          {
+            key: "priority",
+            label: "Priority",
+            align: "number",
+            downFirst: true,
+            sort: (pod) => cluster.map.pods.priority[pod],
+            cell: (pod) => cluster.map.pods.priority[pod],
+          },
+        ]
+      : []),
   ];
 }

@@ -77,12 +77,13 @@ function Comparison({ value, before, after }) {
 
 function Verdict({ value, difference }) {
   const [was, is] = value.variants.map((each) => each.values.pending);
-  const sums = { better: 0, worse: 0, moved: 0, other: 0 };
-  for (const each of difference.moved) sums[each.change] += 1;
+  const sums = { better: 0, worse: 0, moved: 0, other: 0, evicted: 0 };
+  for (const each of difference.moved) sums[isEvicted(each) ? "evicted" : each.change] += 1;
   const parts = [];
   if (sums.moved) parts.push(`${count(sums.moved, "pod")} moved`);
   if (sums.better) parts.push(`${count(sums.better, "pod")} newly placed`);
-  if (sums.worse) parts.push(`${count(sums.worse, "pod")} newly without a node`);
+  if (sums.worse) parts.push(`${count(sums.worse, "pod")} newly pending`);
+  if (sums.evicted) parts.push(`${count(sums.evicted, "pod")} evicted`);
   if (sums.other) parts.push(`${count(sums.other, "pod")} added, removed or gone otherwise`);
   const moved = parts.length ? parts.join(", ") : "Every pod is on the same node";
   const pending =
@@ -90,6 +91,11 @@ function Verdict({ value, difference }) {
       ? `the same number pending (${is})`
       : `${Math.abs(is - was)} ${is < was ? "fewer" : "more"} pending (${was} before, ${is} after)`;
   return html`<p class="verdict">${moved}; ${pending}.</p>`;
+}
+
+// It had a node before, and is not even pending after.
+function isEvicted(each) {
+  return each.change === "worse" && each.variant !== "pending";
 }
 
 function Sides({ before, after, moved }) {

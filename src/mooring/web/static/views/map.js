@@ -18,9 +18,9 @@ import { count, resourceName, share } from "mooring/words";
 const NOTHING = "-";
 
 export function useMapOptions(cluster) {
-  const [resource, setResource] = useQuery("resource", "cpu");
+  const [resource, setResource] = useQuery("resource", cluster?.mainResource() ?? "cpu");
   const keys = cluster ? [NOTHING, ...groupKeysOf(cluster)] : null;
-  const [groupKey, setGroupKey] = useQuery("group", cluster?.map.groupKeys[0] ?? "", keys);
+  const [groupKey, setGroupKey] = useQuery("group", cluster?.map.groupBy || NOTHING, keys);
   const [sizeBy, setSizeBy] = useQuery("size", "capacity", ["capacity", "equal"]);
   const paints = cluster ? paintsFor(cluster).map(([key]) => key) : null;
   const [colour, setColour] = useQuery("colour", "utilisation", paints);

@@ -117,7 +117,7 @@ function filterOf({ workload, gang, title }) {
 
 function Reasons({ cause, message, nominated }) {
   if (!cause.reasons.length || !cause.of)
-    return html`<p class="cause-why">${nominated && `Holds a place on ${nominated}. `}${message}</p>`;
+    return html`<p class="cause-why">${nominated && `Holds a place on ${nominated}: `}${message}</p>`;
   return html`<ul class="cause-reasons" title=${message}>
     ${nominated && html`<li><span>Holds a place on ${nominated}</span></li>`}
     ${cause.reasons.map(
