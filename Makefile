@@ -90,7 +90,7 @@ bench-full: .venv/.base  ## Measure everything, and write docs/performance.md (t
 	$(BIN)/python -m benchmarks.growth --write benchmarks/results
 	$(BIN)/python -m benchmarks.memory --write benchmarks/results
 	$(BIN)/python -m benchmarks.report
-	$(BIN)/python -m benchmarks.no_nodes
+	$(BIN)/python -m benchmarks.slow_edges
 
 # The options leave out of the files everything that is true of one machine only. One NumPy for all
 # versions of Python (`fewest`), so that all of them are tested with the same. Extras stay in the files:
@@ -99,7 +99,7 @@ COMPILE := $(UV) pip compile --quiet --no-config --universal --python-version 3.
 	--fork-strategy fewest --generate-hashes --no-header --no-annotate --no-emit-index-url \
 	--no-emit-package mooring --no-strip-extras
 
-lock:  ## Pin the requirements afresh (UPGRADE=--upgrade for newer versions; needs uv)
+lock:  ## Pin the requirements again (UPGRADE=--upgrade for newer versions; needs uv)
 	$(COMPILE) $(UPGRADE) requirements/base.in -o requirements/base.txt
 	$(COMPILE) $(UPGRADE) requirements/build.in -o requirements/build.txt -c requirements/base.txt
 	$(COMPILE) $(UPGRADE) requirements/live.in -o requirements/live.txt -c requirements/base.txt

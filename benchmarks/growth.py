@@ -1,4 +1,4 @@
-"""How the cost of a decision grows: with nodes, with bound pods, with distinct makes of pods.
+"""How the cost of a decision grows: with nodes, with bound pods, with distinct kinds of pods.
 
     python -m benchmarks.growth [--scale 1.0] [--repeats 3] [--write benchmarks/results]
 

@@ -119,7 +119,7 @@ def measure(workload: Workload, size: Size) -> Measured:
 
 
 class Trial:
-    """One workload on one cluster, which is built anew for every run."""
+    """One workload on one cluster, which is built again for every run."""
 
     def __init__(self, workload: Workload, nodes: int, objects: list[KubeObject]) -> None:
         self._workload = workload

@@ -2,7 +2,7 @@
 
     python -m benchmarks.report [--results benchmarks/results] [--page docs/performance.md]
 
-A table stands on the page between `<!-- begin: name -->` and `<!-- end: name -->`, and is written afresh;
+A table stands on the page between `<!-- begin: name -->` and `<!-- end: name -->`, and is written again;
 all else on the page is left as it is.
 """
 

@@ -370,7 +370,7 @@ WORKLOADS: dict[str, Workload] = {
         signatures(2000),
         Workload(
             name="new-signatures",
-            says="plain pods, each of a make of its own: everything is evaluated in full",
+            says="plain pods, no two of one kind: each kind is evaluated for the first time",
             template=lambda i: Template({"app": "one-off"}, memory=f"{100 + i}Mi"),
             goal=1500,
         ),

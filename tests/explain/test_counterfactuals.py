@@ -265,7 +265,7 @@ def find(objects: list[KubeObject], **options: float) -> Counterfactuals:
 
 
 def is_placed(objects: list[KubeObject], changes: list[Change]) -> bool:
-    """Quite apart from how answers are found: the objects are changed and simulated afresh."""
+    """Quite apart from how answers are found: the objects are changed and simulated again."""
     with Cluster.of(objects).changed("p", changes).simulate() as simulated:
         return POD in {placed.pod for placed in simulated.placements}
 

@@ -58,6 +58,7 @@ def objects(tmp_path):
     ("text", "namespace", "workload", "count"),
     [
         ("deployment/web", "shop", "Deployment shop/web", 3),
+        ("deploy/we", "shop", "Deployment shop/web", 3),
         ("deploy/web", "shop", "Deployment shop/web", 3),
         ("deployments.apps/web", "other", "Deployment other/web", 1),
         ("deployment/shop/web", None, "Deployment shop/web", 3),
@@ -86,6 +87,11 @@ def test_pods_are_found_by_name_workload_and_beginning(objects, text, namespace,
     [
         ("deployment/web", "2 workloads are called 'deployment/web'; name one of"),
         ("web", "4 pods begin with 'web'; name one of"),
+        (
+            "deployment/we",
+            "2 workloads begin with 'deployment/we'; name one of deployment/other/web, ",
+        ),
+        ("deployment/idle", "deployment/idle has no pods that need a node"),
         ("deployment/wbe", "did you mean deployment/web"),
         ("deployment/idle", "has no pods that need a node"),
         ("dbb-0", "did you mean shop/db-0"),

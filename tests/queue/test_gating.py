@@ -224,7 +224,7 @@ def test_a_rejected_pod_that_waits_for_events_is_not_asked_about():
 
 
 def test_an_event_its_gate_did_not_register_leaves_a_gated_pod_alone():
-    """The pod was rejected by FIT too, which would be glad of the event."""
+    """The pod was rejected by FIT too, which the event may help."""
     hint = HintSpy(Hint.QUEUE)
     gate = Gate()
     world = World(

@@ -22,6 +22,7 @@ from mooring.objects.pod import (
     Pod,
     PodAffinity,
     PodAffinityTerm,
+    PodCondition,
     PreferredSchedulingTerm,
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
@@ -122,12 +123,13 @@ class Story:
             [
                 self.place,
                 self.remove_pod,
+                self.change_pod,
                 self.add_node,
                 self.change_node,
                 self.remove_node,
                 self.place_out_of_sight,
             ],
-            weights=[12, 3, 1, 1, 0.5, 0.5],
+            weights=[12, 3, 3, 1, 1, 0.5, 0.5],
         )[0]
         act()
 
@@ -159,6 +161,25 @@ class Story:
         pods = list(self.engine.scheduler.cluster.pods.values())
         if pods:
             self.engine.handlers.deleted(self.random.choice(pods))
+
+    def change_pod(self) -> None:
+        """Its status alone, which most changes are; its labels; or its requests, in place."""
+        pods = list(self.engine.scheduler.cluster.pods.values())
+        if not pods:
+            return
+        old = self.random.choice(pods)
+        new = old.with_status(phase="Running", conditions=[PodCondition(type="Ready")])
+        change = self.random.random()
+        if change < 0.2:
+            labels = {"app": self.random.choice("abc")}
+            metadata = msgspec.structs.replace(old.metadata, labels=labels)
+            new = msgspec.structs.replace(old, metadata=metadata)
+        elif change < 0.4:
+            cpu = f"{self.random.randrange(1, 10)}00m"
+            containers = make_pod(old.name, cpu=cpu, memory="64Mi").spec.containers
+            spec = msgspec.structs.replace(old.spec, containers=containers)
+            new = msgspec.structs.replace(old, spec=spec)
+        self.engine.handlers.updated(old, new)
 
     def place_out_of_sight(self) -> None:
         """A pod is seen before its node."""
@@ -266,6 +287,28 @@ def test_a_plugin_is_asked_again_only_where_what_it_depends_on_changed(depends, 
         engine.scheduler.schedule_one()
 
     assert plugin.calls == calls
+
+
+@pytest.mark.parametrize(
+    ("reads_usage_columns", "calls"),
+    [
+        pytest.param(False, 1, id="it may look at the pods themselves"),
+        pytest.param(True, 0, id="it sees sums alone"),
+    ],
+)
+def test_a_pod_whose_status_changes_concerns_plugins_that_look_at_pods(reads_usage_columns, calls):
+    more = {"depends": Depends.USAGE, "calls": 0, "reads_usage_columns": reads_usage_columns}
+    plugin = type("CountsCalls", (CountsCalls,), more)
+    engine = engine_with(plugin)
+    bound = make_pod("bound", cpu="100m", node="n0")
+    engine.handlers.added(bound)
+    for _ in range(3):
+        engine.scheduler.decide(make_pod("p", cpu="100m"))
+    before = plugin.calls
+    engine.handlers.updated(bound, bound.with_status(phase="Running"))
+    engine.scheduler.decide(make_pod("p", cpu="100m"))
+
+    assert plugin.calls - before == calls
 
 
 def test_pods_that_differ_only_for_other_plugins_share_a_plugins_answers():

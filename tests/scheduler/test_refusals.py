@@ -1,4 +1,4 @@
-"""A pod that fits nowhere: its twins are told the same without being looked at, while that is true."""
+"""A pod that fits nowhere: pods that are alike get the same answer without an evaluation, while it is true."""
 
 from __future__ import annotations
 

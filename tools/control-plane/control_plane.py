@@ -54,7 +54,7 @@ DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") 
 
 @dataclass(frozen=True)
 class User:
-    """Somebody whom the API server knows by a token."""
+    """A user that the API server knows by a token."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -455,7 +455,7 @@ class ControlPlane:
             f"--service-account-key-file={key}",
             "--service-cluster-ip-range=10.0.0.0/24",
             f"--disable-admission-plugins={DISABLED_ADMISSION}",
-            # Whom a test asks to slow down is decided by the test.
+            # The test decides which clients it slows down.
             "--enable-priority-and-fairness=false",
             "--max-requests-inflight=10000",
             "--max-mutating-requests-inflight=10000",

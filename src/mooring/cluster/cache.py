@@ -101,8 +101,10 @@ class Cluster:
         self._assumed: set[str] = set()
         self._tree = NodeTree()
         self._generation = 0
-        #: The rows whose pods changed, and the rows whose node object changed.
+        #: The rows whose pods changed; those of them where requests, pod counts or ports may have changed,
+        #: or the node; and the rows whose node object changed.
         self.usage_changes: ChangeLog[int] = ChangeLog()
+        self.sum_changes: ChangeLog[int] = ChangeLog()
         self.node_changes: ChangeLog[int] = ChangeLog()
         self.device_counts = DeviceCounts(
             self.device_classes, self.device_pools, self.claims, self.node_changes
@@ -542,9 +544,14 @@ class Cluster:
         del self.pods[uid]
         self.pods[uid] = pod
         self._assumed.discard(uid)
-        self._touch(info)
+        self._touch_pods(info)
 
     def _touch(self, info: NodeInfo) -> None:
+        self.sum_changes.note(info.row)
+        self._touch_pods(info)
+
+    def _touch_pods(self, info: NodeInfo) -> None:
+        """A pod was replaced by a version that counts the same."""
         self._generation += 1
         info.generation = self._generation
         self.usage_changes.note(info.row)

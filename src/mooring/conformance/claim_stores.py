@@ -1,4 +1,4 @@
-"""Where the claims of a replayed case are kept: what is written is there, and heard of, at once."""
+"""Where the claims of a replayed case are kept: a write is stored, and told to the scheduler, at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The API server of a replayed case: what is written to it is done, and heard of, at once.
+"""The API server of a replayed case: a write is carried out, and told to the scheduler, at once.
 
 `sim.api` plays a cluster as it is, with grace periods and a watch that lags behind. A golden case leaves
 nothing to time that it does not say itself: victims go when they are told to, claims are bound when the

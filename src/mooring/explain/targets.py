@@ -123,17 +123,23 @@ class _Owners:
         return next((kind for kind in (bare, bare.removesuffix("s")) if kind in known), "")
 
     def target(self, kind: str, name: str, namespace: str | None, text: str) -> Target:
-        found: dict[_Key, list[Pod]] = {}
+        """By the full name of the workload, or by a beginning that only one has."""
+        of_kind: dict[_Key, list[Pod]] = {}
         for obj in self._objects:
             if isinstance(obj, Pod) and not obj.finished:
                 for key in self.chain(obj):
-                    if key[0] == kind and key[2] == name and namespace in (None, key[1]):
-                        found.setdefault(key, []).append(obj)
+                    if key[0] == kind and namespace in (None, key[1]):
+                        of_kind.setdefault(key, []).append(obj)
+        found = {key: pods for key, pods in of_kind.items() if key[2] == name}
+        verb = "are called"
+        if not found and not self._exists(kind, name, namespace):
+            found = {key: pods for key, pods in of_kind.items() if key[2].startswith(name)}
+            verb = "begin with"
         if not found:
             raise CannotAnswer(self._nothing(kind, name, namespace, text))
         if len(found) > 1:
-            names = _some(f"{kind}/{each[1]}/{name}" for each in found)
-            raise CannotAnswer(f"{len(found)} workloads are called {text!r}; name one of {names}")
+            names = _some("/".join(each) for each in found)
+            raise CannotAnswer(f"{len(found)} workloads {verb} {text!r}; name one of {names}")
         ((key, pods),) = found.items()
         return Target(tuple(pod.key for pod in pods), self._title(key))
 
@@ -156,12 +162,14 @@ class _Owners:
     def _nothing(self, kind: str, name: str, namespace: str | None, text: str) -> str:
         owned = {key for obj in self._objects if isinstance(obj, Pod) for key in self.chain(obj)}
         same = sorted({f"{key[0]}/{key[2]}" for key in owned if key[0] == kind})
-        exists = any(
-            key[0] == kind and key[2] == name and namespace in (None, key[1]) for key in self._known
-        )
-        if exists:
+        if self._exists(kind, name, namespace):
             return self._why_without_pods(kind, name, namespace, text)
         return unknown(kind, f"{kind}/{name}", same)
+
+    def _exists(self, kind: str, name: str, namespace: str | None) -> bool:
+        return any(
+            key[0] == kind and key[2] == name and namespace in (None, key[1]) for key in self._known
+        )
 
     def _why_without_pods(self, kind: str, name: str, namespace: str | None, text: str) -> str:
         reasons = [

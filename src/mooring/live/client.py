@@ -1,6 +1,6 @@
 """Requests to the API server and their answers, as bytes: what they mean is for others to say.
 
-Of the HTTP library nothing gets out of here, neither its types nor its exceptions: a failure is an ApiError
+The types and exceptions of the HTTP library stay in this module: a failure is an ApiError
 with the text that the API server gave.
 """
 

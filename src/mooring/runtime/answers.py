@@ -24,6 +24,7 @@ from mooring.runtime import filtering, scoring
 from mooring.runtime.framework import Framework
 from mooring.runtime.plugin_calls import Calls, PluginFailure
 from mooring.runtime.question import Question
+from mooring.runtime.usage_columns import sees_usage_columns_only
 
 #: The raw score of a row that the plugin was not asked about.
 UNSCORED = int(np.iinfo(np.int64).min)
@@ -123,7 +124,10 @@ class Answers:
         self.call = call
         self.depends = depends
         #: The rows on which something changed that the plugin depends on.
-        self._changes = cluster.usage_changes if depends == Depends.USAGE else cluster.node_changes
+        self._changes = cluster.node_changes
+        if depends == Depends.USAGE:
+            sums = sees_usage_columns_only(call)
+            self._changes = cluster.sum_changes if sums else cluster.usage_changes
         self._position = self._changes.position
         self._size = -1
         #: Rows that changed since the plugin judged them, and since it scored them.
@@ -142,6 +146,11 @@ class Answers:
         self.raw: Ints | None = None
         #: Whether a score may be UNSCORED.
         self._has_unscored = True
+
+    @property
+    def by_sums(self) -> bool:
+        """Whether the plugin sees the pods of a node through sums alone, if at all."""
+        return self.depends != Depends.USAGE or sees_usage_columns_only(self.call)
 
     def catch_up(self, size: int) -> None:
         """Notice what changed since the last call."""

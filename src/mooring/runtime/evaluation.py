@@ -301,10 +301,14 @@ class Evaluation:
         used.update([call.name for call in shared.other_scores])
         filters += shared.filters
         filters.sort(key=itemgetter(0))
-        self._verdicts = KeptVerdicts(
-            filters, self._cluster, self._verdicts.version, shared.verdicts_for
-        )
         self._usage_in_use = [a for name, a in by_usage.items() if name in used]
+        self._verdicts = KeptVerdicts(
+            filters,
+            self._cluster,
+            self._verdicts.version,
+            shared.verdicts_for,
+            by_sums=all(answers.by_sums for answers in self._usage_in_use),
+        )
         return known
 
     def _catch_up(self, size: int) -> None:

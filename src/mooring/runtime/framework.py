@@ -577,7 +577,7 @@ class _Timed:
         self._framework = framework
         self._point = point
         self._started = 0.0
-        #: To be set by whoever is inside.
+        #: Set by the code inside the `with` block.
         self.code = Code.ERROR
 
     def __enter__(self) -> _Timed:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.cluster.cache import Cluster
+from mooring.cluster.changes import ChangeLog
 from mooring.cluster.columns import Ints, Mask
 from mooring.errors import InvariantError
 from mooring.framework.interface import Depends
@@ -36,12 +37,18 @@ class KeptVerdicts:
         cluster: Cluster | None,
         version: int = 0,
         shared: Callable[[Question], KeptVerdicts] | None = None,
+        *,
+        by_sums: bool = False,
     ) -> None:
         """Each plugin with its place among all Filter plugins. Without a cluster nothing is kept.
 
-        `shared` gives the verdicts of those plugins that look at nodes alone, brought up to date.
+        `shared` gives the verdicts of those plugins that look at nodes alone, brought up to date. With
+        `by_sums`, all that follows from these rows is left alone by pods whose requests stay the same.
         """
         self._shared = shared
+        self._changes_of_usage: ChangeLog[int] = ChangeLog()
+        if cluster is not None:
+            self._changes_of_usage = cluster.sum_changes if by_sums else cluster.usage_changes
         self._filters = filters
         self._usage_filters = [each for each in filters if each[1].depends == Depends.USAGE]
         self._cluster = cluster
@@ -77,8 +84,7 @@ class KeptVerdicts:
 
     def is_up_to_date(self) -> bool:
         """Whether nothing has changed since the verdicts were brought up to date."""
-        changes = self._cluster.usage_changes if self._cluster is not None else None
-        return self._built and changes is not None and self._usage_position == changes.position
+        return self._built and self._usage_position == self._changes_of_usage.position
 
     def forget(self) -> None:
         self._built = False
@@ -95,7 +101,7 @@ class KeptVerdicts:
         else:
             self._redo(question, *changed)
         if self._cluster is not None:
-            self._usage_position = self._cluster.usage_changes.position
+            self._usage_position = self._changes_of_usage.position
             self._node_position = self._cluster.node_changes.position
             self._built = True
         return changed
@@ -108,7 +114,7 @@ class KeptVerdicts:
             nodes = self._cluster.node_changes.since(self._node_position)
         rows = nodes
         if self._usage_filters or self._shared is not None:
-            rows = self._cluster.usage_changes.since(self._usage_position)
+            rows = self._changes_of_usage.since(self._usage_position)
         if rows is None:
             return None
         if len(rows) > FEW_ROWS and len(rows) > len(self.ok) * _LARGEST_SHARE:

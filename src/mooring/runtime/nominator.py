@@ -2,7 +2,7 @@
 
 The nominator remembers what the scheduler decided, which may be ahead of what the API server
 shows in `status.nominatedNodeName`. It knows pods by UID, and keeps for each node the order in
-which they were nominated. It holds no pods: whoever asks gets them as the queue has them at that
+which they were nominated. It holds no pods: callers get them as the queue has them at that
 moment, found by `namespace/name`, so a pod re-created under a name speaks for the one before it,
 as in the reference.
 """

@@ -250,7 +250,7 @@ class ClaimController:
                 self._update_status(claim, replace(claim.status, reserved_for=reserved_for))
 
     def _user_of(self, pod: Pod, claim: ResourceClaim) -> ConsumerReference:
-        """Whom the claim is reserved for: the pod, or the group that shares it."""
+        """The consumer that the claim is reserved for: the pod, or the group that shares it."""
         for entry in pod.spec.resource_claims:
             with suppress(ClaimProblem):
                 name, _ = claim_name(pod, entry)

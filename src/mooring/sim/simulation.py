@@ -350,13 +350,17 @@ class _Controllers:
         if gates.enabled("DRADeviceTaints"):
             has_rules = gates.enabled("DRADeviceTaintRules")
             self._all.append(DeviceTaintEviction(api, clock, has_rules=has_rules))
+        #: Those that look at pods, which are most of what happens.
+        self._of_pods = [
+            each for each in self._all if not isinstance(each, VolumeController | DeviceDrivers)
+        ]
 
     def added(self, obj: KubeObject) -> None:
-        for each in self._all:
+        for each in self._of_pods if isinstance(obj, Pod) else self._all:
             each.added(obj)
 
     def updated(self, old: KubeObject, new: KubeObject) -> None:
-        for each in self._all:
+        for each in self._of_pods if isinstance(new, Pod) else self._all:
             each.updated(old, new)
 
     def deleted(self, obj: KubeObject) -> None:
