@@ -298,12 +298,15 @@ def test_what_people_do_is_answered_by_the_next_paint(
     ready(page)
     page.evaluate(WATCH_EVENTS)
     took: dict[str, list[int]] = {}
+    used: dict[str, list[int]] = {}
     spent = processor_time(page)
 
     def act(name: str, what: Callable[[], object]) -> None:
         page.evaluate(LONGEST)
+        before = spent()
         what()
         took.setdefault(name, []).append(page.evaluate(LONGEST))
+        used.setdefault(name, []).append(spent() - before)
 
     tabs = page.get_by_role("navigation").first
     slider = page.get_by_role("slider", name="Moment")
@@ -331,15 +334,17 @@ def test_what_people_do_is_answered_by_the_next_paint(
         act("sort the nodes", page.get_by_role("button", name="memory").click)
         page.get_by_role("button", name="Map", exact=True).click()
     within = {name: sorted(each)[int(0.95 * len(each))] for name, each in took.items()}
-    first = {name: each[0] for name, each in took.items()}
-    used = round(spent() / sum(map(len, took.values())))
     note(
         pictures,
         answers_by_the_next_paint_ms={"asked": ANSWERS_MS, "rounds": ROUNDS, **within},
-        the_first_time_ms={"asked": ANSWERS_MS, **first},
-        processor_ms_an_input=used,
+        the_first_time_ms={name: each[0] for name, each in took.items()},
+        # Of the page's main thread, which other work on the machine does not change.
+        most_processor_ms={name: max(each) for name, each in used.items()},
+        processor_ms_the_first_time={name: each[0] for name, each in used.items()},
     )
-    assert used < ANSWERS_MS
+    every = sorted(each for kind in used.values() for each in kind)
+    assert every[int(0.95 * len(every))] < ANSWERS_MS
+    assert max(each[0] for each in used.values()) < ANSWERS_MS
     assert max(within.values()) < ANSWERS_ON_ANY_MACHINE_MS
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.web.conftest import NARROW, OpenPage, go
+from tests.web.clusters import Manifest, node, pod, write_cluster
+from tests.web.conftest import NARROW, WIDE, OpenPage, go
 from tests.web.page_server import PageServer, page_server
 
 if TYPE_CHECKING:
@@ -137,6 +139,45 @@ def test_groups_resources_and_sizes_are_chosen(served: PageServer, open_page: Op
     assert sorted(page.evaluate(names)) == ["general", "gpu"]
     page.get_by_label("Resource").select_option("nvidia.com/gpu")
     expect(page.locator(".legend")).to_contain_text("nvidia.com/gpu requested")
+
+
+def test_it_opens_with_what_pods_request_and_one_group_if_nodes_are_alike(
+    browser: Browser, open_page: OpenPage, tmp_path: Path
+) -> None:
+    """A map of cpu is empty where pods request GPUs alone; every node has the same architecture."""
+    from playwright.sync_api import expect
+
+    cluster = tmp_path / "gpus"
+    write_cluster(cluster, iter(_gpus_alone()))
+    with page_server(cluster) as server:
+        page = open_page(server.address)
+        expect(page.get_by_label("Resource")).to_have_value("nvidia.com/gpu")
+        expect(page.get_by_label("Group by")).to_have_value("")
+        page.get_by_label("Resource").select_option("cpu")
+        page.wait_for_function("() => location.hash.includes('resource=cpu')")
+        page.close()
+
+
+def _gpus_alone() -> Iterator[Manifest]:
+    for name in ("a", "b"):
+        made = node(name, cpu="8", memory="8Gi", zone="", pool="", gpu=4)
+        made["metadata"]["labels"] = {"kubernetes.io/arch": "amd64"}
+        yield made
+    yield pod("ml/train", cpu="0", memory="0", gpu=2)
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_no_control_lies_over_the_map(
+    served: PageServer, open_page: OpenPage, size: tuple[int, int]
+) -> None:
+    page = open_page(served.address, size=size)
+    page.locator("canvas[data-pictures]").wait_for()
+    canvas = page.locator(".map canvas").bounding_box()
+    zoom = page.get_by_role("group", name="Zoom").bounding_box()
+    assert canvas is not None
+    assert zoom is not None
+    assert zoom["y"] >= canvas["y"] + canvas["height"]
+    page.get_by_role("button", name="Zoom in").click()
 
 
 def test_colours_follow_the_system_until_the_reader_switches_and_stay_switched(

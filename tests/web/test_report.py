@@ -15,7 +15,7 @@ import pytest
 import mooring
 from tests.web.accessibility import grave_findings
 from tests.web.clusters import Manifest, large, pod, write_cluster
-from tests.web.conftest import OpenPage, go
+from tests.web.conftest import NARROW, OpenPage, go
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -42,6 +42,20 @@ def test_a_report_shows_the_map_and_finds_a_node(report: str, open_page: OpenPag
     page.get_by_role("combobox", name="Find and filter nodes and pods").fill("berth-88")
     page.get_by_role("option", name="node berth-88").click()
     expect(page.locator(".panel h2")).to_have_text("berth-88")
+
+
+def test_a_report_fits_on_a_phone(report: str, open_page: OpenPage, pictures: Path) -> None:
+    """When it was written pushed the switch of the colours over the edge."""
+    page = open_page(report, size=NARROW)
+    page.locator("canvas[data-pictures]").wait_for()
+    page.screenshot(path=pictures / "report-narrow-light.png")
+    switch = page.get_by_role("button", name="Use dark colours").bounding_box()
+    assert switch is not None
+    assert switch["x"] + switch["width"] <= NARROW[0]
+    assert page.locator(".source").is_visible()
+    source = page.locator(".source").bounding_box()
+    assert source is not None
+    assert source["width"] > 20
 
 
 def test_a_report_explains_a_pending_pod_but_applies_nothing(

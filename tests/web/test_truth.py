@@ -217,9 +217,11 @@ def test_a_pod_that_came_with_its_node_is_marked_there_and_the_story_is_told(
     there = page.locator(".title").first.get_by_role("link").last.inner_text()
     matrix = page.get_by_role("table", name="Node by plugin")
     page.get_by_placeholder("node, plugin or reason").fill(there)
-    expect(matrix.get_by_role("row", name=re.compile(f"^{there}"))).to_contain_text(
-        re.compile("it is here|chosen")
-    )
+    expect(matrix.get_by_role("row", name=re.compile(f"^{there}"))).to_contain_text("it is here")
+    page.get_by_placeholder("node, plugin or reason").fill("")
+    # No decision was made, so no node was chosen.
+    expect(matrix.locator(".chip", has_text=re.compile("^chosen$"))).to_have_count(0)
+    expect(matrix.locator(".chip", has_text="would be chosen")).to_have_count(1)
 
 
 def test_finished_and_preempted_pods_have_pages_that_name_both_sides(

@@ -57,6 +57,7 @@ def pod_data(
         "fits": explanation.fits,
         "node": explanation.node or None,
         "chosen": _chosen(explanation, pod),
+        "cameWithNode": _is_hypothetical(explanation),
         "asOf": explanation.as_of,
         "message": explanation.message,
         "sentences": _sentences(explanation, attempts),

@@ -19,9 +19,10 @@ export function MatrixTable({ cluster, page }) {
       : rows;
   }, [rows, word]);
   const scored = matrix.scored.length > 0;
+  const fitting = rows.filter((row) => row.fits).length;
   return html`<section class="matrix" aria-labelledby="matrix-title">
     <div class="title"><h2 id="matrix-title">Every node, every plugin</h2>
-      <p>${page.asOf}. ${count(rows.filter((row) => row.fits).length, "node")} of ${rows.length.toLocaleString("en")} fit.</p>
+      <p>${page.asOf}. ${count(fitting, "node")} of ${rows.length.toLocaleString("en")} ${fitting === 1 ? "fits" : "fit"}.</p>
       <label class="field"><span>Filter rows</span>
         <input type="search" value=${word} placeholder="node, plugin or reason"
           onInput=${(e) => setWord(e.currentTarget.value)} /></label>
@@ -52,7 +53,7 @@ function rowsOf(cluster, matrix) {
 }
 
 function columnsOf(page, matrix) {
-  const would = page.chosen && page.chosen !== page.node;
+  const would = page.cameWithNode || page.chosen !== page.node;
   const total = (row) => (row.rank === null ? null : matrix.totals[row.rank]);
   return [
     {
@@ -60,10 +61,8 @@ function columnsOf(page, matrix) {
       label: "Node",
       sort: (row) => row.name,
       cell: (row) => html`<a href=${link("map", row.name)}>${row.name}</a>${
-        row.name === page.chosen
-          ? html` <span class="chip">${would ? "would be chosen" : "chosen"}</span>`
-          : row.name === page.node && html` <span class="chip">it is here</span>`
-      }`,
+        row.name === page.node && would && html` <span class="chip">it is here</span>`
+      }${row.name === page.chosen && html` <span class="chip">${would ? "would be chosen" : "chosen"}</span>`}`,
     },
     {
       key: "total",

@@ -37,9 +37,12 @@ export function NodePanel({ scene, node, found, side = "right" }) {
     }
     <${NodeDevices} cluster=${cluster} node=${node} />
     <h3>${count(pods.length, "pod")}</h3>
-    <${Table} label=${`Pods on ${name}`} columns=${columns} rows=${pods}
+    ${
+      pods.length > 0 &&
+      html`<${Table} label=${`Pods on ${name}`} columns=${columns} rows=${pods}
       rowKey=${(pod) => pod} sortedBy="cpu" descending
-      rowClass=${(pod) => (found?.pods[pod] ? "lit" : "")} empty="No pods." />
+      rowClass=${(pod) => (found?.pods[pod] ? "lit" : "")} />`
+    }
   </aside>`;
 }
 

@@ -41,7 +41,7 @@ export function Usage({ scene, node }) {
       const capacity = cluster.capacityOf(node, r);
       if (!capacity) return null;
       return html`<div>
-        <dt>${resourceName(name)}</dt>
+        <dt title=${name}>${resourceName(name)}</dt>
         <dd><${Meter} label=${resourceName(name)} value=${scene.utilisation(node, r)} />
           <span class="numbers">${amount(name, scene.requested(r)[node])} / ${amount(name, capacity)}</span></dd>
       </div>`;

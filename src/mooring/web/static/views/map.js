@@ -85,7 +85,7 @@ export function Legend({ cluster, options }) {
 }
 
 // How much of the map the panel of a node covers.
-const PANEL = 420;
+const PANEL = 490;
 
 export function MapView({ moments, cluster, text, onText, chosen }) {
   const options = useMapOptions(cluster);
@@ -138,7 +138,7 @@ export function MapView({ moments, cluster, text, onText, chosen }) {
 }
 
 function NoSuchNode({ name }) {
-  return html`<p class="problems" role="alert">There is no node “${name}” in this run.
+  return html`<p class="problems" role="alert">There is no node “${name}” in this run.${" "}
     <a href=${link("map")}>Show the map</a></p>`;
 }
 

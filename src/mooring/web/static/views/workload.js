@@ -54,8 +54,9 @@ function rowsOf(cluster, scene, pods) {
   });
 }
 
+// All pods are of the namespace in the title.
 const COLUMNS = [
-  { key: "pod", label: "Pod", sort: (row) => row.key, cell: (row) => html`<a href=${podLink(row.key)}>${row.key}</a>` },
+  { key: "pod", label: "Pod", sort: (row) => row.key, cell: (row) => html`<a href=${podLink(row.key)} title=${row.key}>${row.key.split("/").pop()}</a>` },
   { key: "state", label: "State", sort: (row) => row.state, cell: (row) => html`<${State} state=${row.state} />` },
   {
     key: "node",
