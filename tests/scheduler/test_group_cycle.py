@@ -332,3 +332,19 @@ def test_a_refused_member_keeps_its_nomination_while_a_victim_leaves_the_node():
     )
 
     assert nominated(run.round()) == {"gang-1": "n1"}
+
+
+@pytest.mark.parametrize("on", [GANGS, PREEMPTING, BY_RACK], ids="+".join)
+def test_a_member_whose_gang_lost_a_pod_holds_no_node_while_it_is_held_back(on):
+    """The scheduler died before it bound two of three, and one of the two was deleted meanwhile."""
+    run = start(
+        make_node("bound", cpu=1),
+        make_node("held", cpu=1),
+        make_group(min_count=3),
+        make_pod("gang-1", group="gang", cpu=1, node="bound"),
+        make_pod("gang-2", group="gang", cpu=1, nominated="held"),
+        make_pod("single", cpu=1),
+        on=on,
+    )
+
+    assert nodes(run.round())["single"] == "held"

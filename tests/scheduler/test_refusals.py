@@ -1,4 +1,4 @@
-"""A pod that fits nowhere: pods that are alike get the same answer without an evaluation, if it holds."""
+"""A pod that fits nowhere: while that is true, pods that are alike are not evaluated."""
 
 from __future__ import annotations
 
