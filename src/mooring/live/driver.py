@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -76,6 +76,8 @@ class DriverParts:
     #: How extenders are reached, and what runs a call that blocks.
     make_transport: MakeTransport = HttpTransport
     run_beside: RunBeside = asyncio.to_thread
+    #: Called before an extender is asked to bind a pod.
+    before_bind_by_extender: Callable[[Pod], Awaitable[None]] | None = None
     tie_break: TieBreak = field(default_factory=lambda: SeededSpread(0))
     seed: int = 0
     #: What the engine's inputs pass through, if they are kept in a file or come from one.
@@ -352,6 +354,7 @@ class Driver:
             on_ready=self._drive.wake,
             transport=transport,
             run_beside=parts.run_beside,
+            before_bind_by_extender=parts.before_bind_by_extender,
         )
         return Engine(config, deps), transport
 

@@ -223,6 +223,7 @@ class Runner:
             make_registry=self._host.make_registry,
             make_transport=self._host.make_transport,
             run_beside=self._host.run_beside,
+            before_bind_by_extender=session.writer.settle,
             tie_break=SeededSpread(seed),
             seed=seed,
             inputs=self._inputs,
