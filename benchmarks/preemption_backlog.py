@@ -1,15 +1,17 @@
 """How long preemption takes when many pods need room, from the first attempt to the last.
 
-    python -m benchmarks.preemption_backlog [--nodes 5000] [--pods 200] [--situations one-kind budgets …]
+    python -m benchmarks.preemption_backlog [--nodes 5000 15000] [--pods 200] [--situations one-kind …]
 
 Every node is full of pods of lower priority, and pods that matter more come all at once. Each tries, finds
 victims, waits until they are gone and takes their place. Times are processor time: of the attempts (all of a
-pod's), and of what happens between them (evictions, their events, the queue).
+pod's), and of what happens between them (evictions, their events, the queue). At the end comes one pod of
+another kind, of which nothing is known.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import sys
 import time
@@ -29,18 +31,25 @@ _BOUND_PER_NODE = 4
 _BUDGETS = 20
 
 _HIGH = Template({"app": "high"}, cpu_milli=3000, priority=_PRIORITY)
-_APART = Template(
-    {"app": "apart"},
-    cpu_milli=3000,
-    priority=_PRIORITY,
-    affinity={
-        "podAntiAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": [
-                affinity_term({"app": "apart"}, HOSTNAME)
-            ]
-        }
-    },
-)
+_OTHER = Template({"app": "other"}, cpu_milli=3100, priority=_PRIORITY)
+
+
+def _apart(cpu_milli: int) -> Template:
+    return Template(
+        {"app": "apart"},
+        cpu_milli=cpu_milli,
+        priority=_PRIORITY,
+        affinity={
+            "podAntiAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    affinity_term({"app": "apart"}, HOSTNAME)
+                ]
+            }
+        },
+    )
+
+
+_APART, _OTHER_APART = _apart(3000), _apart(3100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +60,8 @@ class Situation:
     template: Callable[[int], Template] = lambda _: _HIGH
     #: Whether the bound pods are covered by budgets, which change after each eviction.
     budgets: bool = False
+    #: The pod of another kind that comes last.
+    other: Template = _OTHER
 
 
 def _kinds(count: int) -> Callable[[int], Template]:
@@ -67,7 +78,12 @@ SITUATIONS = {
         Situation("4-kinds", "the pods of four controllers, in turn", _kinds(4)),
         Situation("40-kinds", "the pods of forty controllers, in turn", _kinds(40)),
         Situation("budgets", "disruption budgets change after each eviction", budgets=True),
-        Situation("apart", "pods with anti-affinity, which columns do not show", lambda _: _APART),
+        Situation(
+            "apart",
+            "pods with anti-affinity, which columns do not show",
+            lambda _: _APART,
+            other=_OTHER_APART,
+        ),
     )
 }
 
@@ -88,11 +104,13 @@ class Measured:
     attempts_ms: float
     between_ms: float
     longest_ms: float
+    #: The first attempt of a pod of another kind, at the end.
+    another_kind_ms: float
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--nodes", type=int, default=5000)
+    parser.add_argument("--nodes", type=int, nargs="+", default=[5000, 15_000])
     parser.add_argument("--pods", type=int, default=200, help="that need room")
     parser.add_argument(
         "--situations", nargs="+", choices=list(SITUATIONS), default=list(SITUATIONS)
@@ -100,10 +118,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", choices=["table", "json"], default="table")
     options = parser.parse_args(arguments)
     results = []
-    for name in options.situations:
-        results.append(measure(SITUATIONS[name], options.nodes, options.pods))
-        if options.output == "table":
-            print(_line(results[-1]), flush=True)
+    for nodes in options.nodes:
+        for name in options.situations:
+            results.append(measure(SITUATIONS[name], nodes, options.pods))
+            if options.output == "table":
+                print(_line(results[-1]), flush=True)
     if options.output == "json":
         print(json.dumps([asdict(result) for result in results], indent=2))
     return 0
@@ -127,6 +146,7 @@ def measure(situation: Situation, nodes: int, pods: int) -> Measured:
             if budgets is not None:
                 budgets.follow()
         placements = driver.placements()
+        another_s = _first_of_another_kind(driver, situation)
         driver.scheduler.validate()
     return Measured(
         situation=situation.name,
@@ -138,7 +158,17 @@ def measure(situation: Situation, nodes: int, pods: int) -> Measured:
         attempts_ms=round(1000 * sum(attempts_s[1:]) / pods, 3),
         between_ms=round(1000 * between_s / pods, 3),
         longest_ms=round(1000 * max(attempts_s[1:]), 2),
+        another_kind_ms=round(1000 * another_s, 2),
     )
+
+
+def _first_of_another_kind(driver: Driver, situation: Situation) -> float:
+    driver.create([situation.other.pod("of-another-kind")])
+    # Or the time would depend on how much garbage the pods before have left.
+    gc.collect()
+    started = time.process_time()
+    driver.scheduler.schedule_one()
+    return time.process_time() - started
 
 
 def _full_cluster(situation: Situation, nodes: int) -> Iterator[KubeObject]:
@@ -193,7 +223,8 @@ class _Budgets:
 def _line(m: Measured) -> str:
     return (
         f"{m.situation:<10}{m.nodes:>6} nodes{m.pods:>6} pods, {m.placed} placed: first {m.first_ms:.1f} ms, "
-        f"then {m.attempts_ms:.2f} ms a pod, longest {m.longest_ms:.1f}, between {m.between_ms:.2f}"
+        f"then {m.attempts_ms:.2f} ms a pod, longest {m.longest_ms:.1f}, between {m.between_ms:.2f}; "
+        f"first of another kind {m.another_kind_ms:.1f} ms"
     )
 
 

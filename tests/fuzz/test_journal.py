@@ -29,7 +29,7 @@ class _Kept(RecentInputs):
         super().close()
 
 
-@pytest.mark.parametrize("seed", [1, 2, 18])
+@pytest.mark.parametrize("seed", [1, 18])
 def test_a_journal_is_replayed_decision_for_decision(seed, tmp_path):
     """Whatever broke: writes that fail, answers that are lost, reloads, kills in the middle of a line."""
     result = World(seed, "safety", make_journal=_in_files(tmp_path)).run()
@@ -59,7 +59,7 @@ def test_tasks_within_a_binding_take_their_steps_in_the_same_order(tmp_path):
 @pytest.mark.parametrize("mode", ["safety", "liveness"])
 def test_the_latest_inputs_are_replayed_from_the_middle(mode, tmp_path):
     """From what was known and what waited when they began, while the running engine went on as it was."""
-    for seed in (3, 21, 60, 61, 62):
+    for seed in (2, 8, 18, 22):
         # A plugin that remembers which pods it held does not remember it in the replay.
         World(
             seed,

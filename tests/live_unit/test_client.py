@@ -11,8 +11,7 @@ from aiohttp import web
 
 from mooring import errors
 from mooring.live.client import ApiClient
-from mooring.live.connection import Connection
-from mooring.live.lane import MOST_CONNECTIONS
+from mooring.live.connection import MOST_CONNECTIONS, Connection
 from mooring.live.line import Priority
 from mooring.live.rate_limit import RateLimiter
 from tests.clock import FakeClock

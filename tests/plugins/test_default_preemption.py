@@ -13,7 +13,7 @@ from mooring.plugins.default_preemption import Candidate, DefaultPreemption
 from mooring.plugins.default_preemption.budgets import Budgets
 from mooring.plugins.default_preemption.candidates import candidates_wanted
 from mooring.plugins.default_preemption.choice import best
-from mooring.plugins.default_preemption.many_nodes import ManyNodes
+from mooring.plugins.default_preemption.many_nodes import ManyNodes, Tried
 from mooring.plugins.default_preemption.outcomes import Outcomes
 from tests.makers import (
     make_affinity_term,
@@ -364,11 +364,15 @@ class TestSearch:
         tried = []
 
         def try_rows(rows):
-            for name, violations in (trials[row] for row in rows):
-                tried.append(name)
-                yield name, Candidate(name, (make_pod(),), violations)
+            tried.extend(trials[row][0] for row in rows)
+            return Tried(
+                alone={
+                    row: Candidate(trials[row][0], (make_pod(),), trials[row][1]) for row in rows
+                }
+            )
 
-        found = Outcomes(5).search(np.arange(5), 2, 1, try_rows, NOW)
+        names = [name for name, _ in trials]
+        found = Outcomes(5).search(np.arange(5), 2, 1, try_rows, NOW, names)
 
         assert list(found.candidates) == ["n3", "n5", "n1"]
         assert tried == ["n5", "n1", "n2", "n3"]
@@ -409,9 +413,9 @@ class TestSearch:
         error = failure(MooringError("broken"))
         candidate = Candidate("n2", (make_pod(),), 0)
 
-        outcomes = [("n1", error), ("n2", candidate)]
+        tried = Tried(alone={0: error, 1: candidate})
 
-        found = Outcomes(2).search(np.arange(2), 5, 5, lambda _: outcomes, NOW)
+        found = Outcomes(2).search(np.arange(2), 5, 5, lambda _: tried, NOW, ["n1", "n2"])
 
         assert found.best(NOW).first == candidate
         assert found.best(NOW).names() == ("n2",)
@@ -481,7 +485,7 @@ class TestKeptOutcomes:
         pods = [placed(f"on-{name}", name, cpu="500m") for name in self.NODES]
         world = World([small_node(name) for name in self.NODES], pods)
         first = self.next(world, "first")
-        monkeypatch.setattr(ManyNodes, "on_nodes", None)
+        monkeypatch.setattr(ManyNodes, "on_rows", None)
 
         second = self.next(world)
 
@@ -536,8 +540,12 @@ class TestKeptOutcomes:
 
         assert self.next(world).nominated_node == "n1"
 
-    def test_a_start_that_was_still_to_come_may_change_the_order_of_victims(self):
-        soon = EPOCH + timedelta(hours=1, minutes=5)
+    @pytest.mark.parametrize("minutes", [5, 0])
+    def test_a_start_that_was_still_to_come_may_change_the_order_of_victims(self, minutes):
+        """A pod that starts at this very moment is as important as one that has not started; a moment later
+        it is more important.
+        """
+        soon = EPOCH + timedelta(hours=1, minutes=minutes)
         pods = [
             make_pod("not-started", node="n1", cpu="250m", priority=0),
             make_pod("soon", node="n1", cpu="250m", priority=0, started=soon),

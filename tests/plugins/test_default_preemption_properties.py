@@ -19,8 +19,6 @@ from mooring.objects.pod import Pod
 from mooring.objects.selectors import compile_selector
 from mooring.objects.taints import Toleration
 from mooring.plugins.default_preemption import DefaultPreemption
-from mooring.plugins.default_preemption.lower_priority import LowerPriorities
-from mooring.plugins.default_preemption.many_nodes import ManyNodes
 from mooring.runtime.plugin_calls import PluginFailure
 from tests.makers import (
     HOSTNAME,
@@ -227,6 +225,12 @@ class NodeByNode(DefaultPreemption):
         return True
 
 
+class AtOnce(DefaultPreemption):
+    """Even a single node is tried by columns."""
+
+    few_rows = 0
+
+
 # Random clusters
 
 
@@ -375,10 +379,11 @@ CHANGES: tuple[Change, ...] = (
 
 @dataclass(repr=False)
 class Scene:
-    """A cluster, twice, and pods that come to it one after the other."""
+    """A cluster, three times, and pods that come to it one after the other."""
 
     args: DefaultPreemptionArgs
     world: World
+    at_once: World
     plain: World
     incoming: list[Pod]
     #: What happens before each of them comes.
@@ -429,11 +434,12 @@ def scenes(draw) -> Scene:
             min_candidate_nodes_absolute=absolute, min_candidate_nodes_percentage=percentage
         ),
         World(**objects),
+        World(**objects, preemption=AtOnce),
         World(**objects, preemption=NodeByNode),
         draw(_like_pods()),
         [draw(st.sampled_from(CHANGES)) for _ in range(6)],
     )
-    for world in (scene.world, scene.plain):
+    for world in (scene.world, scene.at_once, scene.plain):
         world.scheduler.nominator.queued_pod = world.scheduler.observed_pods.get
     return scene
 
@@ -443,7 +449,7 @@ def test_preemption_does_what_the_specification_says(scene):
     """Pod after pod: who finds a node takes it, and victims leave, so that what is kept grows stale."""
     for pod, change in zip(scene.incoming, scene.before, strict=False):
         answers = []
-        for world in (scene.world, scene.plain):
+        for world in (scene.world, scene.at_once, scene.plain):
             change(world)
             if not len(world.scheduler.cluster.snapshot()):
                 return
@@ -464,24 +470,25 @@ def test_preemption_does_what_the_specification_says(scene):
 
 @given(scene=scenes(), part_size=st.integers(1, 4))
 def test_many_nodes_at_once_say_what_each_node_says_however_they_are_divided(scene, part_size):
-    pod, world = scene.incoming[0], scene.world
+    pod, world = scene.incoming[0], scene.at_once
     if not len(world.scheduler.cluster.snapshot()):
         return
     decision, state = world.attempt(pod)
     if decision.node_name is not None:
         return
     snapshot = world.scheduler.cluster.snapshot()
-    search = world.plugin._search(state, pod)
-    lower = LowerPriorities().than(pod.priority, snapshot.columns)
-    tried = decision.diagnosis.nodes_with(Code.UNSCHEDULABLE)
+    rows = decision.diagnosis.rows_with(Code.UNSCHEDULABLE)
+    trial = world.plugin._trial(state, pod, snapshot)
 
-    at_once = list(ManyNodes(search, lower, part_size).on_nodes(tried))
+    at_once = {}
+    for start in range(0, len(rows), part_size):
+        at_once |= trial.on_rows(rows[start : start + part_size]).by_row()
 
-    assert _by_name(at_once) == _by_name(search.on_nodes(tried))
+    assert _said(at_once) == _said({row: trial.run.on_node(snapshot.at(row)) for row in rows})
 
 
-def _by_name(outcomes):
-    return [
-        (name, said_by({name: what}) if isinstance(what, Status) else what)
-        for name, what in outcomes
-    ]
+def _said(outcomes):
+    return {
+        row: said_by({row: what}) if isinstance(what, Status) else what
+        for row, what in outcomes.items()
+    }

@@ -216,15 +216,22 @@ QUEUED = st.sampled_from(
 
 
 @given(
-    st.lists(
+    steps=st.lists(
         st.tuples(
-            st.sampled_from(("add", "delete", "queue", "ask")), st.sampled_from("pq"), NODES, QUEUED
+            st.sampled_from(("add", "delete", "queue", "try", "ask")),
+            st.sampled_from("pq"),
+            NODES,
+            QUEUED,
         )
-    )
+    ),
+    is_told=st.booleans(),
 )
-def test_what_is_kept_of_held_nodes_is_what_asking_for_each_gives(steps):
+def test_what_is_kept_of_held_nodes_is_what_asking_for_each_gives(steps, is_told):
+    """Whether the queue is asked for each pod, or says itself which pods entered or left it."""
     queued = {}
     nominator = Nominator(queued_pod=queued.get)
+    if is_told:
+        nominator.follow(queued.get)
     asking = make_pod("p", uid="1", priority=3)
     for step, name, node, known in steps:
         match step:
@@ -234,7 +241,15 @@ def test_what_is_kept_of_held_nodes_is_what_asking_for_each_gives(steps):
                 nominator.delete(make_pod(name, uid=name))
             case "queue":
                 queued[f"default/{name}"] = known
+                nominator.moved(f"default/{name}")
+            case "try":
+                with nominator.trial():
+                    nominator.add(make_pod(name, uid=name, nominated=node))
+                    nominator.held_nodes()
+                    queued[f"default/{name}"] = known
+                    nominator.moved(f"default/{name}")
             case "ask":
+                nominator.validate()
                 held = dict(nominator.held())
                 assert list(held) == list(nominator.nodes())
                 for place, pods in held.items():

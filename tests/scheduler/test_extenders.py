@@ -951,6 +951,34 @@ def test_a_simulation_takes_any_transport():
         assert simulation.summary.records["default/p"].last_failure == "no route"
 
 
+def test_before_an_extender_binds_the_writes_of_the_pods_status_are_settled():
+    """Liveness seed 3100041, aimed: a refused pod was bound, and after that told that it fits nowhere."""
+    transport, work, settled = FakeTransport(), [], []
+
+    async def settle(pod):
+        settled.append((pod.name, list(transport.urls)))
+
+    deps = Dependencies(
+        clock=FakeClock(),
+        writer=SilentWriter(),
+        spawn=work.append,
+        registry=default_registry(),
+        metrics=Metrics(),
+        transport=transport,
+        before_bind_by_extender=settle,
+    )
+    extender = {"urlPrefix": "http://x/", "filterVerb": "filter", "bindVerb": "bind", **NAMES}
+    engine = Engine(config_with(extender), deps)
+    engine.load([*two_nodes(), make_pod("p")])
+
+    assert engine.schedule_one()
+    for each in work:
+        asyncio.run(each)
+
+    assert settled == [("p", ["http://x/filter"])]
+    assert transport.urls == ["http://x/filter", "http://x/bind"]
+
+
 def test_without_a_transport_extenders_cannot_be_configured():
     deps = Dependencies(
         clock=FakeClock(),

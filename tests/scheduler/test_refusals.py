@@ -1,4 +1,4 @@
-"""A pod that fits nowhere: pods that are alike get the same answer without an evaluation, while it is true."""
+"""A pod that fits nowhere: while that is true, pods that are alike are not evaluated."""
 
 from __future__ import annotations
 

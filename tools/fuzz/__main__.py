@@ -14,7 +14,7 @@ import msgspec
 
 from tools.fuzz import awaits
 from tools.fuzz.shrink import shrink
-from tools.fuzz.swarm import FAULTS, FEATURES
+from tools.fuzz.swarm import ALL_FAULTS, ALL_FEATURES
 from tools.fuzz.world import Mode, Result, Task, prepare_worker, run_seed, run_task
 
 MODES: tuple[Mode, ...] = ("safety", "liveness")
@@ -56,11 +56,11 @@ def main(
 
     Exits 0 if no seed failed, 1 if one did, 2 if the question makes no sense.
     """
-    unknown = [name for name in without if name not in FAULTS and name not in FEATURES]
+    unknown = [name for name in without if name not in ALL_FAULTS and name not in ALL_FEATURES]
     if unknown:
         raise click.UsageError(
             f"--without {unknown[0]!r}: there is no such fault or actor; choose one of"
-            f" {', '.join([*FAULTS, *FEATURES])}"
+            f" {', '.join([*ALL_FAULTS, *ALL_FEATURES])}"
         )
     if aim and shrinks:
         raise click.UsageError("--aim does not go with --shrink")
@@ -127,7 +127,8 @@ def _many(seeds: list[Task], mode: Mode, workers: int, output: str) -> bool:
             click.echo(f"{mode}: {ran} of {len(seeds)} seeds, {len(failures)} failed", err=True)
     took_s = time.monotonic() - started
     reached = sorted(awaits.reached_by(total.killed_at))
-    points = sorted(awaits.reached_by(total.waited_at) | set(reached))
+    missed = sorted(set(awaits.POINTS) - set(reached))
+    wrong = sorted(awaits.waited_wrongly([*total.waited_at, *total.killed_at]))
     if output == "json":
         summary = {
             "mode": mode,
@@ -139,26 +140,27 @@ def _many(seeds: list[Task], mode: Mode, workers: int, output: str) -> bool:
             "faults": total.faults,
             "done": total.done,
             "killPointsReached": reached,
-            "killPoints": points,
-            "neverWaitedAt": sorted(set(awaits.POINTS) - set(points)),
+            "killPointsMissed": missed,
+            "waitedWhereNoneCan": wrong,
         }
         click.echo(msgspec.json.encode(summary))
-        return bool(failures)
+        return bool(failures or wrong)
     click.echo(
         f"{mode}: {len(seeds)} seeds from {seeds[0][0]}, {len(failures)} failed; {took_s:.0f} s,"
         f" {total.steps} steps, {total.done['processes']} starts, {total.faults['kill']} kills"
-        f" at {len(reached)} of {len(points)} awaits, {total.done['bind']} binds"
-        f" (nobody was seen to wait at {len(awaits.POINTS) - len(points)} more); commit {_commit()}"
+        f" at {len(reached)} of the {len(awaits.POINTS)} awaits at which a task can wait,"
+        f" {total.done['bind']} binds; commit {_commit()}"
     )
-    click.echo(f"  faults: {_counts({name: total.faults[name] for name in FAULTS})}")
+    click.echo(f"  faults: {_counts({name: total.faults[name] for name in ALL_FAULTS})}")
     click.echo(f"  done: {_counts(dict(sorted(total.done.items())))}")
-    missed = sorted(set(points) - set(reached))
+    if wrong:
+        click.echo(f"  a task waited where none can (awaits.py): {', '.join(wrong)}")
     if missed:
         click.echo(f"  awaits where no process was killed: {', '.join(missed)}")
     if failures:
         click.echo(f"  failed: {', '.join(str(each.seed) for each in failures)}; again with:")
         click.echo(f"  make fuzz ARGS='--mode {mode} --seed {failures[0].seed} --shrink'")
-    return bool(failures)
+    return bool(failures or wrong)
 
 
 def _results(tasks: list[Task], workers: int) -> Iterator[Result]:

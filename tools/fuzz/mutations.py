@@ -56,7 +56,7 @@ MUTATIONS = (
         "parts.queue.follow(queued, pod)",
         "queued.pod = pod",
         mode="safety",
-        seed=24,
+        seed=100,
     ),
     Mutation(
         "a binding does not end the attempt",

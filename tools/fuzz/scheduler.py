@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import random
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 from mooring.config import KubeSchedulerConfiguration
+from mooring.config.types import Extender
+from mooring.framework.clock import sleep
 from mooring.framework.interface import Handle
 from mooring.framework.status import Status, unschedulable, wait
 from mooring.live.connection import Connection
+from mooring.live.driver import ClosableTransport
 from mooring.live.input_journal import JournalStore
 from mooring.live.leader_election import ElectionClock, Elector, LeaseStore, OpenStore
 from mooring.live.operations import Listen
@@ -81,7 +84,31 @@ class MayHold:
 
 
 def make_registry() -> Registry:
-    return Registry({**BUILT_IN, "MayHold": MayHold}, installed={})
+    return Registry({**BUILT_IN, "MayHold": MayHold, "MayLinger": MayLinger}, installed={})
+
+
+class MayLinger:
+    """Has work to do after the bind."""
+
+    name = "MayLinger"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        self._clock = handle.clock
+
+    async def post_bind(self, state: object, pod: Pod, node_name: str) -> None:
+        await sleep(self._clock, 0.5)
+
+
+class Traits(Protocol):
+    """How processes of a world reach others."""
+
+    most_connections: int
+    page_size: int
+
+    async def authorization(self) -> str | None: ...
+    async def renew(self) -> None: ...
+    async def run_beside(self, call: Callable[[], None]) -> None: ...
+    def make_transport(self, extenders: Sequence[Extender]) -> ClosableTransport: ...
 
 
 class ElectionTask:
@@ -138,6 +165,7 @@ class SchedulerProcess:
         on_end: Callable[[SchedulerProcess], None],
         make_journal: Callable[[], JournalStore],
         registry: Callable[[], Registry],
+        traits: Traits,
     ) -> None:
         self.name = name
         self.tasks: list[asyncio.Task[Any]] = []
@@ -164,6 +192,7 @@ class SchedulerProcess:
         self._looked_for: frozenset[str] = frozenset()
         self._make_journal = make_journal
         self._registry = registry
+        self._traits = traits
 
     def start(self) -> None:
         context = contextvars.copy_context()
@@ -175,7 +204,13 @@ class SchedulerProcess:
             async def open_socket() -> Any:
                 return (await self._connect(self)).client
 
-            return Connection("http://api.test:80", open_socket=open_socket)
+            return Connection(
+                "http://api.test:80",
+                authorization=self._traits.authorization,
+                renew=self._traits.renew,
+                most_connections=self._traits.most_connections,
+                open_socket=open_socket,
+            )
 
         config = self._config
         options = RunOptions(
@@ -192,6 +227,9 @@ class SchedulerProcess:
             identity=lambda: self.name,
             on_synced=lambda: None,
             make_registry=self._registry,
+            make_transport=self._traits.make_transport,
+            run_beside=self._traits.run_beside,
+            page_size=self._traits.page_size,
         )
         try:
             self.runner = Runner(options, config, connect, host)

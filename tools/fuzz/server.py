@@ -161,6 +161,8 @@ class ApiServer:
         self._answer(connection, asked, answer)
 
     def _refusal(self) -> Answered | None:
+        if self._faults.happens("401"):
+            return _status(401, "Unauthorized", "Unauthorized")
         if self._faults.happens("429"):
             answer = _status(429, "TooManyRequests", "too many requests, please try again later")
             answer.headers = "Retry-After: 1\r\n"
@@ -218,9 +220,20 @@ class ApiServer:
         version = self._store.version
         if self._faults.happens("stale list"):
             version = max(self._store.compacted, version - self._faults.rng.randint(1, 40))
-        objects = self._store.as_of(kind.struct, version)
-        items = b",".join(self._shown(text_of(obj)) for obj in objects if _selected(obj))
-        head = f'{{"metadata":{{"resourceVersion":"{version}"}},"items":['.encode()
+        begin = 0
+        if "continue" in asked.query:
+            # Later pages are of the version of the first.
+            version, begin = map(int, asked.query["continue"].split("-"))
+            if version < self._store.compacted:
+                raise Expired("The provided continue parameter is too old")
+        objects = [obj for obj in self._store.as_of(kind.struct, version) if _selected(obj)]
+        end = begin + int(asked.query.get("limit", len(objects)))
+        if end < len(objects) or begin:
+            # As etcd has them: pages are parts of one order.
+            objects.sort(key=lambda obj: obj.key)
+        more = f',"continue":"{version}-{end}"' if end < len(objects) else ""
+        items = b",".join(self._shown(text_of(obj)) for obj in objects[begin:end])
+        head = f'{{"metadata":{{"resourceVersion":"{version}"{more}}},"items":['.encode()
         return Answered(200, head + items + b"]}")
 
     def _post(self, kind: Kind, key: str, sub: str, asked: Asked) -> Answered:

@@ -61,6 +61,19 @@ FEATURES = (
     "permit",
 )
 
+#: Drawn apart from the others, so that worlds without them are what they were before these were added.
+LATER_FAULTS: dict[str, float] = {"401": 0.05, "slow credentials": 0.05, "extender fails": 0.05}
+LATER_FEATURES = (
+    "extender",
+    "extender that binds",
+    "few connections",
+    "lists in pages",
+    "PostBind",
+    "request limit",
+    "watch as leader only",
+)
+_LATER_SHARE = 0.15
+
 #: What many awaits take before anybody waits at them: on in most worlds that aim at an await.
 _AIMED = (
     "second scheduler",
@@ -86,10 +99,13 @@ _LONG_S = {
     "slow connect": 12.0,
     "slow server": 80.0,
     "slow watch": 30.0,
+    "slow credentials": 5.0,
 }
 
 
-_LIKELY = FAULTS | HOSTILE
+ALL_FAULTS = FAULTS | LATER_FAULTS
+ALL_FEATURES = (*FEATURES, *LATER_FEATURES)
+_LIKELY = ALL_FAULTS | HOSTILE
 
 
 class Swarm:
@@ -110,6 +126,9 @@ class Swarm:
         chosen |= {name for name in FEATURES if choose.random() < 0.4}
         if hostile:
             chosen |= set(HOSTILE)
+        later = random.Random(f"later {seed}")
+        share = 0.4 if aimed else _LATER_SHARE
+        chosen |= {name for name in (*LATER_FAULTS, *LATER_FEATURES) if later.random() < share}
         if aimed:
             chosen |= {name for name in _AIMED if choose.random() < 0.7}
         #: What this world has.

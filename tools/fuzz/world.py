@@ -31,6 +31,7 @@ from tools.fuzz.actors import Actors
 from tools.fuzz.invariants import Truth, Violation
 from tools.fuzz.loop import WORLD, FuzzLoop
 from tools.fuzz.network import Wire
+from tools.fuzz.outside import Outside
 from tools.fuzz.scheduler import DriftingClock, SchedulerProcess, make_registry
 from tools.fuzz.server import ApiServer, Asked
 from tools.fuzz.store import Store
@@ -119,6 +120,7 @@ class World:
         self.server.after_write.append(self._written)
         self.actors = Actors(self.swarm, self.store)
         self._rng = self.swarm.stream("world")
+        self._outside = Outside(self.swarm, self.store)
         self._config = self._make_config()
         self._processes: list[SchedulerProcess] = []
         self._buried: list[SchedulerProcess] = []
@@ -235,6 +237,7 @@ class World:
             on_end=self._ended,
             make_journal=lambda: self._make_journal(f"{name}-{number}"),
             registry=self._registry,
+            traits=self._outside,
         )
         self._processes.append(process)
         process.start()
@@ -403,16 +406,24 @@ class World:
         self.loop.close()
 
     def _make_config(self) -> KubeSchedulerConfiguration:
-        holds = self.swarm.has("permit")
+        plugins = [
+            {"name": name}
+            for name, feature in (("MayHold", "permit"), ("MayLinger", "PostBind"))
+            if self.swarm.has(feature)
+        ]
+        limit = {"qps": 10, "burst": 3} if self.swarm.has("request limit") else {}
         document = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
             "profiles": [
                 {
-                    "plugins": {"multiPoint": {"enabled": [{"name": "MayHold"}] if holds else []}},
+                    "plugins": {"multiPoint": {"enabled": plugins}},
                     "pluginConfig": [{"name": "VolumeBinding", "args": {"bindTimeoutSeconds": 30}}],
                 }
             ],
+            "clientConnection": limit,
+            "extenders": self._outside.extenders(),
+            "delayCacheUntilActive": self.swarm.has("watch as leader only"),
         }
         gates = _GANGS if self.swarm.has("gangs") else FeatureGates({})
         config = load_config(document, gates=gates)

@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster.columns import Columns, Mask
+from mooring.cluster.columns import Columns, Ints, Mask
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.errors import MooringError
@@ -83,8 +83,21 @@ class RowsTrial(Protocol):
         ...
 
     @property
+    def can_be_kept(self) -> bool:
+        """Whether what all filters say of a row depends on nothing but its node, its pods and `inputs`."""
+        ...
+
+    @property
     def kinds(self) -> Sequence[type[KubeObject]]:
         """The kinds of other objects that they look at."""
+        ...
+
+    def inputs(self) -> Mapping[str, Ints]:
+        """int64[row] each: what the other filters read of a row beside its node and pods."""
+        ...
+
+    def others_accept(self, rows: RowIndex) -> Mask:
+        """bool[row asked for]: whether the other filters accept the row, whichever of its pods leave."""
         ...
 
     def add(self, pods_by_row: Mapping[int, Sequence[Pod]]) -> None:
@@ -93,6 +106,10 @@ class RowsTrial(Protocol):
 
     def refuse(self, rows: RowIndex, refused: dict[int, Status]) -> RowIndex:
         """Write down why rows are refused, and return the others."""
+        ...
+
+    def refusals(self, rows: RowIndex) -> tuple[RowIndex, list[tuple[RowIndex, Status]]]:
+        """The rows that are not refused; and those that are, by reason."""
         ...
 
     def accepts(self, rows: RowIndex) -> Mask:

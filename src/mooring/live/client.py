@@ -105,7 +105,7 @@ class ApiClient:
             tls_server_name=connection.tls_server_name,
             open_socket=connection.open_socket,
         )
-        self._lane = Lane(self._endpoint)
+        self._lane = Lane(self._endpoint, connection.most_connections)
         #: For what goes through a proxy; None without one.
         self._proxy_session: aiohttp.ClientSession | None = None
 

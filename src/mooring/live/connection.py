@@ -7,6 +7,9 @@ import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+#: More do not make an API server faster, and each costs a handshake.
+MOST_CONNECTIONS = 32
+
 
 async def nobody() -> str | None:
     """No credentials: none are needed, or a client certificate has them."""
@@ -31,6 +34,8 @@ class Connection:
     renew: Callable[[], Awaitable[None]] = keep
     #: The name in the server's certificate, where it is not the host's.
     tls_server_name: str | None = None
+    #: How many requests are under way at once, each on a TCP connection of its own.
+    most_connections: int = MOST_CONNECTIONS
     #: An HTTP proxy to go through.
     proxy: str | None = None
     #: Makes connected sockets that do not block, instead of TCP to the server; a test breaks them.

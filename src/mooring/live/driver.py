@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from mooring.config import KubeSchedulerConfiguration, write_config
+from mooring.config.types import Extender
 from mooring.errors import InvariantError
 from mooring.framework.api import ApiWriter
 from mooring.framework.clock import Clock
@@ -33,6 +34,8 @@ from mooring.scheduler.decision import Decision
 from mooring.scheduler.dependencies import Dependencies
 from mooring.scheduler.drive_loop import DriveLoop
 from mooring.scheduler.engine import Engine
+from mooring.scheduler.extenders import RunBeside
+from mooring.scheduler.extenders.extender import Transport
 from mooring.scheduler.journal import Fact, FactKind, RecentFacts, decided
 from mooring.scheduler.writes import Writes, carry_out
 from mooring.webhook import HttpTransport
@@ -45,6 +48,13 @@ _REPEAT_CONDITIONS_S = 20.0
 
 #: How long pods are placed before watches and bindings get their turn.
 _TURN_S = 0.002
+
+
+class ClosableTransport(Transport, Protocol):
+    def close(self) -> None: ...
+
+
+MakeTransport = Callable[[Sequence[Extender]], ClosableTransport]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +73,11 @@ class DriverParts:
     #: Called after an error that nobody expected; the process goes on.
     on_crash: Callable[[], None] = lambda: None
     make_registry: Callable[[], Registry] = default_registry
+    #: How extenders are reached, and what runs a call that blocks.
+    make_transport: MakeTransport = HttpTransport
+    run_beside: RunBeside = asyncio.to_thread
+    #: Called before an extender is asked to bind a pod.
+    before_bind_by_extender: Callable[[Pod], Awaitable[None]] | None = None
     tie_break: TieBreak = field(default_factory=lambda: SeededSpread(0))
     seed: int = 0
     #: What the engine's inputs pass through, if they are kept in a file or come from one.
@@ -319,9 +334,9 @@ class Driver:
 
     # Building, and building again
 
-    def _build(self, config: KubeSchedulerConfiguration) -> tuple[Engine, HttpTransport | None]:
+    def _build(self, config: KubeSchedulerConfiguration) -> tuple[Engine, ClosableTransport | None]:
         parts = self.parts
-        transport = HttpTransport(config.extenders) if config.extenders else None
+        transport = parts.make_transport(config.extenders) if config.extenders else None
         inputs = parts.inputs
         deps = Dependencies(
             clock=parts.clock if inputs is None else inputs.clock(parts.clock),
@@ -338,7 +353,8 @@ class Driver:
             on_crash=self._note_crash,
             on_ready=self._drive.wake,
             transport=transport,
-            run_beside=asyncio.to_thread,
+            run_beside=parts.run_beside,
+            before_bind_by_extender=parts.before_bind_by_extender,
         )
         return Engine(config, deps), transport
 
@@ -368,7 +384,7 @@ class Driver:
         return not self.tasks and not self._retired and self.scheduler.may_save()
 
     async def _retire(
-        self, old: Engine, transport: HttpTransport | None, bindings: list[asyncio.Task[None]]
+        self, old: Engine, transport: ClosableTransport | None, bindings: list[asyncio.Task[None]]
     ) -> None:
         """Close the plugins of an earlier configuration once nothing of theirs is under way."""
         if bindings:

@@ -33,7 +33,7 @@ from mooring.framework.api import Event
 from mooring.framework.clock import Clock, Timer, sleep
 from mooring.live.bind_traffic import ASK_AGAIN_S, BindTraffic, Refusals
 from mooring.live.client import JSON, STRATEGIC_MERGE_PATCH, ApiClient
-from mooring.live.lane import MOST_CONNECTIONS
+from mooring.live.connection import MOST_CONNECTIONS
 from mooring.live.leader_election import LEASE_API, Lease
 from mooring.live.line import Priority
 from mooring.live.write_metrics import KINDS, WriteMetrics

@@ -14,11 +14,9 @@ from dataclasses import dataclass
 import httptools
 
 from mooring.errors import Unanswered
+from mooring.live.connection import MOST_CONNECTIONS
 from mooring.live.line import Line, Priority
 from mooring.live.stream import Endpoint, Stream
-
-#: More do not make an API server faster, and each costs a handshake.
-MOST_CONNECTIONS = 32
 
 #: The longest answer that is taken: a page of a list may be long, but not without end.
 MOST_BYTES = 1 << 30
@@ -43,8 +41,9 @@ class Answer:
 class Lane:
     """Connections to one server. A request gets a free connection, or waits for one."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, most_connections: int = MOST_CONNECTIONS) -> None:
         self._endpoint = endpoint
+        self._most_connections = most_connections
         self._loop = asyncio.get_running_loop()
         self._idle: list[_Connection] = []
         self._open: set[_Connection] = set()
@@ -80,7 +79,7 @@ class Lane:
         if self._idle:
             # The one used last: it is warm in every cache.
             return self._idle.pop()
-        if self._places_taken < MOST_CONNECTIONS:
+        if self._places_taken < self._most_connections:
             self._places_taken += 1
             return await self._connect()
         turn = self._line.join(priority)

@@ -26,6 +26,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 from prometheus_client import CollectorRegistry, generate_latest
 
+from mooring.bad_requests import log_bad_requests_briefly
 from mooring.config import KubeSchedulerConfiguration, write_config
 from mooring.errors import MooringError
 from mooring.live.accumulators import Counter, Gauge
@@ -212,6 +213,7 @@ class OperationsServer:
                 await self._gate.close()
 
     def _application(self) -> web.Application:
+        log_bad_requests_briefly()
         application = web.Application(
             middlewares=[] if self._gate is None else [_guard(self._gate)]
         )

@@ -244,7 +244,7 @@ class Reflector:
         for number, obj in enumerate(listed.objects, start=1):
             present.add(obj.key)
             self._put(obj)
-            if number % PAGE_SIZE == 0:
+            if number % self._page_size == 0:
                 # Thousands at once would hold up everything else.
                 await asyncio.sleep(0)
         for key in [key for key in self.objects if key not in present]:

@@ -28,7 +28,7 @@ from mooring.live import pod_resources
 from mooring.live.client import ApiClient
 from mooring.live.clock import WallClock
 from mooring.live.connection import Connection
-from mooring.live.driver import Driver, DriverParts
+from mooring.live.driver import Driver, DriverParts, MakeTransport
 from mooring.live.dump import log_dump
 from mooring.live.endpoint_authorization import Gate
 from mooring.live.input_journal import InputJournal, JournalStore, recent_inputs
@@ -51,12 +51,15 @@ from mooring.live.operations import (
     OperationsServer,
     health_checks,
 )
+from mooring.live.reflector import PAGE_SIZE
 from mooring.live.reload import LOOK_EVERY_S, ConfigSource, Reloader
 from mooring.live.resources import kinds_to_watch
 from mooring.live.session import Session, open_session
 from mooring.plugins.registry import default_registry
 from mooring.runtime.registry import Registry
 from mooring.scheduler.choosing import SeededSpread
+from mooring.scheduler.extenders import RunBeside
+from mooring.webhook import HttpTransport
 
 _LOG = logging.getLogger(__name__)
 
@@ -121,6 +124,11 @@ class Host:
     make_election: Callable[[Callable[[LeaseStore], Elector], OpenStore], Election] = ElectionThread
     identity: Callable[[], str] = new_identity
     make_registry: Callable[[], Registry] = default_registry
+    #: How extenders are reached, and what runs a call that blocks.
+    make_transport: MakeTransport = HttpTransport
+    run_beside: RunBeside = asyncio.to_thread
+    #: How many objects are listed at once.
+    page_size: int = PAGE_SIZE
     #: Called when everything that there is has been listed.
     on_synced: Callable[[], None] = spare_what_stays
 
@@ -196,6 +204,7 @@ class Runner:
                 may_write=self.may_write,
                 metrics=self._metrics,
                 rng=self._host.rng,
+                page_size=self._host.page_size,
             )
         )
         self.session = session
@@ -212,6 +221,9 @@ class Runner:
             on_fatal=self._fatal,
             on_crash=self._save_journal,
             make_registry=self._host.make_registry,
+            make_transport=self._host.make_transport,
+            run_beside=self._host.run_beside,
+            before_bind_by_extender=session.writer.settle,
             tie_break=SeededSpread(seed),
             seed=seed,
             inputs=self._inputs,

@@ -19,7 +19,7 @@ from mooring.live.event_recorder import EventRecorder
 from mooring.live.leader_election import Lease
 from mooring.live.outage import Outage
 from mooring.live.rate_limit import limiter_of
-from mooring.live.reflector import Reflector, Watcher
+from mooring.live.reflector import PAGE_SIZE, Reflector, Watcher
 from mooring.live.self_check import SelfCheck
 from mooring.live.write_metrics import WriteMetrics
 from mooring.live.writer import LiveWriter
@@ -57,6 +57,7 @@ class Session:
         clock: Clock,
         rng: random.Random,
         outage: Outage,
+        page_size: int,
     ) -> None:
         self.writer = writer
         #: The binds under way.
@@ -66,6 +67,7 @@ class Session:
         self._client = client
         self._clock = clock
         self._random = rng
+        self._page_size = page_size
         self._reflectors: dict[Kind, Reflector] = {}
         self._watches: dict[Reflector, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -89,6 +91,7 @@ class Session:
                 clock=self._clock,
                 rng=self._random,
                 outage=self._outage,
+                page_size=self._page_size,
             )
             self._start(reflector, on_failure)
 
@@ -170,6 +173,7 @@ async def open_session(
     may_write: Callable[[], bool] = always,
     metrics: WriteMetrics | None = None,
     rng: random.Random | None = None,
+    page_size: int = PAGE_SIZE,
 ) -> AsyncIterator[Session]:
     """Two clients, each with the limits of the configuration: one for Events, one for all else."""
     rng = rng or random.Random()
@@ -184,7 +188,7 @@ async def open_session(
             client, recorder, traffic, clock=clock, rng=rng, may_write=may_write, metrics=metrics
         )
         outage = Outage(connection.server, clock)
-        session = Session(client, writer, recorder, traffic, clock, rng, outage)
+        session = Session(client, writer, recorder, traffic, clock, rng, outage, page_size)
         try:
             yield session
         finally:

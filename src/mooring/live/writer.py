@@ -101,6 +101,10 @@ class LiveWriter:
 
     # Binding
 
+    async def settle(self, pod: Pod) -> None:
+        """Before somebody else binds the pod: its status is written before that, or not at all."""
+        await self._patches.settle(pod.uid)
+
     async def bind(self, pod: Pod, node_name: str) -> None:
         """Raises Conflict if the pod has another node, NotFound if it is gone."""
         self._binding[pod.uid] = False

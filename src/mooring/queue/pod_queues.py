@@ -76,6 +76,8 @@ class PodQueues:
             queued = self.backoff.pop_rejected()
             if queued is not None:
                 self._metrics.queue_incoming_pods(ACTIVE, POP_FROM_BACKOFF_Q)
+        if queued is not None:
+            self._nominator.moved(queued.key)
         return queued
 
     def requeue(self, queued: QueuedPodInfo, strategy: Strategy, label: str) -> None:
@@ -122,6 +124,7 @@ class PodQueues:
         self.unschedulable.remove(key)
         self.backoff.remove(key)
         self.active.put(queued)
+        self._nominator.moved(queued.key)
         self.has_news = True
         self._metrics.queue_incoming_pods(ACTIVE, label)
         if label in (POD_ADDED, POD_UPDATED):
@@ -135,6 +138,7 @@ class PodQueues:
                 return
         self.unschedulable.remove(queued.key)
         self.backoff.add(queued)
+        self._nominator.moved(queued.key)
         self.has_news = True
         self._metrics.queue_incoming_pods(BACKOFF, label)
 
@@ -144,6 +148,7 @@ class PodQueues:
         self._to_unschedulable(queued, label)
 
     def _to_unschedulable(self, queued: QueuedPodInfo, label: str) -> None:
+        self._nominator.moved(queued.key)
         if self.unschedulable.put(queued):
             self._metrics.queue_incoming_pods(UNSCHEDULABLE, label)
 

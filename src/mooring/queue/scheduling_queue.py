@@ -118,7 +118,7 @@ class SchedulingQueue:
         metrics = metrics or QueueMetrics()
         order = order_by(queue_sort)
         self.nominator = nominator if nominator is not None else Nominator()
-        self.nominator.queued_pod = self._queued_pod
+        self.nominator.follow(self._queued_pod)
         self._clock = clock
         self._class_of = class_of
         self._max_in_unschedulable_s = max_in_unschedulable_s
@@ -250,6 +250,8 @@ class SchedulingQueue:
             find=find,
             class_of=self._pod_class,
         )
+        # All pods have moved.
+        self.nominator.follow(self._queued_pod)
 
     # Pods are added, updated and deleted
 
@@ -286,6 +288,7 @@ class SchedulingQueue:
     def delete(self, pod: Pod) -> None:
         """Remove a pod that was deleted or got a node. An attempt in flight continues."""
         self.nominator.delete(pod)
+        self.nominator.moved(pod.key)
         queues = self._queues
         if queues.active.remove(pod.key) or queues.backoff.remove(pod.key):
             self._representatives.gone(pod.key)
@@ -313,6 +316,7 @@ class SchedulingQueue:
         """As `pop`, for this pod; None if it does not wait, or is gated."""
         self._queues.activate(pod)
         queued = self._queues.active.remove(pod.key)
+        self.nominator.moved(pod.key)
         return queued if queued is not None and self._to_in_flight(queued) else None
 
     def done(self, uid: str) -> None:
@@ -476,6 +480,7 @@ class SchedulingQueue:
             queued.pod_class = pod_class
             self._representatives.gone(queued.key)
         self.nominator.update(old, new)
+        self.nominator.moved(new.key)
 
     def _requeue_updated(
         self, queued: QueuedPodInfo, events: Iterable[ClusterEvent], old: Pod, new: Pod

@@ -37,7 +37,7 @@ class BesideNominated:
         unknown = {
             row: pods
             for row, pods in nominated.items()
-            if not same_pods(known.get(row, nothing)[0], pods)
+            if (before := known.get(row, nothing)[0]) is not pods and not same_pods(before, pods)
         }
         if unknown:
             refused = self._framework.rows_refused_for_nominated(question, unknown)
@@ -46,8 +46,7 @@ class BesideNominated:
                 known[row] = pods, self._statuses.setdefault(status, status)
         if len(known) > 2 * len(nominated):
             self._known = known = {row: known[row] for row in nominated}
-        found = ((row, known[row][1]) for row in nominated)
-        return {row: status for row, status in found if status is not None}
+        return {row: status for row in nominated if (status := known[row][1]) is not None}
 
     def _catch_up(self, question: Question) -> None:
         rows = self._changes.since(self._position)

@@ -1,4 +1,14 @@
-"""Dry runs of a profile's filters, as `framework.dry_run` promises them to plugins."""
+"""Dry runs of a profile's filters, as `framework.dry_run` promises them to plugins.
+
+A filter whose answers depend on pods of other nodes may have a method
+
+    def dry_run_inputs(self, state, pod, columns) -> Mapping[str, Ints] | None
+
+It says two things about Filter for this pod. If it accepts a node, it accepts the node without some of its
+pods, too. And if pods leave a node or come back to it, the answer follows from the node, its pods, the
+nominated pods and these numbers, int64[row] each; and from objects of the kinds in an attribute
+`dry_run_inputs_depend_on`. None says nothing. PreFilter has run before.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mooring.cluster.cache import Cluster
-from mooring.cluster.columns import Mask
+from mooring.cluster.columns import Ints, Mask
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
@@ -114,7 +124,21 @@ class FilterRowsTrial:
         )
         #: The filters among them that read a node's pods.
         self._about_pods = tuple(c for c in self._calls if not ignores_pods(c, run.pod))
-        self.complete = len(self._calls) == len(asked)
+        self._others = asked[len(self._calls) :]
+        self.complete = not self._others
+        #: Plugin → what it reads beside a row's node and pods; None if another filter does not say.
+        self._inputs = self._read_inputs()
+
+    def _read_inputs(self) -> dict[str, Mapping[str, Ints]] | None:
+        run, found = self._run, {}
+        for call in self._others:
+            if not ignores_pods(call, run.pod):
+                read = getattr(call.plugin, "dry_run_inputs", None)
+                inputs = None if read is None else read(run.state, run.pod, run.snapshot.columns)
+                if inputs is None:
+                    return None
+                found[call.name] = inputs
+        return found
 
     @property
     def looks_at_nodes_alone(self) -> bool:
@@ -122,25 +146,68 @@ class FilterRowsTrial:
         return all(call.depends(pod) in (Depends.NODE, Depends.USAGE) for call in self._calls)
 
     @property
+    def can_be_kept(self) -> bool:
+        inputs, pod, skipped = self._inputs, self._run.pod, self._run.state.skip_filter
+        if inputs is None:
+            return False
+        hearing = (call for call in self._run.framework.points[Point.PRE_FILTER] if call.add_pod)
+        return (
+            self.looks_at_nodes_alone
+            and all(call.name in inputs or call.name in skipped for call in hearing)
+            and all(
+                call.name in inputs or call.depends(pod) == Depends.NODE for call in self._others
+            )
+        )
+
+    @property
     def kinds(self) -> Sequence[type[KubeObject]]:
-        return [kind for call in self._calls for kind in call.depends_on_kinds]
+        return [
+            kind
+            for call in (*self._calls, *self._others)
+            for kind in (
+                *call.depends_on_kinds,
+                *getattr(call.plugin, "dry_run_inputs_depend_on", ()),
+            )
+        ]
+
+    def inputs(self) -> dict[str, Ints]:
+        return {
+            f"{plugin} {name}": values
+            for plugin, inputs in (self._inputs or {}).items()
+            for name, values in inputs.items()
+        }
+
+    def others_accept(self, rows: RowIndex) -> Mask:
+        if self._inputs is None:
+            return np.zeros(len(rows), np.bool_)
+        accepted = np.ones(len(rows), np.bool_)
+        for call in self._others:
+            verdicts = ask_columns(call, self._question, self._run.snapshot.columns, rows)
+            accepted &= verdicts.codes == 0
+        return accepted
 
     def add(self, pods_by_row: Mapping[int, Sequence[Pod]]) -> None:
         add_pods(self.columns, pods_by_row)
 
     def refuse(self, rows: RowIndex, refused: dict[int, Status]) -> RowIndex:
+        left, refusals = self.refusals(rows)
+        for some, status in refusals:
+            refused |= dict.fromkeys(some.tolist(), status)
+        return left
+
+    def refusals(self, rows: RowIndex) -> tuple[RowIndex, list[tuple[RowIndex, Status]]]:
         question = self._question
+        refused: list[tuple[RowIndex, Status]] = []
         for call in self._calls:
             verdicts = ask_columns(call, question, self.columns, rows)
-            refuses = verdicts.codes != 0
-            statuses: dict[int, Status] = {}
-            for i in np.flatnonzero(refuses).tolist():
-                code = int(verdicts.codes[i])
-                if code not in statuses:
-                    statuses[code] = verdicts.decode(code).by(call.name)
-                refused[int(rows[i])] = statuses[code]
-            rows = rows[~refuses]
-        return rows
+            codes = verdicts.codes
+            if not np.count_nonzero(codes):
+                continue
+            for code in np.unique(codes).tolist():
+                if code:
+                    refused.append((rows[codes == code], verdicts.decode(code).by(call.name)))
+            rows = rows[codes == 0]
+        return rows, refused
 
     def accepts(self, rows: RowIndex) -> Mask:
         accepted = np.ones(len(rows), np.bool_)

@@ -35,6 +35,7 @@ from mooring.objects.kinds import Kind
 from mooring.objects.pod import Pod
 from mooring.runtime import filtering
 from mooring.runtime.metrics import Metrics
+from mooring.runtime.nominated_rows import NominatedRows
 from mooring.runtime.nominator import Nominator
 from mooring.runtime.plugin_calls import (
     BIND,
@@ -102,6 +103,7 @@ class Framework:
         self.placement_weights = placement_weights or {}
         self.waiting_pods = waiting_pods
         self.nominator = nominator
+        self._nominated_rows = NominatedRows(nominator)
         self.metrics = metrics
         #: Whether anybody wants to know how long a point takes.
         self.measures = type(metrics).point_duration is not Metrics.point_duration
@@ -182,14 +184,7 @@ class Framework:
 
     def nominated_rows(self, pod: Pod, snapshot: Snapshot) -> dict[int, Sequence[Pod]]:
         """Row → the pods nominated to it that count for this pod."""
-        row_of = snapshot.columns.row_of
-        nominated: dict[int, Sequence[Pod]] = {}
-        for name, held in self.nominator.held():
-            row = row_of.get(name)
-            pods = held.counting_for(pod) if row is not None else ()
-            if row is not None and pods:
-                nominated[row] = pods
-        return nominated
+        return self._nominated_rows.for_pod(pod, snapshot)
 
     def _nominated_to(self, node_name: str, pod: Pod) -> list[Pod]:
         return [

@@ -74,6 +74,8 @@ class BindingCycle:
 
     async def _bind_by_extender(self, pod: Pod, node_name: str) -> Status | None:
         """None if no extender does it."""
+        if self._deps.before_bind_by_extender is not None:
+            await self._deps.before_bind_by_extender(pod)
         status = await self._parts.extenders.bind(pod, node_name, self._deps.run_beside)
         if status is not None and status.ok and self._deps.on_bound_by_extender is not None:
             try:

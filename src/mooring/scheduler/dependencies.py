@@ -59,5 +59,7 @@ class Dependencies:
     transport: Transport | None = None
     #: Runs the call of an extender that binds a pod.
     run_beside: RunBeside = run_at_once
+    #: Called before an extender is asked to bind a pod: no write of its status must come after that.
+    before_bind_by_extender: Callable[[Pod], Awaitable[None]] | None = None
     #: Called with a pod that an extender says it has bound; None if the watch will show it.
     on_bound_by_extender: Callable[[Pod, str], Awaitable[None]] | None = None

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 from aiohttp import web
 
+from mooring.bad_requests import log_bad_requests_briefly
 from mooring.errors import MooringError
 from mooring.web.access import Access
 from mooring.web.assets import Asset, Assets, Document, served_document
@@ -110,6 +111,7 @@ class Page:
         self._cookie = f"mooring-{secrets.token_hex(4)}"
 
     def application(self) -> web.Application:
+        log_bad_requests_briefly()
         app = web.Application(middlewares=[self._around, self._guarded], client_max_size=MOST_BYTES)
         app.on_shutdown.append(self._end_streams)
         app.add_routes(

@@ -52,9 +52,10 @@ class Budgets:
         self._set({budget.key: _compile(budget) for budget in budgets})
 
     def _set(self, budgets: Mapping[str, Budget | None]) -> None:
-        self._by_key = {key: budget for key, budget in budgets.items() if budget is not None}
+        #: The budgets that cover pods. A budget keeps its place when its status changes.
+        self.by_key = {key: budget for key, budget in budgets.items() if budget is not None}
         self._by_namespace: dict[str, list[Budget]] = {}
-        for budget in self._by_key.values():
+        for budget in self.by_key.values():
             self._by_namespace.setdefault(budget.namespace, []).append(budget)
 
     def with_changes(self, changed: Mapping[str, PodDisruptionBudget | None]) -> Budgets:
@@ -63,12 +64,12 @@ class Budgets:
             key: None if budget is None else _compile(budget) for key, budget in changed.items()
         }
         other = Budgets(())
-        other._set({**self._by_key, **compiled})
+        other._set({**self.by_key, **compiled})
         return other
 
     def changed_since(self, earlier: Budgets) -> list[tuple[Budget | None, Budget | None]]:
         """Each budget that is not the same now, before and after; None if it covered or covers no pod."""
-        now, then = self._by_key, earlier._by_key
+        now, then = self.by_key, earlier.by_key
         return [
             (then.get(key), now.get(key))
             for key in then.keys() | now.keys()
@@ -119,13 +120,21 @@ class Budgets:
         return False
 
     def _covering(self, pod: Pod) -> Iterable[Budget]:
+        return (
+            budget
+            for budget in self.selecting(pod.namespace, pod.labels)
+            if pod.name not in budget.disrupted
+        )
+
+    def selecting(self, namespace: str, labels: Mapping[str, str]) -> Iterable[Budget]:
+        """The budgets whose selectors match these labels."""
         # As in the reference, a pod without labels matches no budget.
-        if not pod.labels:
+        if not labels:
             return ()
         return (
             budget
-            for budget in self._by_namespace.get(pod.namespace, ())
-            if pod.name not in budget.disrupted and budget.selector.matches(pod.labels)
+            for budget in self._by_namespace.get(namespace, ())
+            if budget.selector.matches(labels)
         )
 
 

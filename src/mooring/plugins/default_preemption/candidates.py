@@ -7,7 +7,7 @@ that the most important first. Pods that cannot be put back are the victims.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from mooring.objects.pod import Pod
@@ -72,9 +72,6 @@ class VictimSearch:
     @property
     def snapshot(self) -> Snapshot:
         return self.filters.snapshot
-
-    def on_nodes(self, nodes: Iterable[NodeInfo]) -> Iterator[tuple[str, Outcome]]:
-        return ((node.name, self.on_node(node)) for node in nodes)
 
     def on_node(self, node: NodeInfo) -> Outcome:
         potential = self.potential_victims(node)

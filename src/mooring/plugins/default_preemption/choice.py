@@ -11,7 +11,7 @@ from mooring.objects.pod import Pod
 from mooring.plugins.default_preemption.candidates import Candidate
 
 #: Added to every priority, so that more victims never cost less.
-_PRIORITY_OFFSET = 2**31
+PRIORITY_OFFSET = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def cost_of(candidate: Candidate, now: datetime) -> Cost:
     return Cost(
         candidate.violations,
         victims[0].priority,
-        sum(victim.priority + _PRIORITY_OFFSET for victim in victims),
+        sum(victim.priority + PRIORITY_OFFSET for victim in victims),
         len(victims),
         -_earliest_start(victims, now).timestamp(),
     )

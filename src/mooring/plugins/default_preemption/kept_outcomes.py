@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from mooring.objects.pod import Pod, SelectorKey
 from mooring.plugin import Listers
 from mooring.plugins.default_preemption.many_nodes import ManyNodes
@@ -28,7 +30,7 @@ class KeptOutcomes:
     def of(self, trial: ManyNodes) -> Outcomes:
         """Those of an earlier pod that is alike, as far as they still hold; else new ones."""
         run, columns = trial.run, trial.run.snapshot.columns
-        if not _looks_at_nodes_alone(trial):
+        if not trial.rows.can_be_kept:
             return Outcomes(columns.size)
         for kind in trial.rows.kinds:
             self._follow(kind)
@@ -43,22 +45,17 @@ class KeptOutcomes:
         if len(self._kept) > _MOST_KEPT:
             del self._kept[next(iter(self._kept))]
         outcomes.catch_up(columns.generations[: columns.size], run.filters.nominated(), run.budgets)
+        if not trial.rows.complete:
+            rows = run.snapshot.rows
+            others_accept = np.zeros(columns.size, np.bool_)
+            others_accept[rows] = trial.rows.others_accept(rows)
+            outcomes.read_inputs(trial.rows.inputs(), others_accept)
         return outcomes
 
     def _follow(self, kind: type) -> None:
         if kind not in self._followed:
             self._followed.add(kind)
             self._listers.follow(kind, lambda _: self._kept.clear())
-
-
-def _looks_at_nodes_alone(trial: ManyNodes) -> bool:
-    run = trial.run
-    return (
-        trial.rows.complete
-        and not run.pod.host_ports
-        and not run.filters.hears_of_pods
-        and trial.rows.looks_at_nodes_alone
-    )
 
 
 def alike(one: Pod, other: Pod) -> bool:

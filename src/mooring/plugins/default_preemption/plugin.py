@@ -41,6 +41,7 @@ from mooring.plugins.default_preemption.candidates import (
     candidates_wanted,
 )
 from mooring.plugins.default_preemption.choice import Best, best
+from mooring.plugins.default_preemption.coverage import Coverage
 from mooring.plugins.default_preemption.eviction import (
     Evictions,
     Preemptor,
@@ -48,9 +49,9 @@ from mooring.plugins.default_preemption.eviction import (
 )
 from mooring.plugins.default_preemption.group_victims import WHOLE_CLUSTER, select_victims
 from mooring.plugins.default_preemption.kept_outcomes import KeptOutcomes, alike
-from mooring.plugins.default_preemption.lower_priority import LowerPriorities
-from mooring.plugins.default_preemption.many_nodes import SMALLEST_PART, ManyNodes
+from mooring.plugins.default_preemption.many_nodes import FEW_ROWS, SMALLEST_PART, ManyNodes
 from mooring.plugins.default_preemption.outcomes import NOWHERE, Found, Outcomes
+from mooring.plugins.default_preemption.pods_by_importance import PodsByImportance
 
 #: Users read these texts in Events and in `kubectl describe`. They are the reference's, verbatim.
 PREFIX = "preemption: {}"
@@ -91,12 +92,16 @@ class PreemptionDetail:
 
 class DefaultPreemption:
     name = "DefaultPreemption"
+    #: Up to so many nodes are tried one by one.
+    few_rows = FEW_ROWS
 
     def __init__(self, args: DefaultPreemptionArgs | None, handle: Handle) -> None:
         self._args = args or DefaultPreemptionArgs()
         self._handle = handle
         self._budgets = BudgetCache(handle.cluster.listers)
-        self._lower_priorities = LowerPriorities()
+        self._coverage = Coverage()
+        #: None until a pod preempts.
+        self._pods: PodsByImportance | None = None
         self._kept = KeptOutcomes(handle.cluster.listers)
         self._evictions = Evictions(handle, self.name)
         self._preempts_for_groups = handle.gates.enabled("WorkloadAwarePreemption")
@@ -158,7 +163,9 @@ class DefaultPreemption:
         if pod.spec.preemption_policy == "Never":
             return True
         snapshot = self._handle.cluster.snapshot()
-        return not self._lower_priorities.than(pod.priority, snapshot.columns).any_in(snapshot)
+        pods = self._pods_of(snapshot)
+        pods.refresh(snapshot, snapshot.rows)
+        return not pods.has_lower(pod.priority, snapshot.rows).any()
 
     def pre_enqueue(self, pod: Pod) -> Status:
         if self._preempts_for_groups and pod.spec.scheduling_group is not None:
@@ -281,26 +288,33 @@ class DefaultPreemption:
             return NOWHERE
         start = self.offset(len(rows))
         wanted = candidates_wanted(len(rows), self._args)
-        search = self._search(state, pod)
-        lower = self._lower_priorities.than(pod.priority, snapshot.columns)
-        trial = ManyNodes(search, lower, max(wanted, SMALLEST_PART))
-        outcomes = self._kept.of(trial) if keeps else Outcomes(snapshot.columns.size)
-        now = self._now()
-        # If not all pods of lower priority may be evicted, their sums say nothing.
-        tried = trial.on_nodes if search.is_eligible is None else search.on_nodes
+        trial = self._trial(state, pod, snapshot)
+        columns = snapshot.columns
+        outcomes = self._kept.of(trial) if keeps else Outcomes(columns.size)
         found = outcomes.search(
             np.roll(rows, -start) if start else rows,
             wanted,
-            trial.part_size,
-            lambda part: tried([snapshot.at(row) for row in part.tolist()]),
-            now,
-            search.covered,
+            max(wanted, SMALLEST_PART),
+            # With hooks of its own, a policy may have other potential victims, in another order.
+            trial.on_rows if self._keeps() else trial.on_each,
+            trial.now,
+            columns.names,
         )
-        outcomes.forget(np.flatnonzero(lower.latest_start_s[: len(outcomes)] > now.timestamp()))
+        moves = trial.pods.moves_with_time(trial.now.timestamp())
+        outcomes.forget(np.flatnonzero(moves[: len(outcomes)]))
         return found
 
+    def _trial(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> ManyNodes:
+        search, pods = self._search(state, pod), self._pods_of(snapshot)
+        return ManyNodes(search, pods, self._coverage, self._now(), self.few_rows)
+
+    def _pods_of(self, snapshot: Snapshot) -> PodsByImportance:
+        if self._pods is None or not self._pods.fits(snapshot.columns):
+            self._pods = PodsByImportance(snapshot.columns)
+        return self._pods
+
     def _keeps(self) -> bool:
-        """Whether outcomes depend on no more than pods, nodes and budgets show."""
+        """Whether no hook is overridden on which victims depend."""
         return not (
             self._is_overridden("is_eligible_pod") or self._is_overridden("more_important_pod")
         )

@@ -33,7 +33,7 @@ def claims_of(pod: Pod, cache: ClaimCache) -> list[ResourceClaim]:
 def claims_and_users(
     pod: Pod, cache: ClaimCache, group: PodGroup | None
 ) -> tuple[list[ResourceClaim], list[ConsumerReference]]:
-    """The claims of a pod, and the consumer that each is reserved for: the pod, or its group. Raises ClaimProblem."""
+    """The claims of a pod, and the consumer of each: the pod, or its group. Raises ClaimProblem."""
     claims, users = [], []
     for claim, entry in _claims_of(pod, cache):
         claims.append(claim)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from mooring.objects.kinds import Namespace
 from mooring.objects.pod import Affinity, Pod, PodAffinity, PodAffinityTerm
 from mooring.objects.selectors import LabelSelector
 from mooring.plugin import (
@@ -49,6 +50,8 @@ _PRE_SCORE = "PreScoreInterPodAffinity"
 
 class InterPodAffinity:
     name = "InterPodAffinity"
+    #: Terms select namespaces by their labels.
+    dry_run_inputs_depend_on = (Namespace,)
 
     def __init__(self, args: InterPodAffinityArgs | None, handle: Handle) -> None:
         args = args or InterPodAffinityArgs()
@@ -93,6 +96,13 @@ class InterPodAffinity:
 
     def filter_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> RowVerdicts:
         return _required(state).judge_rows(rows)
+
+    def dry_run_inputs(
+        self, state: CycleState, pod: Pod, columns: Columns
+    ) -> Mapping[str, Ints] | None:
+        """Pods that leave can only help, unless the pod needs pods beside it. See `runtime.dry_run`."""
+        required = _required(state)
+        return None if required.queries.affinity else required.anti_on_rows(columns.all_rows)
 
     def pre_score(
         self, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows

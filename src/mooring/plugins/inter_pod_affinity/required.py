@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mooring.objects.pod import Pod
 from mooring.plugin import (
     SUCCESS,
+    Ints,
     Mask,
     NodeInfo,
     Rows,
@@ -83,6 +84,14 @@ class Required:
         if verdicts is None:
             verdicts = np.zeros(row_count(rows), np.int8)
         return by_table(verdicts, _VERDICTS)
+
+    def anti_on_rows(self, rows: Rows) -> dict[str, Ints]:
+        """int64[row] each: how many pods in the domains of a row stand against the pod, by topology key."""
+        return {
+            f"{what} {table.column.key}": look_up(table.totals, table.column.codes[rows])
+            for what, counts in (("own", self.anti), ("existing", self.existing_anti))
+            for table in counts.tables()
+        }
 
     def clone(self) -> Required:
         return replace(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mooring.objects.pod import Pod
 from mooring.plugin import (
     SUCCESS,
+    Ints,
     Mask,
     NodeInfo,
     Rows,
@@ -68,6 +69,24 @@ class Spread:
         verdicts = (skews > self.constraint.max_skew).view(np.int8)
         verdicts[-1] = _MISSING_CODE
         return verdicts
+
+    def inputs(self) -> dict[str, Ints]:
+        """int64[domain + 1] each: what the verdict for a node follows from, if pods of the node leave."""
+        totals, exists = self.counts.totals, self.exists
+        counted = np.where(exists, totals, _NO_DOMAIN)
+        lowest = int(counted.min())
+        # The emptiest of all other domains.
+        others = np.full_like(counted, lowest)
+        if np.count_nonzero(counted == lowest) == 1:
+            place = int(counted.argmin())
+            others[place] = np.delete(counted, place).min(initial=_NO_DOMAIN)
+        enough = np.count_nonzero(exists) >= self.constraint.min_domains
+        return {
+            "count": totals,
+            "others": others,
+            "exists": exists.astype(np.int64),
+            "enough": np.full_like(counted, enough),
+        }
 
     def clone(self) -> Spread:
         return Spread(self.constraint, self.counts.clone(), self.exists, self.own)
@@ -139,6 +158,14 @@ class HardState:
             verdicts = judged if verdicts is None else np.where(judged, judged, verdicts)
         assert verdicts is not None, "PreFilter skips a pod without hard constraints"
         return by_table(verdicts, _VERDICTS)
+
+    def inputs(self, rows: Rows) -> dict[str, Ints]:
+        """int64[row] each."""
+        return {
+            f"{number} {name}": look_up(values, spread.counts.column.codes[rows])
+            for number, spread in enumerate(self.spreads)
+            for name, values in spread.inputs().items()
+        }
 
     def clone(self) -> HardState:
         return HardState([spread.clone() for spread in self.spreads], self.inclusion)

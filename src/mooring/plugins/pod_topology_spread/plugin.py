@@ -69,6 +69,17 @@ class PodTopologySpread:
     def filter_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> RowVerdicts:
         return _hard_state(state).judge_rows(rows)
 
+    def dry_run_inputs(
+        self, state: CycleState, pod: Pod, columns: Columns
+    ) -> Mapping[str, Ints] | None:
+        """Pods that leave a node lower the skew of its domain, or keep it. See `runtime.dry_run`.
+
+        Default constraints count pods by Services and the like, which may change: no inputs.
+        """
+        if not pod.spec.topology_spread_constraints:
+            return None
+        return _hard_state(state).inputs(columns.all_rows)
+
     def pre_score(
         self, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows
     ) -> Status | None:
