@@ -95,17 +95,27 @@ class Pods:
     created_at_s: dict[str, float] = field(default_factory=dict)
     bound_at_s: dict[str, float] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
+    _gone_at_s: dict[str, float] = field(default_factory=dict)
 
     def note(self, answer: Answer) -> None:
         if not answer.is_good:
             return
         match answer.verb, answer.resource:
             case "create", "pods":
+                self._forget_namesake(answer.name)
                 self.created_at_s[answer.name] = answer.at_s
             case "create", "pods/binding":
                 self.bound_at_s[answer.name] = answer.at_s
             case kind if kind in _DELETIONS:
                 self.gone.add(answer.name)
+                self._gone_at_s[answer.name] = answer.at_s
+
+    def _forget_namesake(self, name: str) -> None:
+        """Generated names are short: in one run of five a pod gets the name of one that is gone."""
+        if name in self.gone:
+            self.gone.remove(name)
+            if self.bound_at_s.get(name, math.inf) < self._gone_at_s[name]:
+                del self.bound_at_s[name]
 
     def bound_since(self, since_s: float, *, prefix: str = "") -> list[str]:
         """The pods that were created since a moment and bound, whether they are still there or not."""

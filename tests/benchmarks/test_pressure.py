@@ -274,3 +274,21 @@ def test_the_page_gets_a_section_once(tmp_path):
     assert written.endswith("<!-- end: pressure -->\n\n## What is measured\n\nthis\n")
     assert report.with_section(written, SECTION, before="## What is measured") == written
     assert report.with_section("# P\n", "## S\n", before="## Q") == "# P\n\n## S\n"
+
+
+def test_a_pod_with_the_name_of_one_that_is_gone_is_another_pod():
+    """A refill waited in vain for its last place: the pod that had it was taken for a deleted one."""
+    pods = Pods()
+    for each in (
+        answer("create", "pods", "twice", 1.0),
+        answer("create", "pods/binding", "twice", 2.0),
+        answer("delete", "pods", "twice", 11.0, code=200),
+        answer("create", "pods", "twice", 12.0),
+    ):
+        pods.note(each)
+    assert pods.placed_since(10.0) == []
+
+    pods.note(answer("create", "pods/binding", "twice", 13.0))
+
+    assert pods.placed_since(10.0) == ["twice"]
+    assert pods.latencies_s(["twice"]) == [1.0]

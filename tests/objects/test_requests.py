@@ -1,6 +1,10 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from mooring.objects import requests
 from mooring.objects.pod import ContainerStatus, PodCondition, ResourceRequirements
+from mooring.objects.quantity import ZERO
 from mooring.objects.requests import is_extended, is_scalar
 from tests.makers import make_container, make_pod, resources
 
@@ -126,3 +130,44 @@ def test_names_that_are_no_resources_are_not_counted():
         "cpu": 1000,
         "nvidia.com/gpu": 2,
     }
+
+
+def amounts_or_none():
+    return st.none() | st.sampled_from(("0", "1m", "250m", "1", "1.5", "64Mi", "1Gi"))
+
+
+def drawn_containers():
+    return st.builds(
+        lambda cpu, memory, gpu, restart: make_container(
+            restart_policy=restart, cpu=cpu, memory=memory, requests=gpu
+        ),
+        amounts_or_none(),
+        amounts_or_none(),
+        st.none() | st.just({"nvidia.com/gpu": "2"}),
+        st.sampled_from(("", "Always")),
+    )
+
+
+@given(
+    st.lists(drawn_containers(), max_size=2),
+    st.lists(drawn_containers(), max_size=2),
+    st.none() | st.just({"cpu": "250m"}),
+    st.none() | st.just({"memory": "1Gi"}),
+)
+def test_pods_that_have_not_run_hold_what_the_sums_say(containers, inits, overhead, pod_level):
+    pod = make_pod(
+        containers=containers,
+        init_containers=inits,
+        **({} if overhead is None else {"overhead": overhead}),
+        **({} if pod_level is None else {"pod_level": pod_level}),
+    )
+    held = requests.held_requests(pod)
+    non_zero = requests.held_non_zero(pod, held)
+
+    assert pod.requests == requests.amounts(requests.spec_requests(pod))
+    assert pod.held == requests.amounts(held)
+    assert pod.scoring_requests == requests.amounts(requests.scoring_requests(pod))
+    assert pod.held_non_zero == (
+        non_zero.get("cpu", ZERO).milli_value,
+        non_zero.get("memory", ZERO).value,
+    )

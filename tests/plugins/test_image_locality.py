@@ -114,3 +114,24 @@ def test_pods_are_alike_that_use_the_same_images_as_often():
     assert signature == plugin.sign(make_pod(containers=[b, make_container(image="a:latest")]))
     assert signature != plugin.sign(make_pod(containers=[a, b, b]))
     assert signature != plugin.sign(make_pod(containers=[a], volumes=[volume("b")]))
+
+
+def test_pods_are_signed_by_the_images_that_nodes_have():
+    cluster = Cluster()
+    cluster.add_node(make_node("n"))
+    cluster.snapshot()
+    plugin = scorer(cluster)
+    one, other = make_pod(image="a:1"), make_pod(image="b:1")
+    before = plugin.sign_version()
+    assert plugin.sign_here(one) == plugin.sign_here(other)
+
+    cluster.update_node(make_node("n", images={"a:1": 500 * MI}))
+    cluster.snapshot()
+    with_image = plugin.sign_version()
+    assert plugin.sign_here(one) != plugin.sign_here(other)
+    assert with_image != before
+
+    cluster.update_node(make_node("n"))
+    cluster.snapshot()
+    assert plugin.sign_here(one) == plugin.sign_here(other)
+    assert plugin.sign_version() not in (before, with_image)

@@ -98,6 +98,13 @@ def _term(key: str, app: str) -> PodAffinityTerm:
     )
 
 
+#: The same but for their images.
+OTHER_IMAGES: list[Callable[[str], Pod]] = [
+    lambda name: make_pod(name, cpu="1", memory="128Mi", labels={"app": "b"}, image="web:1"),
+    lambda name: make_pod(name, cpu="500m", memory="512Mi", labels={"app": "a"}, image="web:1"),
+]
+
+
 class Story:
     """A random life of a cluster; each pod is decided on with kept answers and from scratch."""
 
@@ -106,7 +113,9 @@ class Story:
         tie_break = first_by_name if self.random.random() < 0.5 else SeededSpread(seed)
         self.engine = Engine(tie_break=tie_break)
         self.count = 0
-        for _ in range(self.random.randrange(1, 8)):
+        #: Equal nodes, many of which stay empty.
+        self.even = self.random.random() < 0.4
+        for _ in range(self.random.randrange(9, 20) if self.even else self.random.randrange(1, 8)):
             self.engine.handlers.added(self._node(self._new_name("node")))
 
     def step(self) -> None:
@@ -129,7 +138,7 @@ class Story:
         self.engine.scheduler.validate()
 
     def place(self) -> None:
-        shape = self.random.choice(SHAPES)
+        shape = self.random.choice([*SHAPES, *OTHER_IMAGES])
         pod = shape(self._new_name("pod"))
         scheduler = self.engine.scheduler
         snapshot = scheduler.cluster.snapshot()
@@ -204,8 +213,14 @@ class Story:
             taints.append(
                 Taint(key="k", effect=self.random.choice(["NoSchedule", "PreferNoSchedule"]))
             )
+        images = [name for name in ("app:1", "web:1") if chance() < (0.1 if self.even else 0.3)]
         node = make_node(
-            name, cpu=str(self.random.randrange(1, 5)), memory="4Gi", labels=labels, taints=taints
+            name,
+            cpu="4" if self.even else str(self.random.randrange(1, 5)),
+            memory="4Gi",
+            labels=labels,
+            taints=taints,
+            images=dict.fromkeys(images, 400 * 2**20),
         )
         spec = msgspec.structs.replace(node.spec, unschedulable=chance() < 0.1)
         return msgspec.structs.replace(node, spec=spec)

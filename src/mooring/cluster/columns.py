@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mooring.cluster.node_info import HostPort, NodeInfo
 from mooring.cluster.own_columns import OwnColumns
+from mooring.cluster.row_states import RowStates
 from mooring.errors import check_kept
 from mooring.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from mooring.objects.taints import Taint
@@ -184,6 +185,8 @@ class Columns:
         self.feature_sets: InternedColumn[frozenset[str]] = InternedColumn(capacity, frozenset())
         #: Image name → its state over all nodes.
         self.images: dict[str, ImageState] = {}
+        #: Increases when a first node lists an image, and when the last one does no longer.
+        self.image_epoch = 0
         #: The name of the node in each slot, "" in a free slot; and the row of each name.
         self.names: list[str] = []
         self.row_of: dict[str, int] = {}
@@ -191,6 +194,8 @@ class Columns:
         self.count = 0
         #: Increases whenever a label, taint, image or other node attribute of a row is written.
         self.node_epoch = 0
+        #: Which rows have equal resources.
+        self.states = RowStates()
         #: What plugins declare.
         self.own_columns = OwnColumns()
         self._label_columns: dict[str, LabelColumn] = {}
@@ -232,6 +237,7 @@ class Columns:
     def write_node(self, info: NodeInfo) -> None:
         """Write the attributes of the node object."""
         row, node = info.row, info.node
+        self.states.stale.add(row)
         if node is None:
             self._clear(row)
             return
@@ -258,6 +264,7 @@ class Columns:
     def write_usage(self, info: NodeInfo) -> None:
         """Write the attributes that depend on the node's pods."""
         row, resources = info.row, self.resources
+        self.states.stale.add(row)
         self.requested[:, row] = 0
         for name, amount in info.requested.items():
             index = resources.get(name)
@@ -330,6 +337,7 @@ class Columns:
         for name, image in self.images.items():
             image.validate(name)
         check_kept("columns", self._contents(), rebuilt._contents())
+        self.states.validate(self)
         self.own_columns.validate(rebuilt.own_columns, self.size, self.row_of)
 
     def _contents(self) -> dict[str, object]:
@@ -400,6 +408,7 @@ class Columns:
             state = self.images.get(name)
             if state is None:
                 state = self.images[name] = ImageState(size_bytes)
+                self.image_epoch += 1
             state.add(row)
 
     def _drop_images(self, row: int) -> None:
@@ -408,6 +417,7 @@ class Columns:
             state.discard(row)
             if not state.rows:
                 del self.images[name]
+                self.image_epoch += 1
         self._listed_images[row] = {}
 
     def _clear(self, row: int) -> None:

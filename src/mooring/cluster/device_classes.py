@@ -40,6 +40,11 @@ class DeviceClassNames:
                 self._changed(each.key)
             listers.follow(DeviceClass, self._changed)
 
+    @property
+    def any(self) -> bool:
+        """Whether a class serves a resource."""
+        return bool(self._class_of)
+
     def __contains__(self, resource: str) -> bool:
         return resource in self._class_of
 

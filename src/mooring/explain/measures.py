@@ -142,8 +142,8 @@ def measure(
 
 
 def measure_resources(infos: Sequence[NodeInfo], shapes: Shapes) -> tuple[ResourceMeasures, ...]:
-    allocatable = _amounts(infos, shapes.resources, _allocatable)
-    return measure_amounts(allocatable, _amounts(infos, shapes.resources, _requested), shapes)
+    resources = shapes.resources
+    return measure_amounts(_allocatable(infos, resources), _requested(infos, resources), shapes)
 
 
 def measure_amounts(
@@ -229,18 +229,36 @@ def _fragmentation(free: NDArray[np.int64], shapes: Shapes) -> list[float | None
     return found
 
 
-def _amounts(infos: Sequence[NodeInfo], resources: Sequence[str], of: Any) -> NDArray[np.int64]:
+def _allocatable(infos: Sequence[NodeInfo], resources: Sequence[str]) -> NDArray[np.int64]:
     """int64[resource, node]."""
-    rows = [[of(info, resource) for info in infos] for resource in resources]
-    return np.array(rows, np.int64).reshape(len(resources), len(infos))
+    offered = [info.allocatable for info in infos]
+    return _table(
+        [
+            [info.allowed_pods for info in infos]
+            if resource == PODS
+            else [amounts.get(resource, 0) for amounts in offered]
+            for resource in resources
+        ],
+        len(infos),
+    )
 
 
-def _allocatable(info: NodeInfo, resource: str) -> int:
-    return info.allowed_pods if resource == PODS else info.allocatable.get(resource, 0)
+def _requested(infos: Sequence[NodeInfo], resources: Sequence[str]) -> NDArray[np.int64]:
+    """int64[resource, node]."""
+    requested = [info.requested for info in infos]
+    return _table(
+        [
+            [len(info.pods.values()) for info in infos]
+            if resource == PODS
+            else [amounts.get(resource, 0) for amounts in requested]
+            for resource in resources
+        ],
+        len(infos),
+    )
 
 
-def _requested(info: NodeInfo, resource: str) -> int:
-    return len(info.pods) if resource == PODS else info.requested.get(resource, 0)
+def _table(rows: Sequence[Sequence[int]], nodes: int) -> NDArray[np.int64]:
+    return np.array(rows, np.int64).reshape(len(rows), nodes)
 
 
 def _rounded(share: float) -> float:

@@ -135,14 +135,15 @@ def _sample(simulation: Replay, at_s: float, shapes: Shapes) -> Sample:
     scheduler = simulation.scheduler
     infos = [info for info in scheduler.cluster.infos.values() if info.node is not None]
     pods = scheduler.pods()
+    counts = [len(info.pods.values()) for info in infos]
     return Sample(
         at_s=round(at_s, 3),
         arrived=simulation.arrived,
         ended=simulation.ended,
         preempted=len(simulation.summary.preempted),
-        running=sum(len(info.pods) for info in infos),
+        running=sum(counts),
         pending=sum(1 for pod in pods if not pod.node_name and not pod.finished),
-        nodes_in_use=sum(1 for info in infos if info.pods),
+        nodes_in_use=len(counts) - counts.count(0),
         resources=measure_resources(infos, shapes),
     )
 

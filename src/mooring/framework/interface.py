@@ -343,6 +343,22 @@ class SignPlugin(Protocol):
 
 
 @runtime_checkable
+class SignHerePlugin(Protocol):
+    """A plugin that treats more pods alike on the nodes that there are than on all possible ones."""
+
+    def sign_here(self, pod: Pod) -> Mapping[str, object] | Status:
+        """As `sign`, without the parts that make no difference on the nodes that there are now."""
+        ...
+
+    def sign_version(self) -> int:
+        """Another number than before whenever `sign_here` may say something else of a pod.
+
+        All kept answers are dropped then.
+        """
+        ...
+
+
+@runtime_checkable
 class OwnColumnsPlugin(Protocol):
     def own_columns(self) -> Sequence[ColumnSpec]:
         """The columns that the plugin declares; a plain attribute will do.

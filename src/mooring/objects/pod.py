@@ -288,26 +288,32 @@ class Pod(KubeObject, frozen=True):
     @cached_property
     def requests(self) -> Amounts:
         """What the pod requests from a node."""
-        return requests.amounts(requests.spec_requests(self))
+        if _has_run(self):
+            return requests.amounts(requests.spec_requests(self))
+        return requests.amounts(self.held_resources)
 
     @cached_property
     def scoring_requests(self) -> Amounts:
         """What scoring by free resources assumes that the pod requests."""
+        if requests.needs_no_defaults(self):
+            return self.requests
         return requests.amounts(requests.scoring_requests(self))
 
     @cached_property
     def held(self) -> Amounts:
-        """What the pod holds on the node it is on."""
-        return requests.amounts(self.held_resources)
+        """What the pod holds on the node it is on. Before it runs there that is what it requests."""
+        return requests.amounts(self.held_resources) if _has_run(self) else self.requests
 
     @cached_property
     def held_resources(self) -> ResourceList:
         """As `held`, with exact quantities and every requested resource."""
-        return requests.held_requests(self)
+        return requests.held_requests(self) if _has_run(self) else requests.spec_requests(self)
 
     @cached_property
     def held_non_zero(self) -> tuple[int, int]:
         """The cpu (milli) and memory (bytes) that scoring assumes the pod holds."""
+        if not _has_run(self) and requests.needs_no_defaults(self):
+            return self.held.get(requests.CPU, 0), self.held.get(requests.MEMORY, 0)
         resources = requests.held_non_zero(self, self.held_resources)
         return (
             resources.get(requests.CPU, ZERO).milli_value,

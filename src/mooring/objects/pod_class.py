@@ -7,11 +7,15 @@ the others.
 from __future__ import annotations
 
 from mooring.objects.pod import Pod, SelectorKey
+from mooring.objects.quantity import Quantity
 
 #: How many classes are remembered. Beyond that all are forgotten, and pods get new classes.
 MOST_CLASSES = 65_536
 
 _Key = tuple[SelectorKey, str]
+
+#: Up to this many pods are compared one by one; more are told apart by their requests first.
+_FEW = 4
 
 
 class PodClasses:
@@ -20,6 +24,8 @@ class PodClasses:
     def __init__(self) -> None:
         #: Namespace, labels and controller → the first pod of each class, with the class's number.
         self._known: dict[_Key, list[tuple[Pod, int]]] = {}
+        #: The same with the requests, for pods of many classes that have these in common.
+        self._by_requests: dict[tuple[_Key, Requests], list[tuple[Pod, int]]] = {}
         self._size = 0
         self._next_number = 0
 
@@ -31,6 +37,8 @@ class PodClasses:
         key = pod.selector_key, owner.uid if owner is not None else ""
         known = self._known.get(key)
         if known is not None:
+            if len(known) >= _FEW:
+                known = self._by_requests.get((key, first_requests(pod)), [])
             for other, number in known:
                 # Specs are compared, because the pods of one controller may differ.
                 if (
@@ -43,12 +51,28 @@ class PodClasses:
     def _add(self, key: _Key, pod: Pod) -> int:
         if self._size >= MOST_CLASSES:
             self._known.clear()
+            self._by_requests.clear()
             self._size = 0
         number = self._next_number
         self._next_number += 1
         self._size += 1
-        self._known.setdefault(key, []).append((pod, number))
+        known = self._known.setdefault(key, [])
+        known.append((pod, number))
+        if len(known) >= _FEW:
+            for each in known if len(known) == _FEW else known[-1:]:
+                by_requests = key, first_requests(each[0])
+                self._by_requests.setdefault(by_requests, []).append(each)
         return number
+
+
+#: What `first_requests` gives.
+Requests = frozenset[tuple[str, Quantity]]
+
+
+def first_requests(pod: Pod) -> Requests:
+    """What the first container requests: pods without labels and owners rarely have more in common."""
+    containers = pod.spec.containers
+    return frozenset(containers[0].resources.requests.items()) if containers else frozenset()
 
 
 def is_ordinary(pod: Pod) -> bool:

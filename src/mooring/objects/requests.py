@@ -103,16 +103,29 @@ def held_non_zero(pod: Pod, held: Mapping[str, Quantity]) -> ResourceList:
     return _with_overhead(pod, _pod_level(pod, containers, running=True))
 
 
+def needs_no_defaults(pod: Pod) -> bool:
+    """Whether scoring counts what is requested: every container says how much cpu and memory it wants."""
+    spec = pod.spec
+    return spec.resources is None and all(
+        CPU in container.resources.requests and MEMORY in container.resources.requests
+        for container in (*spec.containers, *spec.init_containers)
+    )
+
+
 def _containers(
     pod: Pod, *, running: bool = False, defaults: Mapping[str, Quantity] | None = None
 ) -> ResourceList:
     statuses = _statuses(pod) if running else {}
+    spec = pod.spec
+    if len(spec.containers) == 1 and not (spec.init_containers or statuses or defaults):
+        # As most pods are: nothing has to be added up.
+        return dict(spec.containers[0].resources.requests)
     total: ResourceList = {}
-    for container in pod.spec.containers:
+    for container in spec.containers:
         _add(total, _effective(pod, container, statuses, defaults))
     sidecars: ResourceList = {}
     largest_init: ResourceList = {}
-    for container in pod.spec.init_containers:
+    for container in spec.init_containers:
         if container.restartable:
             asked = _effective(pod, container, statuses, defaults)
             _add(total, asked)

@@ -105,6 +105,10 @@ class NodeResourcesBalancedAllocation:
     def depends_on(self, pod: Pod) -> Depends:
         return Depends.USAGE
 
+    def sees_only_resources(self, pod: Pod) -> bool:
+        """Devices are not among the columns. See `runtime.answers`."""
+        return not self._served_by_devices.any
+
     def sign(self, pod: Pod) -> Mapping[str, object] | Status:
         """Pods with the same requests for these resources have the same scores."""
         if self._served_by_devices.serve_any_of(pod.requests):

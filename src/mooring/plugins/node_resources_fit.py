@@ -236,6 +236,10 @@ class NodeResourcesFit:
     def depends_on(self, pod: Pod) -> Depends:
         return Depends.USAGE
 
+    def sees_only_resources(self, pod: Pod) -> bool:
+        """Devices are not among the columns. See `runtime.answers`."""
+        return not self._served_by_devices.any
+
     def sign(self, pod: Pod) -> Mapping[str, object] | Status:
         """What Filter and Score count.
 
@@ -323,12 +327,9 @@ def _lower(resource: str, asked: int, least: int, step: int) -> LowerRequest:
 
 def demands_of(requests: Amounts) -> tuple[Demand, ...]:
     """The demands in the order of their reasons. Requests of 0 or less are no demands."""
-    scalars = sorted(name for name in requests if name not in _FIRST_CLASS)
-    return tuple(
-        Demand(name, requests[name])
-        for name in (*_FIRST_CLASS, *scalars)
-        if requests.get(name, 0) > 0
-    )
+    first = [Demand(name, requests[name]) for name in _FIRST_CLASS if requests.get(name, 0) > 0]
+    scalars = [name for name in requests if name not in _FIRST_CLASS and requests[name] > 0]
+    return (*first, *[Demand(name, requests[name]) for name in sorted(scalars)])
 
 
 class _NodeScorer(Protocol):

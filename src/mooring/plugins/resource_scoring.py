@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -70,13 +71,15 @@ class ScoredRequest:
         return self._on_rows[0]
 
     def _made_for(self, columns: Columns) -> ScoredRequestRows:
-        known = [index for index, name in enumerate(self.names) if name in columns.resources]
+        resources = columns.resources
+        amounts, weights = self.amounts, self.weights
+        indices = [resources[name] for name in self.names if name in resources]
+        if len(indices) < len(self.names):
+            known = [place for place, name in enumerate(self.names) if name in resources]
+            amounts = tuple([amounts[place] for place in known])
+            weights = tuple([weights[place] for place in known])
         return ScoredRequestRows(
-            columns.resources,
-            len(columns.resources),
-            [columns.resources[self.names[index]] for index in known],
-            as_column([self.amounts[index] for index in known]),
-            as_column([self.weights[index] for index in known]),
+            resources, len(resources), indices, as_column(amounts), _weight_column(weights)
         )
 
 
@@ -99,16 +102,15 @@ class ScoredRequestRows:
 
 def scored_request(resources: Sequence[ResourceSpec], requests: Mapping[str, int]) -> ScoredRequest:
     """The request of a pod. A scalar resource counts only if the pod requests it."""
-    counted = [
-        (resource.name, requests.get(resource.name, 0), resource.weight)
-        for resource in resources
-        if requests.get(resource.name, 0) != 0 or not is_scalar(resource.name)
-    ]
-    return ScoredRequest(
-        tuple(name for name, _, _ in counted),
-        tuple(amount for _, amount, _ in counted),
-        tuple(weight for _, _, weight in counted),
-    )
+    names, amounts, weights = [], [], []
+    for resource in resources:
+        name = resource.name
+        amount = requests.get(name, 0)
+        if amount != 0 or not is_scalar(name):
+            names.append(name)
+            amounts.append(amount)
+            weights.append(resource.weight)
+    return ScoredRequest(tuple(names), tuple(amounts), tuple(weights))
 
 
 def count_devices(
@@ -156,6 +158,12 @@ def count_devices_of_rows(
 def as_column(numbers: Sequence[int]) -> Ints:
     """int64[resource, 1]."""
     return np.array(numbers, np.int64).reshape(-1, 1)
+
+
+@lru_cache
+def _weight_column(weights: tuple[int, ...]) -> Ints:
+    """int64[resource, 1], not to be changed: all kinds of pods have the same weights."""
+    return as_column(weights)
 
 
 def gathered(table: Ints, indices: Sequence[int], rows: Rows) -> Ints:
@@ -587,23 +595,41 @@ def _percents(parts: _Numbers, wholes: _Numbers) -> _Numbers:
 
 def _weighted_mean(scores: _Numbers, counted: _Numbers, *, out: Ints) -> Ints:
     """The mean over the resources, truncated; 0 if none counts. Overwrites the scores."""
-    if counted.shape[1:] != (1,) or np.count_nonzero(counted != 1):
+    total_weights: _Numbers | float
+    if counted.shape[1:] == (1,):
+        # One weight for each resource. Few numbers are summed faster without NumPy.
+        weights = counted[:, 0].tolist()
+        total_weights = max(sum(weights), 1)
+        if weights.count(1) < len(weights):
+            np.multiply(scores, counted, out=scores)
+    else:
         np.multiply(scores, counted, out=scores)
-    totals = np.add.reduce(scores, axis=0)
-    out[:] = _divided(totals, _at_least_1(np.add.reduce(counted, axis=0)))
+        total_weights = _at_least_1(np.add.reduce(counted, axis=0))
+    out[:] = _divided(_summed(scores), total_weights)
     return out
+
+
+def _summed(scores: _Numbers) -> _Numbers:
+    """The sums over the resources. For two, as nearly always, one sum costs half of a reduction."""
+    summed: _Numbers
+    if len(scores) == 2:
+        summed = np.add(scores[0], scores[1], out=scores[0])
+    else:
+        summed = np.add.reduce(scores, axis=0)
+    return summed
 
 
 def _at_least_1(total_weights: _Numbers) -> _Numbers:
     return np.maximum(total_weights, 1, out=total_weights)
 
 
-def _divided(numerators: _Numbers, divisors: _Numbers) -> _Numbers:
+def _divided(numerators: _Numbers, divisors: _Numbers | float) -> _Numbers:
     """The quotients truncated toward zero, in place."""
     if numerators.dtype == np.float64:
         np.divide(numerators, divisors, out=numerators)
         return np.floor(numerators, out=numerators)
     # All magnitudes fit uint64, and negation wraps there as in int64.
+    divisors = np.asarray(divisors, np.int64)
     negative = (numerators < 0) != (divisors < 0)
     quotients = np.abs(numerators).view(np.uint64) // np.abs(divisors).view(np.uint64)
     np.negative(quotients, out=quotients, where=negative)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mooring.cluster.cache import Cluster
 from mooring.cluster.columns import Ints, Mask, Rows
+from mooring.cluster.row_states import RowStates
 from mooring.errors import InvariantError
 from mooring.framework.interface import Depends, PreFilterResult
 from mooring.framework.status import SUCCESS, Status
@@ -34,7 +35,9 @@ class Verdicts:
 
     __slots__ = ("_code_of", "_decode", "_statuses", "codes", "has_unknown", "refuses_any")
 
-    def __init__(self, codes: Ints, decode: Callable[[int], Status]) -> None:
+    def __init__(
+        self, codes: Ints, decode: Callable[[int], Status], *, refuses_any: bool = True
+    ) -> None:
         #: int64[row]: 0 where the row passes; positive codes are the plugin's own, negative ones stand
         #: for a status of a single row; or UNKNOWN.
         self.codes = codes
@@ -44,7 +47,7 @@ class Verdicts:
         self._code_of: dict[Status, int] = {}
         #: Whether a code may be UNKNOWN; whether a row may be refused.
         self.has_unknown = False
-        self.refuses_any = bool(np.count_nonzero(codes))
+        self.refuses_any = refuses_any
 
     @classmethod
     def unknown(cls, size: int) -> Verdicts:
@@ -54,7 +57,11 @@ class Verdicts:
 
     @classmethod
     def of(cls, verdicts: RowVerdicts) -> Verdicts:
-        return cls(verdicts.codes.astype(np.int64), verdicts.decode)
+        if np.count_nonzero(verdicts.codes):
+            return cls(verdicts.codes.astype(np.int64), verdicts.decode)
+        # Zeros cost less than a copy.
+        zeros: Ints = np.zeros(len(verdicts.codes), np.int64)
+        return cls(zeros, verdicts.decode, refuses_any=False)
 
     def forget(self, rows: list[int]) -> None:
         self.codes[rows] = UNKNOWN
@@ -223,13 +230,35 @@ class Answers:
     def _judge_all(self, question: Question) -> None:
         """Ask about all rows at once, if the plugin can do that."""
         try:
-            every = filtering.ask_all(self.call, question)
+            every = self._ask_all(question)
         except PluginFailure:
             # It may fail only on rows that an earlier plugin refuses, which nobody needs to ask it about.
             every = None
         self.by_rows = every is not None
         if every is not None:
             self.verdicts = Verdicts.of(every)
+
+    def _ask_all(self, question: Question) -> RowVerdicts | None:
+        states = self._states(question)
+        if states is None:
+            return filtering.ask_all(self.call, question)
+        verdicts = filtering.ask_rows(self.call, question, states.rows)
+        if verdicts is None:
+            return None
+        if not np.count_nonzero(verdicts.codes):
+            return RowVerdicts(np.zeros(question.size, np.int64), verdicts.decode)
+        return RowVerdicts(verdicts.codes.take(states.codes), verdicts.decode)
+
+    def follow_from_states(self, question: Question) -> bool:
+        """Whether the states of rows decide the answers, and there are few, which are up to date then."""
+        sees_only = self.call.sees_only_resources
+        if sees_only is None or not sees_only(question.pod):
+            return False
+        columns = question.snapshot.columns
+        return columns.states.are_few(columns)
+
+    def _states(self, question: Question) -> RowStates | None:
+        return question.snapshot.columns.states if self.follow_from_states(question) else None
 
     def judge_the_rest(self, question: Question) -> None:
         """Ask about rows that another plugin refuses, if the plugin judges all rows at once."""
@@ -298,7 +327,11 @@ class Answers:
 
     def score(self, question: Question, rows: Rows) -> Ints:
         """int64[row asked for]: raw scores of feasible rows, not to be changed. Raises PluginFailure."""
-        if self.raw is None and isinstance(rows, slice):
+        if self.raw is None and (states := self._states(question)) is not None:
+            scores = scoring.raw_scores(self.call, question, states.rows)
+            self.raw = scores.take(states.codes)
+            self._has_unscored = False
+        elif self.raw is None and isinstance(rows, slice):
             self.raw = scoring.raw_scores(self.call, question, rows).copy()
             self._has_unscored = False
             return self.raw

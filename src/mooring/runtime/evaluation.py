@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.cluster.columns import Mask, Rows
+from mooring.cluster.columns import Ints, Mask, Rows
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
@@ -163,6 +163,21 @@ def _check(holds: bool) -> None:
         raise InvariantError("a decision was asked for its reasons after the cluster had changed")
 
 
+class ScoredStates:
+    """The scores of the states of rows."""
+
+    __slots__ = ("_codes", "_scores")
+
+    def __init__(self, scores: Ints, codes: NDArray[np.intp]) -> None:
+        self._scores = scores
+        self._codes = codes
+
+    def take(self, rows: Rows) -> Ints:
+        """int64[row asked for]"""
+        scores: Ints = self._scores.take(self._codes[rows])
+        return scores
+
+
 class Evaluation:
     """All that is kept for the pods that the plugins treat alike."""
 
@@ -176,9 +191,8 @@ class Evaluation:
         self._cluster = shared.cluster
         self._by_usage = by_usage
         self._kept: dict[str, Answers] = {**shared.kept, **by_usage}
-        self._live_filters = [each for each in shared.other_filters if each[1].name not in by_usage]
-        self._live_pre_scores = [c for c in shared.other_pre_scores if c.name not in by_usage]
-        self._live_scores = [call for call in shared.other_scores if call.name not in by_usage]
+        live = shared.live_beside(by_usage)
+        self._live_filters, self._live_pre_scores, self._live_scores = live
         #: Those of the answers that PreFilter did not tell to skip.
         self._usage_in_use: list[Answers] = []
         self._epoch = shared.epoch
@@ -540,12 +554,15 @@ class Evaluation:
                 skipped.append(call.name)
         state.skip_score = shared.skips_score.union(skipped)
         live = self._ask_scores(question, feasible) if self._live_scores else {}
+        states = self._score_states(question)
+        if states is not None:
+            total += states.take(rows)
         for call in shared.other_scores:
             name = call.name
-            if name in state.skip_score:
-                continue
             scores = live.get(name)
             if scores is None:
+                if states is not None or name in state.skip_score:
+                    continue
                 scores = scoring.finished(
                     call, question, self._by_usage[name].score(question, rows)
                 )
@@ -553,6 +570,33 @@ class Evaluation:
             total += scores.normalized if weight == 1 else scores.normalized * weight
         row = int(feasible[shared.scores(question).key_over(feasible, total).argmax()])
         return Scores(self, question, row, feasible, live)
+
+    def _score_states(self, question: Question) -> ScoredStates | None:
+        """The sum of the scores that follow from the states of rows; None if that is not known of all."""
+        skipped, columns = question.state.skip_score, question.snapshot.columns
+        by_usage = self._by_usage
+        asked = [
+            call
+            for call in self._shared.other_scores
+            if call.name in by_usage and call.name not in skipped
+        ]
+        if not asked:
+            return None
+        for call in asked:
+            answers = by_usage[call.name]
+            if answers.raw is not None or call.normalize_scores is not None:
+                return None
+            if not answers.follow_from_states(question):
+                return None
+        states, weights = columns.states, self.framework.weights
+        total: Ints = np.zeros(len(states.rows), np.int64)
+        for call in asked:
+            scores = scoring.raw_scores(call, question, states.rows)
+            # This looks at rows that are refused as well. If it fails for one, all is asked in order.
+            scoring.check_range(call.name, scores)
+            weight = weights[call.name]
+            total += scores if weight == 1 else scores * weight
+        return ScoredStates(total, states.codes)
 
     def _score_in_order(
         self,

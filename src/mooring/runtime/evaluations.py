@@ -10,6 +10,7 @@ from mooring.cluster.snapshot import Snapshot
 from mooring.framework.interface import Depends
 from mooring.framework.status import Status
 from mooring.objects.pod import Pod, SelectorKey
+from mooring.objects.pod_class import Requests, first_requests
 from mooring.runtime.answers import Answers
 from mooring.runtime.evaluation import Evaluation
 from mooring.runtime.framework import Framework
@@ -21,15 +22,31 @@ _LOG = logging.getLogger(__name__)
 
 #: How many evaluations a profile keeps; the one used longest ago is forgotten first.
 MOST_EVALUATIONS = 256
-_MOST_PODS = 4 * MOST_EVALUATIONS
+#: Of how many kinds of pods the signature is remembered: that costs little memory, and signing much time.
+_MOST_PODS = 16 * MOST_EVALUATIONS
 _MOST_MET = 64 * MOST_EVALUATIONS
+_MOST_PARTS = 64 * MOST_EVALUATIONS
 _MOST_ANSWERS = 4 * MOST_EVALUATIONS
 _MOST_SHARED = MOST_EVALUATIONS // 4
 
-#: What a plugin looks at in a pod, with what else its answers depend on; None if they are not kept.
-_Part = tuple[Depends, Hashable] | None
-_Signature = tuple[_Part, ...]
-_PodKey = tuple[SelectorKey, str]
+
+class _Part:
+    """What a plugin looks at in a pod, with what else its answers depend on.
+
+    Equal parts are one object, so that signatures are compared and hashed without looking into them.
+    """
+
+    __slots__ = ("depends", "fragment")
+
+    def __init__(self, depends: Depends, fragment: Hashable) -> None:
+        self.depends = depends
+        self.fragment = fragment
+
+
+#: The part of each plugin; None if its answers are not kept.
+_Signature = tuple[_Part | None, ...]
+#: Namespace and labels, owner; then requests, if these do not tell one kind from the other.
+_PodKey = tuple[SelectorKey, str] | tuple[SelectorKey, str, Requests]
 
 
 class _Kept:
@@ -40,6 +57,17 @@ class _Kept:
     def __init__(self, evaluation: Evaluation) -> None:
         self.evaluation = evaluation
         self.used = 0
+
+
+class _Met:
+    """A pod that was met, its signature, and its evaluation if that is kept."""
+
+    __slots__ = ("kept", "pod", "signature")
+
+    def __init__(self, pod: Pod, signature: _Signature) -> None:
+        self.pod = pod
+        self.signature = signature
+        self.kept: _Kept | None = None
 
 
 class Evaluations:
@@ -56,6 +84,9 @@ class Evaluations:
             if call.sign is not None and call.depends_on is not None
         ]
         self._signers = [_Signer(call) for call in self._calls]
+        #: What says that signatures may have changed, and what it said last.
+        self._versions = [call.sign_version for call in self._calls if call.sign_version]
+        self._signed_at: list[int] = []
         #: By signature: what each plugin looks at in the pod.
         self._evaluations: dict[_Signature, _Kept] = {}
         self._uses = 0
@@ -66,8 +97,8 @@ class Evaluations:
         self._shared: dict[_Signature, tuple[SharedEvaluation, Pod]] = {}
         #: Plugin and part → its answers.
         self._answers: dict[tuple[str, _Part], Answers] = {}
-        #: The pod met last with this namespace, owner and labels, with its evaluation.
-        self._last: dict[_PodKey, tuple[Pod, _Kept]] = {}
+        #: The pod met last with this namespace, owner and labels.
+        self._last: dict[_PodKey, _Met] = {}
         for kind in {kind for call in self._calls for kind in call.depends_on_kinds}:
             cluster.listers.follow(kind, lambda _: self.forget())
 
@@ -79,31 +110,53 @@ class Evaluations:
 
     def of(self, pod: Pod) -> Evaluation:
         self._uses += 1
+        self._forget_if_signatures_changed()
         owner = pod.metadata.controller
-        key = pod.selector_key, owner.uid if owner is not None else ""
+        key: _PodKey = pod.selector_key, owner.uid if owner is not None else ""
         last = self._last.get(key)
         # Specs are compared, not trusted to be equal: an owner's pods may differ.
-        if last is not None and (last[0].spec is pod.spec or last[0].spec == pod.spec):
-            pod.take_derived_from(last[0])
-            kept = last[1]
+        if last is not None and last.pod.spec is not pod.spec and last.pod.spec != pod.spec:
+            key = *key[:2], first_requests(pod)
+            last = self._last.get(key)
+            if last is not None and last.pod.spec != pod.spec:
+                last = None
+        if last is not None:
+            pod.take_derived_from(last.pod)
         else:
-            signature = tuple([signer.part(pod) for signer in self._signers])
-            found = self._evaluations.get(signature)
-            if found is None and not self._returns(signature):
-                return self._make(signature, pod, keeps_usage=False)
-            kept = found or self._keep(signature, pod)
             if len(self._last) >= _MOST_PODS:
                 self._last.clear()
-            self._last[key] = pod, kept
+            signature = tuple([signer.part(pod) for signer in self._signers])
+            last = self._last[key] = _Met(pod, signature)
+        kept = last.kept
+        if kept is None:
+            kept = self._evaluations.get(last.signature)
+            if kept is None:
+                if not self._returns(last.signature):
+                    return self._make(last.signature, pod, keeps_usage=False)
+                kept = self._keep(last.signature, pod)
+            last.kept = kept
         kept.used = self._uses
         return kept.evaluation
 
     def validate(self, snapshot: Snapshot) -> None:
         """Raise InvariantError unless what is kept is what the plugins would answer now."""
-        for pod, kept in list(self._last.values()):
-            kept.evaluation.validate(pod, snapshot)
+        self._forget_if_signatures_changed()
+        for last in list(self._last.values()):
+            if last.kept is not None:
+                last.kept.evaluation.validate(last.pod, snapshot)
         for shared, pod in list(self._shared.values()):
             Evaluation(shared, {}).validate(pod, snapshot)
+
+    def _forget_if_signatures_changed(self) -> None:
+        try:
+            versions = [version() for version in self._versions]
+        except Exception:
+            _LOG.exception("a plugin cannot say whether signatures have changed")
+            self.forget()
+            return
+        if versions != self._signed_at:
+            self._signed_at = versions
+            self.forget()
 
     def _returns(self, signature: _Signature) -> bool:
         """Whether a pod with this signature was met not long ago."""
@@ -126,7 +179,9 @@ class Evaluations:
         for signature in by_use[: MOST_EVALUATIONS // 4]:
             del self._evaluations[signature]
         kept = set(map(id, self._evaluations.values()))
-        self._last = {key: last for key, last in self._last.items() if id(last[1]) in kept}
+        for last in self._last.values():
+            if id(last.kept) not in kept:
+                last.kept = None
         self._drop_answers()
 
     def _drop_answers(self) -> None:
@@ -134,22 +189,23 @@ class Evaluations:
             (call.name, part)
             for signature in (*self._evaluations, *self._shared)
             for call, part in zip(self._calls, signature, strict=True)
+            if part is not None
         }
         self._answers = {key: a for key, a in self._answers.items() if key in used}
 
     def _make(self, signature: _Signature, pod: Pod, *, keeps_usage: bool) -> Evaluation:
         by_usage: dict[str, Answers] = {}
         for call, part in zip(self._calls, signature, strict=True):
-            if part is not None and part[0] == Depends.USAGE:
+            if part is not None and part.depends == Depends.USAGE:
                 if keeps_usage:
                     by_usage[call.name] = self._answers_of(call, part)
                 else:
                     known = self._answers.get((call.name, part))
-                    by_usage[call.name] = known or Answers(call, part[0], self._cluster)
+                    by_usage[call.name] = known or Answers(call, part.depends, self._cluster)
         return Evaluation(self._shared_by(signature, pod), by_usage)
 
     def _shared_by(self, signature: _Signature, pod: Pod) -> SharedEvaluation:
-        key = tuple([None if p is None or p[0] == Depends.USAGE else p for p in signature])
+        key = tuple([None if p is None or p.depends == Depends.USAGE else p for p in signature])
         known = self._shared.get(key)
         if known is not None:
             return known[0]
@@ -164,39 +220,41 @@ class Evaluations:
         self._shared[key] = shared, pod
         return shared
 
-    def _answers_of(self, call: Calls, part: tuple[Depends, Hashable]) -> Answers:
+    def _answers_of(self, call: Calls, part: _Part) -> Answers:
         answers = self._answers.get((call.name, part))
         if answers is None:
             if len(self._answers) >= _MOST_ANSWERS:
                 self._drop_answers()
-            answers = self._answers[call.name, part] = Answers(call, part[0], self._cluster)
+            answers = self._answers[call.name, part] = Answers(call, part.depends, self._cluster)
         return answers
 
 
 class _Signer:
     """Asks one plugin what it looks at in a pod. Most pods have the part of the pod before them."""
 
-    __slots__ = ("_call", "_depends", "_fragment", "_part")
+    __slots__ = ("_call", "_fragment", "_part", "_parts", "_sign")
 
     def __init__(self, call: Calls) -> None:
         self._call = call
-        self._depends = Depends.CLUSTER
+        self._sign = call.sign_here if call.sign_here and call.sign_version else call.sign
+        #: The latest part, and what it was made from.
         self._fragment: Mapping[str, object] = {}
-        self._part: _Part = None
+        self._part: _Part | None = None
+        self._parts: dict[tuple[Depends, Hashable], _Part] = {}
 
-    def part(self, pod: Pod) -> _Part:
+    def part(self, pod: Pod) -> _Part | None:
         call = self._call
         depends = call.depends(pod)
-        if depends == Depends.CLUSTER or call.sign is None:
+        if depends == Depends.CLUSTER or self._sign is None:
             return None
         try:
-            fragment = call.sign(pod)
+            fragment = self._sign(pod)
             if isinstance(fragment, Status):
                 return None
-            if depends == self._depends and fragment == self._fragment:
-                return self._part
-            part = depends, tuple(fragment.items())
-            hash(part)
+            part = self._part
+            if part is not None and depends == part.depends and fragment == self._fragment:
+                return part
+            part = self._interned(depends, tuple(fragment.items()))
         except Exception:
             _LOG.exception(
                 "plugin %s cannot say what it looks at in pod %s, so its answers are not kept",
@@ -204,5 +262,13 @@ class _Signer:
                 pod.key,
             )
             return None
-        self._depends, self._fragment, self._part = depends, dict(fragment), part
+        self._fragment, self._part = dict(fragment), part
+        return part
+
+    def _interned(self, depends: Depends, items: Hashable) -> _Part:
+        part = self._parts.get((depends, items))
+        if part is None:
+            if len(self._parts) >= _MOST_PARTS:
+                self._parts.clear()
+            part = self._parts[depends, items] = _Part(depends, items)
         return part

@@ -121,6 +121,8 @@ class KeptScores:
 
     def total_over(self, question: Question, feasible: NDArray[np.intp]) -> Ints:
         """int64[feasible]: the totals of these rows, normalised over them and not over all that are ok."""
+        if self._is_every_slot(feasible):
+            return self._total.copy()
         total: Ints = self._total.take(feasible)
         if len(feasible) == self._verdicts.ok_count:
             return total
@@ -136,8 +138,13 @@ class KeptScores:
     def key_over(self, feasible: NDArray[np.intp], total: Ints) -> Ints:
         """int64[feasible]: totals and tie-break in one number; overwrites the totals."""
         total <<= RANK_BITS
-        total += self._tie_keys.take(feasible)
+        every = self._is_every_slot(feasible)
+        total += self._tie_keys if every else self._tie_keys.take(feasible)
         return total
+
+    def _is_every_slot(self, feasible: NDArray[np.intp]) -> bool:
+        """Whether these are all slots, in order: then nothing has to be picked."""
+        return self._verdicts.all_ok and feasible is self._verdicts.rows
 
     def _normalize_all(self, question: Question) -> None:
         """The totals of all rows that are ok, from their raw scores."""

@@ -141,6 +141,9 @@ class Calls:
     events_to_register: Callable[[], Sequence[EventWithHint]] | None
     sign: Callable[[Pod], Mapping[str, object] | Status] | None
     depends_on: Callable[[Pod], Depends] | None
+    sign_here: Callable[[Pod], Mapping[str, object] | Status] | None
+    sign_version: Callable[[], int] | None
+    sees_only_resources: Callable[[Pod], bool] | None
     suggest: Callable[[Pod, Refusals], Iterable[Suggestion]] | None
     close: Callable[[], None] | None
 

@@ -9,6 +9,7 @@ node take, and of those that look at the whole cluster.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,14 @@ from mooring.runtime.kept_scores import KeptScores, TieKeys
 from mooring.runtime.kept_verdicts import KeptVerdicts
 from mooring.runtime.plugin_calls import Calls
 from mooring.runtime.question import Question
+
+
+class LiveCalls(NamedTuple):
+    """Plugins whose answers are not kept; those that filter come with their place among the filters."""
+
+    filters: list[tuple[int, Calls]]
+    pre_scores: list[Calls]
+    scores: list[Calls]
 
 
 class SharedEvaluation:
@@ -52,6 +61,8 @@ class SharedEvaluation:
             [call for call in framework.points[point] if call.name not in self.kept]
             for point in (Point.PRE_SCORE, Point.SCORE)
         )
+        #: Names of plugins with kept answers → the other ones that are asked each time.
+        self._live: dict[tuple[str, ...], LiveCalls] = {}
         self._depends_on_all_nodes = any(a.depends == Depends.NODES for a in self.kept.values())
         self._node_position = -1
         self._size = -1
@@ -66,6 +77,18 @@ class SharedEvaluation:
         self.score_values: dict[str, object] = {}
         self.skips_score: frozenset[str] = frozenset()
         self._scores: KeptScores | None = None
+
+    def live_beside(self, by_usage: Mapping[str, Answers]) -> LiveCalls:
+        """The plugins that are asked each time if the answers of these are kept as well."""
+        names = tuple(by_usage)
+        live = self._live.get(names)
+        if live is None:
+            live = self._live[names] = LiveCalls(
+                [each for each in self.other_filters if each[1].name not in by_usage],
+                [call for call in self.other_pre_scores if call.name not in by_usage],
+                [call for call in self.other_scores if call.name not in by_usage],
+            )
+        return live
 
     def catch_up(self, size: int) -> None:
         """Have the kept answers notice what changed."""

@@ -49,8 +49,11 @@ class _HostSpread(_SoftSpread):
 
     def score_rows(self, rows: Rows) -> NDArray[np.float64]:
         """float64[row asked for]: the same for many rows; 0 for a row without the label."""
-        scores = self.counts[rows].astype(np.float64) * self.weight + self.offset
-        return np.where(self.column.codes[rows] == ABSENT, 0.0, scores)
+        scores = self.counts[rows].astype(np.float64)
+        scores *= self.weight
+        scores += self.offset
+        absent = self.column.codes[rows] == ABSENT
+        return np.where(absent, 0.0, scores) if np.count_nonzero(absent) else scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +112,18 @@ class SoftState:
             size = len(column.values)
             has_empty_value = not require_all and column.code_of("") != ABSENT
             codes = _with_empty_value(column, columns) if has_empty_value else column.codes[rows]
-            weight = math.log(int(np.count_nonzero(domains_among(codes[compared], size))) + 2)
             conditions = other_labels(column, required, columns) + inclusion.conditions(constraint)
-            if conditions or has_empty_value:
+            sums = None if has_empty_value else counts.by_domain(column, columns)
+            if sums is not None and isinstance(compared, slice):
+                # Every slot is compared, and those without the label count as one domain.
+                number = int(np.count_nonzero(sums.exists)) + bool((codes == ABSENT).any())
+            else:
+                number = int(np.count_nonzero(domains_among(codes[compared], size)))
+            if sums is None or conditions:
                 totals = by_domain(included(codes, conditions), counts.counts[rows], size)
             else:
-                totals = counts.by_domain(column, columns).totals
-            spreads.append(_DomainSpread(column, weight, offset, totals))
+                totals = sums.totals
+            spreads.append(_DomainSpread(column, math.log(number + 2), offset, totals))
         return cls(spreads, ignored, require_all)
 
     def score(self, node: NodeInfo) -> int:
@@ -143,7 +151,9 @@ class SoftState:
         scores = np.floor(total, out=total).astype(np.int64)
         if self.require_all:
             for spread in self.spreads:
-                scores[spread.column.codes[rows] == ABSENT] = 0
+                absent = spread.column.codes[rows] == ABSENT
+                if np.count_nonzero(absent):
+                    scores[absent] = 0
         return scores
 
     def normalize(self, scores: Ints) -> None:
