@@ -549,8 +549,10 @@ class SchedulingQueue:
         new: KubeObject | None,
     ) -> None:
         unschedulable = self._queues.unschedulable
+        #: Plugin → whether the event may open its gate.
+        opens: dict[str, bool] = {}
         for queued in candidates:
-            if queued.gated and not self._may_pass_gate(queued, event):
+            if queued.gated and not event.wildcard and not self._may_pass(queued, event, opens):
                 continue
             strategy = self._hints.is_pod_worth_requeuing(queued, event, old, new)
             # A hint may activate pods, so this pod may have left.
@@ -559,15 +561,19 @@ class SchedulingQueue:
             unschedulable.remove(queued.key)
             self._queues.requeue(queued, strategy, event.label)
 
-    def _may_pass_gate(self, queued: QueuedPodInfo, event: ClusterEvent) -> bool:
+    def _may_pass(
+        self, queued: QueuedPodInfo, event: ClusterEvent, opens: dict[str, bool]
+    ) -> bool:
         """Whether an event may let a gated pod go.
 
         While hundreds of preemptors wait for their victims, each victim that goes concerns all of them,
         and opens one gate: so that gate is asked before the hints.
         """
-        if event.wildcard:
-            return True
-        may_open = any(known.covers(event) for known in queued.gating_plugin_events)
+        plugin = queued.gating_plugin
+        may_open = opens.get(plugin)
+        if may_open is None:
+            may_open = any(known.covers(event) for known in queued.gating_plugin_events)
+            opens[plugin] = may_open
         return may_open and not self._pre_enqueue.still_refuses(queued)
 
     def _hurry(
