@@ -17,7 +17,9 @@ _HEAD = (
 def markdown(data: Mapping[str, Any]) -> str:
     """Medians, with the extremes of all repeats in parentheses."""
     size = f"{data['nodes']:,} nodes, {data['pods']:,} pods a run, runs of each: {data['repeats']}."
-    return "\n".join([size, "", *_HEAD, *_rows(data["results"]), *_starts(data.get("starts_s", {}))])
+    return "\n".join(
+        [size, "", *_HEAD, *_rows(data["results"]), *_starts(data.get("starts_s", {}))]
+    )
 
 
 def _starts(starts_s: Mapping[str, Mapping[str, float]]) -> Iterator[str]:

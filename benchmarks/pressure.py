@@ -80,7 +80,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", choices=list(SCHEDULERS), help="measure one scheduler")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--write", type=Path, metavar="FOLDER", help=f"to keep {FILE} in")
-    parser.add_argument("--fresh", action="store_true", help="keep nothing that was measured before")
+    parser.add_argument(
+        "--fresh", action="store_true", help="keep nothing that was measured before"
+    )
     options = parser.parse_args(arguments)
     schedulers = [options.only] if options.only else list(SCHEDULERS)
     facts = machine.facts()

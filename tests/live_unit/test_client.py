@@ -347,7 +347,8 @@ async def test_a_watch_gives_whole_lines_however_they_are_cut(pace_s):
 
 
 async def test_what_a_watch_has_is_heard_before_its_time():
-    found: list[bytes] = []
+    found: asyncio.Queue[bytes] = asyncio.Queue()
+    may_go_on = asyncio.Event()
 
     async def handler(request: web.Request, asked: Asked) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -355,21 +356,22 @@ async def test_what_a_watch_has_is_heard_before_its_time():
         await response.prepare(request)
         for number in range(5):
             await response.write(b"%d\n" % number)
-            while len(found) <= number:
-                await asyncio.sleep(0)
+            await may_go_on.wait()
+            may_go_on.clear()
         return response
 
     async with ApiServer() as server, ApiClient(server.connection()) as client:
         server.answers = [handler]
         # Read an hour apart.
-        watch = asyncio.ensure_future(client.watch("/w", None, found.append, pace_s=3600.0))
+        watch = asyncio.ensure_future(client.watch("/w", None, found.put_nowait, pace_s=3600.0))
         async with asyncio.timeout(10):
-            while len(found) < 5:
-                client.hear()
-                await asyncio.sleep(0)
+            for number in range(5):
+                while found.empty():
+                    client.hear()
+                    await asyncio.sleep(0)
+                assert await found.get() == b"%d" % number
+                may_go_on.set()
         watch.cancel()
-
-    assert found == [b"0", b"1", b"2", b"3", b"4"]
 
 
 async def test_a_line_that_is_cut_short_is_not_given_out():

@@ -561,9 +561,7 @@ class SchedulingQueue:
             unschedulable.remove(queued.key)
             self._queues.requeue(queued, strategy, event.label)
 
-    def _may_pass(
-        self, queued: QueuedPodInfo, event: ClusterEvent, opens: dict[str, bool]
-    ) -> bool:
+    def _may_pass(self, queued: QueuedPodInfo, event: ClusterEvent, opens: dict[str, bool]) -> bool:
         """Whether an event may let a gated pod go.
 
         While hundreds of preemptors wait for their victims, each victim that goes concerns all of them,
