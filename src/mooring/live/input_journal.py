@@ -48,8 +48,8 @@ _LOG = logging.getLogger(__name__)
 FORMAT = 2
 DEFAULT_LIMIT_BYTES = 256 * 2**20
 
-#: How many inputs are kept in memory. A pod that is placed at once makes about seven.
-RECENT_INPUTS = 20_000
+#: How many inputs are kept in memory. A pod that is placed at once makes about seven, of 0.6 kB each.
+RECENT_INPUTS = 5_000
 
 K = TypeVar("K", bound=KubeObject)
 T = TypeVar("T")
