@@ -81,7 +81,6 @@ def _parts(holder: object) -> Iterator[tuple[str, object]]:
                     yield f".{name}", getattr(holder, name)
 
 
-@functools.cache
 def _slots(kind: type) -> tuple[str, ...]:
     """Slots, and the fields of structs. A property is made from these."""
     found: list[str] = []
