@@ -59,14 +59,15 @@ class Truth:
         #: Keys of volume claims that were deleted: another one of the name may be for one pod only.
         self._deleted_claims: set[str] = set()
         self._highest_pending = -1
+        #: The same of members of gangs: a gang preempts before it is known which member goes where.
+        self._highest_in_gang = -1
         #: Keys of gangs that lost a member, or had one bound by somebody else.
         self.disturbed: set[str] = set()
         #: UIDs of members of gangs whose binding cycle began.
         self.sent_to_bind: set[str] = set()
         #: UIDs of all pods that there ever were.
         self.known_pods: set[str] = set()
-        #: By process, then by node: the highest priority of a pod that it ever held the node for; "" is for
-        #: all nodes, as the members of a gang make room on several.
+        #: By process, then by node: the highest priority of a pod that it ever held the node for.
         self._held: defaultdict[SchedulerProcess, dict[str, int]] = defaultdict(dict)
         self.counts: Counter[str] = Counter()
         store.on_change.append(self._changed)
@@ -88,6 +89,8 @@ class Truth:
         self.known_pods.add(pod.uid)
         if not pod.node_name:
             self._highest_pending = max(self._highest_pending, pod.priority)
+            if pod.group_key:
+                self._highest_in_gang = max(self._highest_in_gang, pod.priority)
         old = change.old
         if pod.group_key and self._disturbs(pod, change):
             self.disturbed.add(pod.group_key)
@@ -144,20 +147,18 @@ class Truth:
         held = self._held[process]
         for node in engine.nominator.nodes():
             for pod in engine.nominator.nominated_pods_for_node(node):
-                for name in (node, "") if pod.group_key or not node else (node,):
-                    held[name] = max(held.get(name, pod.priority), pod.priority)
+                held[node] = max(held.get(node, pod.priority), pod.priority)
 
     def _check_plan(self, victim: Pod, process: SchedulerProcess) -> None:
         """A pod is evicted only where this scheduler holds the node, or held it, for a more important one."""
         held = self._held[process]
-        nodes = [victim.node_name, ""] if victim.node_name else list(held)
-        highest = max((held[name] for name in nodes if name in held), default=None)
+        nodes = [victim.node_name] if victim.node_name else list(held)
+        highest = max([held[node] for node in nodes if node in held], default=-1)
         if self._swarm.counts["hostile object"]:
             return
-        if highest is None or highest <= victim.priority:
-            raise Violation(
-                f"{process.name} evicts {victim.key} from {victim.node_name!r} for no pod: {held}"
-            )
+        if max(highest, self._highest_in_gang) <= victim.priority:
+            where = victim.node_name or "no node"
+            raise Violation(f"{process.name} evicts {victim.key} from {where} for no pod: {held}")
 
     def note_binding(self, engine: Engine) -> None:
         """Remember which members of gangs were to be bound."""
