@@ -125,7 +125,7 @@ def test_a_pod_that_waits_on_permit_waits_and_is_offered_nothing(
         expect(page.locator(".sentences")).to_contain_text("waiting for Permit of Gang")
         expect(page.locator(".point.waiting")).to_contain_text("Permit")
         expect(page.locator(".point.passed").filter(has_text="Reserve")).to_have_count(1)
-        expect(page.locator(".title")).to_contain_text("holds a place on node-2")
+        expect(page.locator("header.title")).to_contain_text("holds a place on node-2")
         expect(page.locator(".would")).to_have_count(0)
         attempts = page.get_by_role("navigation", name="Attempts").get_by_role("link")
         attempts.first.click()

@@ -248,7 +248,7 @@ function Moved({ difference, before, after }) {
     ],
     [before.id, after.id],
   );
-  return html`<section aria-labelledby="moved-title"><div class="title"><h2 id="moved-title">${count(rows.length, "pod")} elsewhere</h2>
+  return html`<section aria-labelledby="moved-title"><div class="title"><h2 id="moved-title">${count(rows.length, "pod")} changed</h2>
     <${Choice} label="Show" value=${change} onChange=${setChange} options=${CHANGES} /></div>
     <${Table} label="Pods that changed" columns=${columns} rows=${rows} rowKey=${(row) => row.pod}
       empty="None." /></section>`;
