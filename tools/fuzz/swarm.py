@@ -89,6 +89,11 @@ _AIMED = (
     "volumes",
     "devices",
     "gangs",
+    "late 504",
+    "cut the answer",
+    "compaction",
+    "few connections",
+    "lists in pages",
 )
 
 #: How long a request, an answer or a change takes as a rule, and at most if the fault happens.
