@@ -90,6 +90,7 @@ _AIMED = (
     "devices",
     "gangs",
     "late 504",
+    "cut the request",
     "cut the answer",
     "compaction",
     "few connections",
