@@ -264,6 +264,8 @@ class DefaultPreemption:
         """Why the pod may not preempt; None if it may."""
         if pod.spec.preemption_policy == "Never":
             return NEVER
+        if self._evictions.are_leaving(pod):
+            return VICTIMS_TERMINATING
         name = pod.nominated_node_name
         node = snapshot.get(name) if name else None
         if node is None or statuses.get(name).code == Code.UNRESOLVABLE:
