@@ -384,6 +384,7 @@ async def test_a_preemptor_does_not_preempt_again_before_its_victim_is_seen_leav
     )
     await preempt(world)
     assert ("delete", "default/a") in world.writer.calls
+    assert not world.scheduler.may_save(), "another engine would not know that it is deleted"
 
     result, status = await preempt(world)
     assert result is None
@@ -391,6 +392,7 @@ async def test_a_preemptor_does_not_preempt_again_before_its_victim_is_seen_leav
     assert ("delete", "default/b") not in world.writer.calls
 
     world.scheduler.cluster.remove_pod(world.scheduler.observed_pods.pop("default/a"))
+    assert world.scheduler.may_save()
     world.add(make_pod("came-first", node="n1", cpu="4", priority=2000))
     await preempt(world)
     assert ("delete", "default/b") in world.writer.calls

@@ -139,18 +139,27 @@ class Evictions:
         del self._deleted[preemptor.uid]
         return False
 
+    @property
+    def are_seen(self) -> bool:
+        """Whether the watch has shown that every victim leaves that is deleted."""
+        self._forget_seen()
+        return not self._deleted
+
     def _seems_to_stay(self, victim: Pod) -> bool:
         known = self._handle.cluster.pods.get(victim.uid)
         return known is not None and not known.terminating
 
     def _note_deleted(self, eviction: _Eviction) -> None:
         if len(self._deleted) >= _MANY:
-            self._deleted = {
-                uid: victims
-                for uid, victims in self._deleted.items()
-                if any(map(self._seems_to_stay, victims))
-            }
+            self._forget_seen()
         self._deleted[eviction.preemptor.uid] = eviction.victims
+
+    def _forget_seen(self) -> None:
+        self._deleted = {
+            uid: victims
+            for uid, victims in self._deleted.items()
+            if any(map(self._seems_to_stay, victims))
+        }
 
     async def _run(self, eviction: _Eviction) -> None:
         eviction.has_begun = True

@@ -134,6 +134,11 @@ class DefaultPreemption:
         """The index of the first node to try; the reference chooses it at random."""
         return 0
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the watch has shown every eviction that ended."""
+        return self._evictions.are_seen
+
     # Extension points
 
     def post_filter(
