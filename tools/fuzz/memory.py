@@ -30,6 +30,7 @@ BOUNDED = {
     "runtime.evaluations:Evaluations._shared": "_MOST_SHARED",
     "objects.shared_parts:SharedParts._of": "MOST_CONTROLLERS",
     "runtime.nominated_rows:NominatedRows._kept": "_MOST_KEPT",
+    "scheduler.refusals:Refusals._refusals": "MOST_REFUSALS",
     "plugins.default_preemption.kept_outcomes:KeptOutcomes._kept": "_MOST_KEPT",
 }
 
