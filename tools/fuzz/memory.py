@@ -31,6 +31,7 @@ BOUNDED = {
     "objects.shared_parts:SharedParts._of": "MOST_CONTROLLERS",
     "runtime.nominated_rows:NominatedRows._kept": "_MOST_KEPT",
     "scheduler.refusals:Refusals._refusals": "MOST_REFUSALS",
+    "runtime.beside_nominated:BesideNominated._known": "the rows that were held at the last look",
     "plugins.default_preemption.kept_outcomes:KeptOutcomes._kept": "_MOST_KEPT",
 }
 
