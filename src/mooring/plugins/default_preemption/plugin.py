@@ -92,8 +92,6 @@ class PreemptionDetail:
 
 class DefaultPreemption:
     name = "DefaultPreemption"
-    #: See `framework.interface.DependsPlugin`.
-    signature_fields: tuple[str, ...] = ()
     #: Up to so many nodes are tried one by one.
     few_rows = FEW_ROWS
     #: Each victim that goes concerns all pods that wait for victims.
