@@ -3,7 +3,7 @@
     python -m benchmarks.large [--nodes 100000] [--bound 1000000] [--pods 2000] [--write benchmarks/results]
 
 Nodes and bound pods are created in the API of a simulation, and the scheduler hears of each. Then plain pods
-come, live through everything until their binding is confirmed, and are checked.
+come and live through everything until their binding is confirmed. All must be placed.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ def run(nodes: int, bound: int, pods: int) -> dict[str, Any]:
         driver.settle()
         built_s = time.process_time() - started
         held_mb = memory_mb("VmRSS")
+        print(f"built in {built_s:.0f} s of CPU, {held_mb:,.0f} MB", file=sys.stderr, flush=True)
         came = workload.pods("pod", pods)
         first_s: list[float] = []
         # The first decision looks at every row, and the tables of the cluster are built for it.
@@ -61,7 +62,6 @@ def run(nodes: int, bound: int, pods: int) -> dict[str, Any]:
         placed = sum(name.startswith("default/pod-") for name in driver.placements())
         if placed != pods:
             raise answers.WrongAnswer(f"{placed} of {pods} pods are placed")
-        driver.scheduler.cluster.validate()
     return {
         "machine": facts | {"load_average_at_end": machine.load_average()},
         "nodes": nodes,
