@@ -29,7 +29,7 @@ test: .venv/.dev  ## Run every check and test that needs nothing but Python
 	@$(MAKE) --no-print-directory -j2 lint tests
 
 tests: .venv/.dev
-	$(BIN)/pytest -n $(WORKERS) -m "not live and not web" $(PYTEST_ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not live and not web" $(PYTEST_ARGS)
 
 fuzz: .venv/.dev  ## Run the live scheduler under random faults, in virtual time (SEEDS=10000, ARGS='--seed 17')
 	$(BIN)/python -m tools.fuzz --seeds $(SEEDS) $(ARGS)
