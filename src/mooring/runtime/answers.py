@@ -124,10 +124,10 @@ class Answers:
         self.call = call
         self.depends = depends
         #: The rows on which something changed that the plugin depends on.
-        self._changes = cluster.node_changes
+        self._changes = cluster.changes.nodes
         if depends == Depends.USAGE:
             sums = sees_usage_columns_only(call)
-            self._changes = cluster.sum_changes if sums else cluster.usage_changes
+            self._changes = cluster.changes.sums if sums else cluster.changes.pods
         self._position = self._changes.position
         self._size = -1
         #: Rows that changed since the plugin judged them, and since it scored them.
