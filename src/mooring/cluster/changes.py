@@ -1,8 +1,8 @@
 """What changed and when, so that derived values are recomputed only where needed.
 
-A cluster has one counter, its *generation*: it grows with every change of a node, a pod or an object. A cache
-remembers the generation at which it was up to date, and later asks a log what changed since. A log is cut from
-time to time; if it does not reach back that far, everything may have changed.
+A cluster has one counter, its *generation*: it grows with every change of a node, a pod or an object. Whatever
+is derived remembers the generation at which it was up to date, and later asks a log what changed since. A log
+is cut from time to time; if it does not reach back that far, everything may have changed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class RowChanges:
 
     def __init__(self, generations: Generations) -> None:
         self._generations = generations
-        #: Rows of which anything changed: a pod arrived, left or was replaced by a newer version, or the node.
+        #: Rows whose pods or whose node changed. A newer version of a pod counts, too.
         self.pods: ChangeLog[int] = ChangeLog()
         #: Rows whose requests, pod counts or ports may have changed, or the node.
         self.sums: ChangeLog[int] = ChangeLog()
@@ -83,7 +83,8 @@ class RowChanges:
         return generation
 
     def note_sums(self, row: int) -> int:
-        generation = self.note_pod(row)
+        generation = self._generations.next()
+        self.pods.note_at(generation, row)
         self.sums.note_at(generation, row)
         return generation
 
