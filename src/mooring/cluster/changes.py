@@ -1,8 +1,8 @@
 """What changed and when, so that derived values are recomputed only where needed.
 
-A cluster has one counter, its *generation*: it grows with every change of a node, a pod or an object. Whatever
-is derived remembers the generation at which it was up to date, and later asks a log what changed since. A log
-is cut from time to time; if it does not reach back that far, everything may have changed.
+A cluster has one counter, its *generation*: it grows with every change of a node, a pod or an object. What is
+derived remembers the generation at which it was up to date, and later asks a log what changed since. A log is
+cut from time to time; if it does not reach back that far, everything may have changed.
 """
 
 from __future__ import annotations
