@@ -295,10 +295,14 @@ class Answers:
             # The way of most attempts: without counting or timing it, and without a call more.
             try:
                 node = question.snapshot.at(row)
-                status = filter_node(question.state, question.pod, node) or SUCCESS
+                answer: object = filter_node(question.state, question.pod, node)
             except Exception as error:
                 raise self.call.failed(filtering.DOING, error) from error
-            if status.code not in filtering.FILTER_CODES:
+            if answer is None:
+                status = SUCCESS
+            elif isinstance(answer, Status) and answer.code in filtering.FILTER_CODES:
+                status = answer
+            else:
                 status = filtering.filter_row(self.call, question, row)
         self._stale_verdicts.discard(row)
         return verdicts.set(row, status)

@@ -18,7 +18,7 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.status import SUCCESS, Code, Status
+from mooring.framework.status import SUCCESS, Code, Status, checked_type
 from mooring.framework.verdicts import UNKNOWN, RowVerdicts
 from mooring.objects.pod import Pod
 from mooring.runtime.plugin_calls import Calls, PluginFailure, unexpected
@@ -35,7 +35,7 @@ FEW_ROWS = 6
 #: Codes below this are counted without sorting them.
 _MOST_COUNTED = 4096
 
-NO_VERDICT = "filter_rows must give a verdict on each row it is asked for"
+NO_VERDICT = "filter_rows must return RowVerdicts with an integer code for each row it is asked for"
 DOING = 'running "{name}" filter plugin'
 FILTER_CODES = (Code.SUCCESS, Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING)
 
@@ -140,9 +140,15 @@ def ask_rows(call: Calls, question: Question, rows: Rows) -> RowVerdicts | None:
         verdicts: RowVerdicts | None = call.filter_rows(state, question.pod, columns, rows)
         if verdicts is None and call.filter is not None:
             return None
-        if verdicts is None or len(verdicts.codes) != row_count(rows):
-            raise PluginError(NO_VERDICT)
-        return verdicts
+        return _checked(verdicts, row_count(rows))
+
+
+def _checked(verdicts: object, count: int) -> RowVerdicts:
+    if isinstance(verdicts, RowVerdicts):
+        codes: object = verdicts.codes
+        if isinstance(codes, np.ndarray) and codes.shape == (count,) and codes.dtype.kind in "biu":
+            return verdicts
+    raise PluginError(NO_VERDICT)
 
 
 def ask_nodes(call: Calls, question: Question, rows: NDArray[np.intp]) -> list[Status]:
@@ -251,14 +257,12 @@ def filter_row(call: Calls, question: Question, row: int) -> Status:
 
 def _ask(call: Calls, state: CycleState, pod: Pod, node: NodeInfo, snapshot: Snapshot) -> Status:
     if call.filter is not None:
-        status = call.filter(state, pod, node) or SUCCESS
+        status = checked_type(call.filter(state, pod, node))
     else:
         assert call.filter_rows is not None
         only = np.array([node.row], np.intp)
         verdicts = call.filter_rows(state, pod, snapshot.columns, only)
-        if verdicts is None:
-            raise PluginError(NO_VERDICT)
-        status = verdicts.status(0)
+        status = checked_type(_checked(verdicts, 1).status(0))
     if status.code not in FILTER_CODES:
         raise unexpected(status)
     return status
