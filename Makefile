@@ -70,10 +70,14 @@ bench-beside: .venv/.base  ## Measure decisions beside an earlier commit, in tur
 	$(BIN)/python -m benchmarks.beside_commit $(or $(COMMIT),HEAD~1) $(ARGS)
 
 bench-live: .venv/.dev control-plane  ## Measure pods bound per second beside kube-scheduler (10 minutes)
-	PYTHONPATH=tools/control-plane $(BIN)/python -m benchmarks.live --write benchmarks/results
+	PYTHONPATH=tools/control-plane $(BIN)/python -m benchmarks.live --write benchmarks/results $(ARGS)
+	$(BIN)/python -m benchmarks.report
 
-bench-pressure: .venv/.dev control-plane  ## Measure what pressure does to mooring and kube-scheduler (50 minutes)
-	PYTHONPATH=tools/control-plane $(BIN)/python -m benchmarks.pressure --write benchmarks/results
+# The rest takes an hour: make bench-pressure PRESSURE='--scenarios c f g'
+PRESSURE ?= --fresh --scenarios a b c/10 d e h
+bench-pressure: .venv/.dev control-plane  ## Measure what pressure does to mooring and kube-scheduler (25 minutes)
+	PYTHONPATH=tools/control-plane $(BIN)/python -m benchmarks.pressure --write benchmarks/results $(PRESSURE)
+	$(BIN)/python -m benchmarks.report
 
 # In a quarter of an hour: make bench-reference ARGS='--rounds 1 --seconds 1.5'
 bench-reference: .venv/.base  ## Measure decisions beside kube-scheduler's own cycle (40 minutes; needs Go)

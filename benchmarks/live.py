@@ -12,6 +12,9 @@ scheduler's start nor the speed at which pods can be created.
     CPU per pod        of the scheduler alone, user and system, from before the pods are created until it has
                        nothing more to do: the Events that follow the binds are part of it
     memory             the most that was resident since the scheduler's start
+
+Then starts are measured: one pod waits, nobody holds the lease, and a scheduler is started. That is from the
+start of the process to the answer to its first bind.
 """
 
 from __future__ import annotations
@@ -85,6 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--pods", type=int, default=2000)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--starts", type=int, default=5, help="of each scheduler")
     parser.add_argument("--qps", type=int, default=5000, help="and burst, of both schedulers")
     parser.add_argument("--loads", nargs="+", choices=list(LOADS), default=list(LOADS))
     parser.add_argument("--only", choices=list(SCHEDULERS), help="measure one scheduler")
@@ -95,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with ControlPlane() as control_plane, control_plane.client() as client:
             bench = _Bench(control_plane, client, options.nodes, options.pods, options.qps)
-            data = bench.run(loads, schedulers, options.repeats)
+            data = bench.run(loads, schedulers, options.repeats, options.starts)
     except WrongAnswer as wrong:
         print(f"wrong answer: {wrong}", file=sys.stderr)
         return 1
@@ -120,6 +124,11 @@ def table(data: Mapping[str, Any]) -> str:
             f"{result['cpu_ms_per_pod']['median']:>12.2f}{result['peak_mb']['median']:>9.0f}"
             f"{result['api_server_cpu_ms_per_pod']['median']:>19.2f}"
         )
+    lines += [
+        f"{scheduler}: {start['median']:.2f} s from the start to the first bind"
+        f" ({start['low']:.2f} – {start['high']:.2f})"
+        for scheduler, start in data["starts_s"].items()
+    ]
     return "\n".join(lines)
 
 
@@ -243,7 +252,9 @@ class _Bench:
         }
         self._config.write_text(json.dumps(document))
 
-    def run(self, loads: Sequence[Load], schedulers: Sequence[str], repeats: int) -> dict[str, Any]:
+    def run(
+        self, loads: Sequence[Load], schedulers: Sequence[str], repeats: int, starts: int
+    ) -> dict[str, Any]:
         """Raises WrongAnswer. The schedulers take turns, so that both meet the same weather."""
         facts = machine.facts()
         _say(f"creating {self._nodes} nodes")
@@ -256,6 +267,11 @@ class _Bench:
                 f"{load.name}, {scheduler}: {run.pods_per_s:.0f} pods/s, "
                 f"{run.cpu_ms_per_pod:.2f} ms CPU a pod, {run.peak_mb:.0f} MB"
             )
+        starts_s: dict[str, list[float]] = {}
+        for _, scheduler in itertools.product(range(starts), schedulers):
+            start_s = self._start_s(scheduler)
+            starts_s.setdefault(scheduler, []).append(start_s)
+            _say(f"{scheduler}: {start_s:.2f} s from the start to the first bind")
         return {
             "machine": facts | {"load_average_at_end": machine.load_average()},
             "nodes": self._nodes,
@@ -265,6 +281,7 @@ class _Bench:
                 {"load": load, "scheduler": scheduler, **_spreads(each)}
                 for (load, scheduler), each in runs.items()
             ],
+            "starts_s": {name: asdict(Spread.of(each)) for name, each in starts_s.items()},
         }
 
     def _measure(self, load: Load, scheduler: str) -> Run:
@@ -280,7 +297,7 @@ class _Bench:
             begun_s = [cpu_s(part) for part in parts]
             audited = self._control_plane.audit_position()
             self._release_lease()
-            bound_at = self._wait_until_bound(component, audited)
+            bound_at = self._wait_until_bound(component, audited, self._pods)
             told_at = self._wait_until_told(component)
             _wait_until_idle(component, at_least_s=1.0)
             ended_s = [cpu_s(part) for part in parts]
@@ -302,6 +319,23 @@ class _Bench:
             etcd_cpu_ms_per_pod=etcd_s * each_ms,
         )
 
+    def _start_s(self, scheduler: str) -> float:
+        """Seconds from the start of a scheduler to the answer to its first bind."""
+        self._free_lease()
+        self._client.create(_pod("first", {}))
+        audited, began_s = self._control_plane.audit_position(), time.time()
+        component = SCHEDULERS[scheduler](self._control_plane, self._config)
+        try:
+            (bound_at,) = self._wait_until_bound(component, audited, 1)
+        finally:
+            component.stop()
+        self._clear()
+        return bound_at - began_s
+
+    def _free_lease(self) -> None:
+        if self._client.find("Lease", _LEASE["name"], _LEASE["namespace"]) is not None:
+            self._client.delete("Lease", _LEASE["name"], _LEASE["namespace"])
+
     def _hold_lease(self) -> None:
         """As if another scheduler were at work."""
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -311,21 +345,20 @@ class _Bench:
             "acquireTime": now,
             "renewTime": now,
         }
-        if self._client.find("Lease", _LEASE["name"], _LEASE["namespace"]) is not None:
-            self._client.delete("Lease", _LEASE["name"], _LEASE["namespace"])
+        self._free_lease()
         self._client.create({**_LEASE_KIND, "metadata": _LEASE, "spec": spec})
 
     def _release_lease(self) -> None:
         change = {"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}}
         self._client.patch("Lease", _LEASE["name"], change, namespace=_LEASE["namespace"])
 
-    def _wait_until_bound(self, component: Component, audited: int) -> list[float]:
+    def _wait_until_bound(self, component: Component, audited: int, pods: int) -> list[float]:
         """When each pod was bound, in order, by what the audit log says from a position on."""
         deadline = time.monotonic() + _PATIENCE_S
-        while (count := self._bindings(audited)) < self._pods:
+        while (count := self._bindings(audited)) < pods:
             component.check()
             if time.monotonic() > deadline:
-                raise WrongAnswer(f"{count} of {self._pods} pods were bound in time")
+                raise WrongAnswer(f"{count} of {pods} pods were bound in time")
             time.sleep(_LOOK_EVERY_S)
         return sorted(
             datetime.fromisoformat(entry["stageTimestamp"]).timestamp()

@@ -1,12 +1,13 @@
 """Mooring and kube-scheduler under pressure, beside each other, each time against a fresh API server.
 
-    make control-plane && PYTHONPATH=tools/control-plane python -m benchmarks.pressure [--scenarios a h]
-        [--qps default 5000] [--only mooring] [--repeats 3] [--scale 0.1] [--write FOLDER]
+    make control-plane && PYTHONPATH=tools/control-plane python -m benchmarks.pressure
+        [--scenarios a c/10 h] [--qps default 5000] [--only mooring] [--repeats 3] [--write FOLDER] [--fresh]
 
 What happens in a scenario stands in `pressure_scenarios.py`. Both schedulers get the same nodes and pods,
 no leader election, and their defaults for all else; `--qps default` leaves the limit of requests at the
-default, too. The schedulers take turns. `--write` keeps what it finds in the folder's pressure.json, beside
-what is there of other scenarios.
+default, too. `c/10` is (c) with a tenth of the nodes, the pods and the time. The schedulers take turns.
+`--write` keeps what it finds in the folder's pressure.json, beside what is there of other scenarios; with
+`--fresh`, in its place.
 
     seconds          from the start of the pressure to the last bind; nothing if pods are missing at the end
     p50, p99         from the answer to a pod's creation to the answer to its bind, by the audit log
@@ -73,22 +74,27 @@ class Run:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exits 1 if a scheduler placed a pod wrongly or ended: then nothing is said about its speed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--scenarios", nargs="+", choices=list(SCENARIOS), default=list(SCENARIOS))
+    every = [(key, 1.0) for key in SCENARIOS]
+    parser.add_argument("--scenarios", nargs="+", type=_scenario, default=every, metavar="KEY[/N]")
     parser.add_argument("--qps", nargs="+", type=_qps, default=[DEFAULT_QPS, "5000"])
     parser.add_argument("--only", choices=list(SCHEDULERS), help="measure one scheduler")
     parser.add_argument("--repeats", type=int, default=1)
-    parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of nodes and pods")
     parser.add_argument("--write", type=Path, metavar="FOLDER", help=f"to keep {FILE} in")
+    parser.add_argument(
+        "--fresh", action="store_true", help="keep nothing that was measured before"
+    )
     options = parser.parse_args(arguments)
     schedulers = [options.only] if options.only else list(SCHEDULERS)
     facts = machine.facts()
     results = []
-    for scenario, qps in itertools.product(options.scenarios, options.qps):
-        found = list(_results(SCENARIOS[scenario], qps, schedulers, options.repeats, options.scale))
+    path = options.write / FILE if options.write is not None else None
+    before = [] if path is None or options.fresh or not path.exists() else _load(path)
+    for (scenario, scale), qps in itertools.product(options.scenarios, options.qps):
+        found = list(_results(SCENARIOS[scenario], qps, schedulers, options.repeats, scale))
         results += [each | {"commit": facts["commit"]} for each in found]
-        if options.write is not None:
+        if path is not None:
             # After each, so that a run that is broken off is not lost.
-            _keep(results, facts, options.write / FILE)
+            _keep(merged(before, results), facts, path)
     print(pressure_table.plain(results))
     problems = [each for each in results if each["problems"]]
     for each in problems:
@@ -107,13 +113,25 @@ def _key(result: Json) -> tuple[str, float, bool, str, str]:
     return result["scenario"], -result["scale"], qps != DEFAULT_QPS, qps, result["scheduler"]
 
 
+def _load(path: Path) -> list[Json]:
+    results: list[Json] = json.loads(path.read_text())["results"]
+    return results
+
+
 def _keep(results: Sequence[Json], facts: Mapping[str, Any], path: Path) -> None:
-    before = json.loads(path.read_text())["results"] if path.exists() else []
     data = {
         "machine": {**facts, "load_average_at_end": machine.load_average()},
-        "results": merged(before, results),
+        "results": results,
     }
     suite.write(data, path)
+
+
+def _scenario(text: str) -> tuple[str, float]:
+    """`c` or `c/10`: which scenario, and at which scale."""
+    key, _, parts = text.partition("/")
+    if key not in SCENARIOS or (parts and not parts.isdecimal()) or parts == "0":
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(SCENARIOS)}, or one/N")
+    return key, 1.0 / int(parts or 1)
 
 
 def _qps(text: str) -> str:

@@ -53,7 +53,7 @@ def plain(results: Sequence[Result]) -> str:
     heads = ["scenario", "qps", "scheduler", *_COLUMNS]
     rows = [
         [
-            f"{result['scenario']} {result['name']}",
+            f"{result['scenario']} {_name(result)}",
             result["qps"],
             result["scheduler"],
             *(_cell(result, column) for column in _COLUMNS),
@@ -71,8 +71,8 @@ def plain(results: Sequence[Result]) -> str:
 
 
 def markdown(data: Mapping[str, Any]) -> str:
-    """For the page: what was measured at full scale, the two schedulers side by side."""
-    results = [result for result in data["results"] if result["scale"] == 1.0]
+    """For the page: the two schedulers side by side."""
+    results = data["results"]
     heads = ["scenario", "qps", *_COLUMNS]
     rows = [heads, ["---", "---", *["---:"] * len(_COLUMNS)], *_rows(results)]
     table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
@@ -81,11 +81,19 @@ def markdown(data: Mapping[str, Any]) -> str:
 
 
 def _rows(results: Sequence[Result]) -> Iterator[list[str]]:
-    by_key = {(each["name"], each["qps"], each["scheduler"]): each for each in results}
-    for name, qps in dict.fromkeys((each["name"], each["qps"]) for each in results):
+    by_key = {(_name(each), each["qps"], each["scheduler"]): each for each in results}
+    for name, qps in dict.fromkeys((_name(each), each["qps"]) for each in results):
         both = [by_key.get((name, qps, scheduler)) for scheduler in (_OURS, _THEIRS)]
         cells = (" / ".join(_cell(each, column) for each in both) for column in _COLUMNS)
         yield [name, qps, *cells]
+
+
+def _name(result: Result) -> str:
+    return f"{result['name']}{_of_full_size(result)}"
+
+
+def _of_full_size(result: Result) -> str:
+    return "" if result["scale"] == 1.0 else f", 1/{1 / result['scale']:.0f} of the size"
 
 
 def _cell(result: Result | None, column: str) -> str:

@@ -23,9 +23,22 @@ def result(scheduler: str, rate: float, cost: float) -> dict[str, object]:
 def test_a_row_has_both_schedulers_and_how_they_compare():
     results = [result("mooring", 900, 2), result("kube-scheduler", 300, 4)]
 
-    *_, row = live_table.markdown({"results": results}).splitlines()
+    data = {"nodes": 5000, "pods": 2000, "repeats": 3, "results": results}
+    *_, row = live_table.markdown(data).splitlines()
 
     assert row == (
-        "| plain | 900 (899 – 901) | 300 (299 – 301) | 3.0 | 450, 150"
+        "| plain | 900 (899 – 901) | 300 (299 – 301) | 3.0 | 450, 150 | 3.0"
         " | 2.00 (1.00 – 3.00) | 4.00 (3.00 – 5.00) | 0.50 | 150, 150 |"
+    )
+
+
+def test_starts_are_said_below_the_table():
+    data = {"nodes": 5000, "pods": 2000, "repeats": 3, "results": []}
+    starts_s = {"mooring": spread(2.0), "kube-scheduler": spread(3.0)}
+
+    *_, said = live_table.markdown({**data, "starts_s": starts_s}).splitlines()
+
+    assert said == (
+        "From the start of the process to the first bind:"
+        " mooring 2.00 (1.00 – 3.00) s, kube-scheduler 3.00 (2.00 – 4.00) s."
     )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from argparse import ArgumentTypeError
 from dataclasses import replace
 
 import pytest
 
 from benchmarks import report
 from benchmarks.answers import WrongAnswer
-from benchmarks.pressure import merged
+from benchmarks.pressure import _scenario, merged
 from benchmarks.pressure_audit import Answer, Pods, Requests, percentile
 from benchmarks.pressure_scenarios import SCENARIOS, quantity, within_allocatable
 from benchmarks.pressure_table import FILE, SECTION, line, markdown, plain
@@ -205,7 +206,7 @@ def test_a_row_of_the_page_has_both_schedulers_side_by_side():
     results = [
         result("mooring", run()),
         result("kube-scheduler", run(bound=480, seconds=None)),
-        result("mooring", run(), scale=0.1, name="a quick try"),
+        result("mooring", run(), scale=0.1),
     ]
 
     said, _, _, _, *rows = markdown({"results": results}).splitlines()
@@ -214,7 +215,10 @@ def test_a_row_of_the_page_has_both_schedulers_side_by_side():
     assert rows == [
         "| slow API server | default | 500 / 480 of 500 | 20.0 / – | 0.50 / 0.50 | 1.50 / 1.50"
         " | 3.0 / 3.0 | 120 / 120 | 15 / 15 | 500 / 500 | 0 / 0 | 1,600 (2, 1) / 1,600 (2, 1)"
-        " | 4 / 4 | 500 / 500 | 0 / 0 |"
+        " | 4 / 4 | 500 / 500 | 0 / 0 |",
+        "| slow API server, 1/10 of the size | default | 500 / – | 20.0 / – | 0.50 / – | 1.50 / –"
+        " | 3.0 / – | 120 / – | 15 / – | 500 / – | 0 / – | 1,600 (2, 1) / –"
+        " | 4 / – | 500 / – | 0 / – |",
     ]
 
 
@@ -292,3 +296,14 @@ def test_a_pod_with_the_name_of_one_that_is_gone_is_another_pod():
 
     assert pods.placed_since(10.0) == ["twice"]
     assert pods.latencies_s(["twice"]) == [1.0]
+
+
+@pytest.mark.parametrize(("text", "chosen"), [("c", ("c", 1.0)), ("c/10", ("c", 0.1))])
+def test_a_scenario_is_chosen_with_its_scale(text, chosen):
+    assert _scenario(text) == chosen
+
+
+@pytest.mark.parametrize("text", ["z", "c/0", "c/x", "c/1.5", ""])
+def test_what_is_no_scenario_is_refused(text):
+    with pytest.raises(ArgumentTypeError, match="none of a, b"):
+        _scenario(text)

@@ -346,6 +346,34 @@ async def test_a_watch_gives_whole_lines_however_they_are_cut(pace_s):
     }
 
 
+async def test_what_a_watch_has_is_heard_before_its_time():
+    found: asyncio.Queue[bytes] = asyncio.Queue()
+    may_go_on = asyncio.Event()
+
+    async def handler(request: web.Request, asked: Asked) -> web.StreamResponse:
+        response = web.StreamResponse()
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        for number in range(5):
+            await response.write(b"%d\n" % number)
+            await may_go_on.wait()
+            may_go_on.clear()
+        return response
+
+    async with ApiServer() as server, ApiClient(server.connection()) as client:
+        server.answers = [handler]
+        # Read an hour apart.
+        watch = asyncio.ensure_future(client.watch("/w", None, found.put_nowait, pace_s=3600.0))
+        async with asyncio.timeout(10):
+            for number in range(5):
+                while found.empty():
+                    client.hear()
+                    await asyncio.sleep(0)
+                assert await found.get() == b"%d" % number
+                may_go_on.set()
+        watch.cancel()
+
+
 async def test_a_line_that_is_cut_short_is_not_given_out():
     async with ApiServer() as server, ApiClient(server.connection()) as client:
         server.answers = [stream(b"one\ntw", then_hang_up=True)]

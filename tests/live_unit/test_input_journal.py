@@ -14,6 +14,9 @@ from mooring.live.input_journal import (
     Record,
     follow_inner_tasks,
 )
+from mooring.queue.saved_queue import SavedQueue
+from mooring.scheduler.engine import Saved
+from tests.makers import make_pod
 
 
 class _Clock:
@@ -131,6 +134,20 @@ def test_recent_inputs_are_bounded(tmp_path):
     journal.begin(default_config(), 0)
     journal.note(Record.ATTEMPT)
     assert store.save() is not None
+
+
+def test_a_journal_of_a_large_cluster_begins_again_less_often(tmp_path):
+    """To begin again takes time for each object."""
+    store = RecentInputs(tmp_path, "mooring", most=10)
+    journal = InputJournal(store, _Clock())
+    pods = [make_pod(f"pod-{number}") for number in range(800)]
+    saved = Saved(pods, SavedQueue(), [], 0)
+    journal.begin(default_config(), 0, saved)
+
+    for _ in range(100):
+        journal.note(Record.ATTEMPT)
+
+    assert not journal.may_begin
 
 
 def test_a_folder_that_cannot_be_written_is_told_and_ends_nothing(tmp_path, caplog):

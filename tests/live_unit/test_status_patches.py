@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -46,6 +47,7 @@ class Api:
         #: (name of the pod, document, to be answered).
         self.under_way: list[tuple[str, dict[str, Any], asyncio.Future[bytes]]] = []
         self.sent: list[tuple[str, dict[str, Any]]] = []
+        self.news: list[Callable[[], object]] = []
 
     async def turn(self, priority: Priority) -> None:
         if self.turns:
@@ -57,6 +59,11 @@ class Api:
 
     def give_turn_back(self) -> None:
         self.given_back += 1
+
+    def hear(self) -> None:
+        """What watches have to tell, if the test has something."""
+        for tell in self.news:
+            tell()
 
     async def send(self, request: Any, may_send: Any) -> bytes:
         name = request.path.split("/")[-2]
@@ -237,6 +244,22 @@ async def test_a_pod_that_is_gone_takes_its_patches_with_it():
     assert desk.api.sent == []
     assert desk.api.given_back == 1
     assert desk.metrics.counts["condition waiting"] == 0
+
+
+async def test_before_a_condition_is_sent_the_watch_is_heard():
+    """In a refill, six of 552 conditions went to pods whose end the watch had, and had not been read."""
+    desk = Desk(Api(turns=0))
+    lost, kept = desk.say("full", pod("lost")), desk.say("full", pod("kept"))
+    await desk.turns()
+    desk.api.news.append(lambda: desk.patches.forget(pod("lost").uid))
+    for _, turn in desk.api.waiting:
+        turn.set_result(None)
+    await desk.turns()
+    desk.api.answer_all()
+    await asyncio.gather(lost, kept)
+
+    assert [name for name, _ in desk.api.sent] == ["kept"]
+    assert desk.api.given_back == 1
 
 
 async def test_a_turn_is_used_for_what_is_to_be_said_when_it_comes():

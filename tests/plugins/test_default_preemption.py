@@ -491,6 +491,18 @@ class TestKeptOutcomes:
 
         assert (second.victims, dict(second.candidates)) == (first.victims, dict(first.candidates))
 
+    def test_pods_of_two_sizes_that_take_turns_keep_theirs_apart(self, monkeypatch):
+        """They have the same labels, namely none. What was kept for one was lost to the other."""
+        pods = [placed(f"on-{name}", name, cpu="500m") for name in self.NODES]
+        world = World([small_node(name) for name in self.NODES], pods)
+        little, much = ({"cpu": cpu, "priority": 1000} for cpu in ("300m", "400m"))
+        world.detail(make_pod("little-1", **little))
+        world.detail(make_pod("much-1", **much))
+        monkeypatch.setattr(ManyNodes, "on_rows", None)
+
+        assert names(world.detail(make_pod("little-2", **little)).victims) == ["on-n1"]
+        assert names(world.detail(make_pod("much-2", **much)).victims) == ["on-n1"]
+
     @pytest.mark.parametrize(
         ("change", "nominated"),
         [

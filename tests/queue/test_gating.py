@@ -361,3 +361,24 @@ def test_a_queue_that_nobody_measures_gates_all_the_same():
     queue.add(make_pod("q"))
 
     assert queue.counts() == (1, 0, 0, 1)
+
+
+def test_a_gate_that_stays_closed_costs_no_hints_and_moves_no_pod():
+    """Hundreds of preemptors wait for their victims, and each victim that goes concerns all of them."""
+    hint = HintSpy(Hint.QUEUE)
+    gate = Gate()
+    world = World(
+        pre_enqueue=[(GATES, gate)],
+        hints=[(ASSIGNED_POD_DELETE, FIT, hint), (ASSIGNED_POD_DELETE, GATES, None)],
+        gates_first={DEFAULT_SCHEDULER: frozenset({GATES})},
+    )
+    queued = [world.reject("p"), world.reject("q")]
+    gate.closed_to.update("pq")
+    world.queue.activate({each.pod.name: each.pod for each in queued})
+    assert (world.where("p"), world.where("q")) == ("gated", "gated")
+    gate.closed_to.remove("q")
+
+    world.queue.move_all(ASSIGNED_POD_DELETE)
+
+    assert [pod.name for pod, _, _ in hint.asked] == ["q"]
+    assert (world.where("p"), world.where("q")) == ("gated", "backoff")

@@ -166,7 +166,14 @@ class KindsPlugin(Protocol):
 
 @runtime_checkable
 class PreEnqueuePlugin(Protocol):
-    def pre_enqueue(self, pod: Pod) -> Status | None: ...
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        """Anything but Success keeps the pod out of the active queue: it is gated.
+
+        After an event that the plugin registered, first the hints are asked about a gated pod, then this.
+        With the attribute `gates_first = True`, this is asked before the hints, too, and a pod that is
+        refused again stays where it is. That is for a plugin whose answer is quick.
+        """
+        ...
 
 
 @runtime_checkable

@@ -25,7 +25,7 @@ from mooring.live.decoding import NOT_TEXT
 from mooring.live.lane import Answer, Lane
 from mooring.live.line import Priority
 from mooring.live.rate_limit import RateLimiter
-from mooring.live.stream import CONNECT_TIMEOUT_S, Endpoint, Pace, keep_alive
+from mooring.live.stream import CONNECT_TIMEOUT_S, Endpoint, Pace, Stream, keep_alive
 from mooring.live.watching import Lines, OnLine, watch
 
 USER_AGENT = f"mooring/{__version__}"
@@ -106,6 +106,8 @@ class ApiClient:
             open_socket=connection.open_socket,
         )
         self._lane = Lane(self._endpoint, connection.most_connections)
+        #: The watches that are read at a pace.
+        self._paced: set[Stream] = set()
         #: For what goes through a proxy; None without one.
         self._proxy_session: aiohttp.ClientSession | None = None
 
@@ -185,6 +187,11 @@ class ApiClient:
         if self._limiter is not None:
             self._limiter.give_back()
 
+    def hear(self) -> None:
+        """Hand on what watches have got that would be read later: what is sent next may depend on it."""
+        for stream in tuple(self._paced):
+            stream.read_now()
+
     async def send(self, request: Request, may_send: Callable[[], bool] = always) -> bytes:
         """The body of the answer to one request whose turn it is. Raises ApiError."""
         try:
@@ -236,6 +243,7 @@ class ApiClient:
                     on_open=on_open,
                     timeout_s=request.timeout_s,
                     pace=self._pace(pace_s) if pace_s else None,
+                    paced=self._paced,
                 )
             except errors.Unanswered as error:
                 raise _told(f"watching {path}", error) from error

@@ -48,8 +48,10 @@ _LOG = logging.getLogger(__name__)
 FORMAT = 2
 DEFAULT_LIMIT_BYTES = 256 * 2**20
 
-#: How many inputs are kept in memory. A pod that is placed at once makes about seven.
-RECENT_INPUTS = 20_000
+#: How many inputs are kept in memory, at least: a pod that is placed at once makes about seven.
+RECENT_INPUTS = 5_000
+#: In a large cluster, one input for so many objects: to begin again takes time for each of them.
+OBJECTS_AN_INPUT = 8
 
 K = TypeVar("K", bound=KubeObject)
 T = TypeVar("T")
@@ -229,13 +231,15 @@ class RecentInputs:
     def __init__(self, folder: Path, name: str, most: int = RECENT_INPUTS) -> None:
         self._folder = folder
         self._name = name
-        self._most = most
+        self._least = self._most = most
         self._beginning: Beginning | None = None
         self._records: list[tuple[object, ...]] = []
         #: Where they were written; None if they were not. One process leaves one file.
         self.path: Path | None = None
 
     def begin(self, beginning: Beginning) -> None:
+        objects = 0 if beginning.saved is None else len(beginning.saved.objects)
+        self._most = max(self._least, objects // OBJECTS_AN_INPUT)
         self._beginning = beginning
         self._records = []
 

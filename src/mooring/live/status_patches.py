@@ -328,6 +328,9 @@ class StatusPatches:
             if not self._ready[kind]:
                 return None
             await self._client.turn(kind)
+            if kind == Priority.CONDITION:
+                # In a storm, the pods that are told why they wait are the ones that are deleted.
+                self._client.hear()
             waiting = self._take(kind)
             if waiting is None:
                 self._client.give_turn_back()

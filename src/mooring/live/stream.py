@@ -145,6 +145,11 @@ class Stream:
             self._unsent = data
             self._write()
 
+    def read_now(self) -> None:
+        """Hand on what has come so far, if it would be read later."""
+        if self._timer is not None:
+            self._read()
+
     def close(self) -> None:
         self._lose(None)
 

@@ -13,7 +13,7 @@ import httptools
 
 from mooring.errors import Unanswered
 from mooring.live.lane import Answer
-from mooring.live.stream import Endpoint, Pace
+from mooring.live.stream import Endpoint, Pace, Stream
 
 OnLine = Callable[[bytes], None]
 
@@ -26,13 +26,18 @@ async def watch(
     on_open: Callable[[], object],
     timeout_s: float,
     pace: Pace | None = None,
+    paced: set[Stream] | None = None,
 ) -> Answer | None:
     """Return when the server ends the watch; a refusal, if it did not agree to it.
+
+    While it is open, a watch with a pace is in `paced`.
 
     Raises Unanswered when it breaks off, and whatever `on_line` raises.
     """
     watching = _Watching(on_line, on_open)
     stream = await endpoint.open(watching.received, watching.lost, pace=pace)
+    if pace is not None and paced is not None:
+        paced.add(stream)
     try:
         async with asyncio.timeout(timeout_s):
             stream.write(request)
@@ -40,6 +45,8 @@ async def watch(
     except TimeoutError as error:
         raise Unanswered("no answer in time", maybe_done=True) from error
     finally:
+        if paced is not None:
+            paced.discard(stream)
         stream.close()
 
 

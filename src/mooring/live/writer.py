@@ -143,6 +143,7 @@ class LiveWriter:
         path = f"{_path(PODS, pod)}/binding"
 
         def may_bind() -> bool:
+            self._client.hear()
             if self._binding.get(meta.uid):
                 raise NotFound(f'pods "{meta.name}" not found: it is gone', status=404)
             return self._may_write()

@@ -25,8 +25,17 @@ class PreEnqueuePlugins:
         events_of: Callable[[str], tuple[ClusterEvent, ...]],
         metrics: QueueMetrics,
         report: Callable[[str], None],
+        gates_first: Mapping[str, frozenset[str]] | None = None,
     ) -> None:
+        """`gates_first`: by scheduler name, the plugins that `still_refuses` may ask."""
         self._pre_enqueue = pre_enqueue
+        #: Scheduler name → plugin → its `pre_enqueue`.
+        self._gates_first = {
+            profile: {
+                plugin: ask for plugin, ask in pre_enqueue.get(profile, ()) if plugin in plugins
+            }
+            for profile, plugins in (gates_first or {}).items()
+        }
         #: The events that a plugin registered.
         self._events_of = events_of
         self._metrics = metrics
@@ -76,6 +85,12 @@ class PreEnqueuePlugins:
                 f"PreEnqueue plugin {plugin} failed on pod {pod.key}, which is held back: {reason}"
             )
         return status
+
+    def still_refuses(self, queued: QueuedPodInfo) -> bool:
+        """Whether the plugin that gates a gated pod says at once that it refuses it again."""
+        plugin, pod = queued.gating_plugin, queued.pod
+        pre_enqueue = self._gates_first.get(pod.scheduler_name, {}).get(plugin)
+        return pre_enqueue is not None and not self._ask(plugin, pre_enqueue, pod).ok
 
     def events_of_gate(self, queued: QueuedPodInfo) -> tuple[ClusterEvent, ...]:
         """The events after which the gate of a gated pod may open."""

@@ -98,6 +98,7 @@ class SchedulingQueue:
         metrics: QueueMetrics | None = None,
         report: Callable[[str], None] = _LOG.error,
         on_ready: Callable[[], None] | None = None,
+        gates_first: Mapping[str, frozenset[str]] | None = None,
     ) -> None:
         """Create an empty queue.
 
@@ -114,6 +115,9 @@ class SchedulingQueue:
             Called with a message about what should not happen.
         on_ready
             Called after each operation that moved pods, if `pop` returns a pod.
+        gates_first
+            By scheduler name, the PreEnqueue plugins that are asked about the pods that they gate before
+            the hints are.
         """
         metrics = metrics or QueueMetrics()
         order = order_by(queue_sort)
@@ -129,7 +133,7 @@ class SchedulingQueue:
         self._hints = QueueingHints(hints or {}, metrics, report)
         self._in_flight = InFlight(metrics)
         self._pre_enqueue = PreEnqueuePlugins(
-            pre_enqueue or {}, self._hints.events_of, metrics, report
+            pre_enqueue or {}, self._hints.events_of, metrics, report, gates_first
         )
         self._queues = PodQueues(
             clock=clock,
@@ -545,8 +549,10 @@ class SchedulingQueue:
         new: KubeObject | None,
     ) -> None:
         unschedulable = self._queues.unschedulable
+        #: Plugin → whether the event may open its gate.
+        opens: dict[str, bool] = {}
         for queued in candidates:
-            if queued.gated and not _may_open(queued, event):
+            if queued.gated and not event.wildcard and not self._may_pass(queued, event, opens):
                 continue
             strategy = self._hints.is_pod_worth_requeuing(queued, event, old, new)
             # A hint may activate pods, so this pod may have left.
@@ -554,6 +560,19 @@ class SchedulingQueue:
                 continue
             unschedulable.remove(queued.key)
             self._queues.requeue(queued, strategy, event.label)
+
+    def _may_pass(self, queued: QueuedPodInfo, event: ClusterEvent, opens: dict[str, bool]) -> bool:
+        """Whether an event may let a gated pod go.
+
+        While hundreds of preemptors wait for their victims, each victim that goes concerns all of them,
+        and opens one gate: so that gate is asked before the hints.
+        """
+        plugin = queued.gating_plugin
+        may_open = opens.get(plugin)
+        if may_open is None:
+            may_open = any(known.covers(event) for known in queued.gating_plugin_events)
+            opens[plugin] = may_open
+        return may_open and not self._pre_enqueue.still_refuses(queued)
 
     def _hurry(
         self,
@@ -599,11 +618,6 @@ class SchedulingQueue:
 def _has_representative(rejection: Rejection) -> bool:
     """Whether one pod of the group may be tried for all."""
     return rejection.pod_class is not None and not rejection.gated
-
-
-def _may_open(queued: QueuedPodInfo, event: ClusterEvent) -> bool:
-    """Whether this event may open the gate of a gated pod."""
-    return event.wildcard or any(known.covers(event) for known in queued.gating_plugin_events)
 
 
 def _last_tried(queued: QueuedPodInfo) -> float:

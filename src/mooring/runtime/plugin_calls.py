@@ -159,6 +159,8 @@ class Calls:
         self.own_columns = columns_of(plugin)
         #: Whether `normalize_scores` looks only at the lowest and the highest score.
         self.normalizes_by_extremes: bool = getattr(plugin, "normalizes_by_extremes", False)
+        #: Whether `pre_enqueue` is asked before hints; see `PreEnqueuePlugin`.
+        self.gates_first: bool = getattr(plugin, "gates_first", False)
         #: Kinds of objects that `depends_on` and `sign` look at.
         self.depends_on_kinds: tuple[type[KubeObject], ...] = getattr(
             plugin, "depends_on_kinds", ()

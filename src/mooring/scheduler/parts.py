@@ -148,6 +148,12 @@ class Parts:
             groups_back_off=self.schedules_groups,
             metrics=self.deps.queue_metrics,
             on_ready=self.deps.on_ready,
+            gates_first={
+                name: frozenset(
+                    call.name for call in framework.points[Point.PRE_ENQUEUE] if call.gates_first
+                )
+                for name, framework in self.frameworks.items()
+            },
         )
 
     def _events_to_register(self, framework: Framework) -> list[tuple[str, EventWithHint]]:

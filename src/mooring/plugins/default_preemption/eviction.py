@@ -76,6 +76,8 @@ class _Eviction:
     #: free before, while the preemptor was held back, and the end of such a pod tells nobody of a place.
     is_silent: bool = False
     work: Coroutine[Any, Any, None] | None = None
+    #: Whether `work` has begun. From then on it ends by itself.
+    has_begun: bool = False
 
 
 class Evictions:
@@ -112,7 +114,7 @@ class Evictions:
         must not miss that event, so it is no longer held back from then on.
         """
         eviction = self._under_way.get(preemptor.uid)
-        if eviction is None or _dropped(eviction):
+        if eviction is None or (not eviction.has_begun and _dropped(eviction)):
             return False
         if eviction.last is None:
             return True
@@ -120,6 +122,7 @@ class Evictions:
         return observed is not None and not observed.terminating
 
     async def _run(self, eviction: _Eviction) -> None:
+        eviction.has_begun = True
         preemptor, metrics = eviction.preemptor, self._handle.preemption_metrics
         succeeded = False
         started = metrics.timer()

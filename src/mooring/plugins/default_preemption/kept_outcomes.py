@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mooring.objects.pod import Pod, SelectorKey
+from mooring.objects.pod_class import Requests, first_requests
 from mooring.plugin import Listers
 from mooring.plugins.default_preemption.many_nodes import ManyNodes
 from mooring.plugins.default_preemption.outcomes import Outcomes
@@ -12,7 +13,7 @@ from mooring.plugins.default_preemption.outcomes import Outcomes
 #: For how many kinds of pods outcomes are kept.
 _MOST_KEPT = 64
 
-_Key = tuple[SelectorKey, frozenset[str]]
+_Key = tuple[SelectorKey, Requests, frozenset[str]]
 
 
 class KeptOutcomes:
@@ -23,7 +24,7 @@ class KeptOutcomes:
 
     def __init__(self, listers: Listers) -> None:
         self._listers = listers
-        #: Namespace, labels and the filters that are skipped → the pod met last, and its outcomes.
+        #: Namespace, labels, requests and the filters that are skipped → the pod met last, and its outcomes.
         self._kept: dict[_Key, tuple[Pod, Outcomes]] = {}
         self._followed: set[type] = set()
 
@@ -34,7 +35,9 @@ class KeptOutcomes:
             return Outcomes(columns.size)
         for kind in trial.rows.kinds:
             self._follow(kind)
-        pod, key = run.pod, (run.pod.selector_key, run.filters.skipped)
+        pod = run.pod
+        # Pods without labels, of several sizes, may take turns.
+        key = pod.selector_key, first_requests(pod), run.filters.skipped
         known = self._kept.pop(key, None)
         if known is not None and alike(known[0], pod) and len(known[1]) == columns.size:
             outcomes = known[1]

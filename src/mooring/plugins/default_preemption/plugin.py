@@ -94,6 +94,8 @@ class DefaultPreemption:
     name = "DefaultPreemption"
     #: Up to so many nodes are tried one by one.
     few_rows = FEW_ROWS
+    #: Each victim that goes concerns all pods that wait for victims.
+    gates_first = True
 
     def __init__(self, args: DefaultPreemptionArgs | None, handle: Handle) -> None:
         self._args = args or DefaultPreemptionArgs()
