@@ -30,7 +30,8 @@ from mooring.explain.explanation import (
 )
 from mooring.explain.frames import Frame, make_frame
 from mooring.explain.past_decision import RunInput, decide_again, placed_by
-from mooring.framework.changes import Change, apply_changes
+from mooring.framework.applied_changes import apply_changes
+from mooring.framework.changes import Change
 from mooring.objects.admission import Refused
 from mooring.objects.device_groups import device_objects, parse_device_group
 from mooring.objects.kinds import Kind
