@@ -41,7 +41,8 @@ from mooring.objects.node import Node
 from mooring.objects.node_groups import NodeGroup, node_documents, parse_node_group
 from mooring.objects.pod import Pod
 from mooring.scheduler.journal import DECISIONS, TIMELINE
-from mooring.sim.report import Pending, Placement, SimulationReport, build_report
+from mooring.sim.build_report import build_report
+from mooring.sim.report import Pending, Placement, SimulationReport
 from mooring.sim.simulation import SimOptions
 
 #: A configuration object, a mapping, or the path of a file; None is the default configuration.
