@@ -87,12 +87,12 @@ class Verdicts:
         return self._statuses[-1 - code] if code < 0 else self._decode(code)
 
     def status(self, row: int) -> Status:
-        """Of a row that the plugin was asked about."""
+        """The status of a row that the plugin was asked about."""
         code = int(self.codes[row])
         return self.decode(code) if code else SUCCESS
 
     def copy(self) -> RowVerdicts:
-        """As they are now: they stay so whatever becomes of these."""
+        """A copy, which later changes leave alone."""
         plain, statuses = self._decode, self._statuses
         return RowVerdicts(
             self.codes.copy(),
@@ -214,7 +214,7 @@ class Answers:
     # Verdicts
 
     def judge(self, question: Question, asked: Mask) -> Verdicts:
-        """Verdicts that are known wherever `asked`. Raises PluginFailure."""
+        """Verdicts that are known in the rows of `asked`. Raises PluginFailure."""
         if self.verdicts is None:
             self._judge_all(question)
         verdicts = self._verdicts(question.size)
@@ -232,7 +232,7 @@ class Answers:
         try:
             every = self._ask_all(question)
         except PluginFailure:
-            # It may fail only on rows that an earlier plugin refuses, which nobody needs to ask it about.
+            # It may fail only on rows that an earlier plugin refuses: it need not be asked about these.
             every = None
         self.by_rows = every is not None
         if every is not None:

@@ -1,7 +1,7 @@
 """Every Filter over every node: who refuses what, and why.
 
 The matrix is kept as it was computed, a code a row and plugin, and turned into statuses and texts only for
-those who ask. A node is refused by the first plugin that refuses it; later plugins are not heard.
+those who ask. The first plugin that refuses a node counts; the answers of later plugins do not.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class FilterMatrix:
         return mask
 
     def status(self, row: int) -> Status:
-        """Of a row that was looked at."""
+        """The status of a row that was looked at."""
         nominated = self.with_nominated.get(row)
         if nominated is not None:
             return nominated

@@ -65,7 +65,7 @@ from mooring.runtime.waiting_pods import LONGEST_WAIT_S, WaitingPods
 
 _LOG = logging.getLogger(__name__)
 
-#: A plugin that takes part here can have a pod rejected, and so hears of events.
+#: A plugin that takes part here can reject a pod, so it registers events.
 _REJECTING_POINTS = (
     Point.PRE_ENQUEUE,
     Point.PRE_FILTER,
@@ -105,9 +105,9 @@ class Framework:
         self.nominator = nominator
         self._nominated_rows = NominatedRows(nominator)
         self.metrics = metrics
-        #: Whether anybody wants to know how long a point takes.
+        #: Whether durations of points are reported.
         self.measures = type(metrics).point_duration is not Metrics.point_duration
-        #: Whether anybody wants to know how long single plugins take.
+        #: Whether durations of single plugins are reported.
         self.measures_plugins = type(metrics).plugin_duration is not Metrics.plugin_duration
         for call in self.plugins.values():
             call.evaluations = metrics.evaluations_of(call.name, profile_name)
@@ -209,7 +209,7 @@ class Framework:
         return calls if by_columns else None
 
     def hears_of_pods(self, state: CycleState) -> bool:
-        """Whether a plugin is told of pods that are taken to come or go."""
+        """Whether a plugin has add_pod, so that it must be called for each assumed change."""
         return any(
             call.add_pod is not None and call.name not in state.skip_filter
             for call in self.points[Point.PRE_FILTER]
@@ -244,7 +244,7 @@ class Framework:
         return self.filter_node_as_is(state, pod, node, snapshot)
 
     def run_add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> None:
-        """Tell PreFilter plugins of a pod that is taken to be on a node. Raises PluginFailure."""
+        """Tell PreFilter plugins to count a pod on a node. Raises PluginFailure."""
         for call in self.points[Point.PRE_FILTER]:
             if call.add_pod is not None and call.name not in state.skip_filter:
                 self._tell(call, call.add_pod, "AddPod", state, pod, added, node)
@@ -340,7 +340,7 @@ class Framework:
         return SUCCESS
 
     def run_unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """All of them, last first, those that never reserved among them."""
+        """Call all plugins in reverse order, also those that did not reserve."""
         with self.timed("Unreserve") as told:
             for call in reversed(self.points[Point.RESERVE]):
                 if call.unreserve is not None:

@@ -24,7 +24,7 @@ from mooring.runtime.question import Question
 #: If more than this share of the rows changed, all rows are judged again.
 _LARGEST_SHARE = 0.5
 
-#: The rows that changed, and those of them whose node object did.
+#: The rows that changed, and the rows among them whose node object changed.
 Changed = tuple[Sequence[int], set[int]]
 
 

@@ -25,7 +25,7 @@ from mooring.runtime.evaluation import Evaluation, Filtered
 from mooring.runtime.framework import Framework
 from mooring.scheduler.decision import Decision
 
-#: How many classes of pods are remembered; the one that was refused first is forgotten first.
+#: How many classes of pods are remembered; the oldest refusal is forgotten first.
 MOST_REFUSALS = 1024
 
 _POINTS = (Point.PRE_FILTER, Point.FILTER, Point.POST_FILTER)
@@ -48,7 +48,7 @@ class _Refusal:
 
 
 class Refusals:
-    """Those of one profile."""
+    """The refusals of one profile."""
 
     def __init__(self, framework: Framework, cluster: Cluster, classes: PodClasses) -> None:
         self._framework = framework
