@@ -7,7 +7,7 @@ those who ask. The first plugin that refuses a node counts; the answers of later
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -140,15 +140,34 @@ def ask_rows(call: Calls, question: Question, rows: Rows) -> RowVerdicts | None:
         verdicts: RowVerdicts | None = call.filter_rows(state, question.pod, columns, rows)
         if verdicts is None and call.filter is not None:
             return None
-        return _checked(verdicts, row_count(rows))
+        return _checked(call, verdicts, row_count(rows))
 
 
-def _checked(verdicts: object, count: int) -> RowVerdicts:
+def _checked(call: Calls, verdicts: object, count: int) -> RowVerdicts:
+    """The verdicts, if they are what the contract says; what their codes stand for is checked when asked."""
     if isinstance(verdicts, RowVerdicts):
         codes: object = verdicts.codes
         if isinstance(codes, np.ndarray) and codes.shape == (count,) and codes.dtype.kind in "biu":
-            return verdicts
+            # A bool is not less than 0.
+            if count and codes.dtype.kind == "i" and np.minimum.reduce(codes) < 0:
+                raise PluginError("filter_rows must not return negative codes")
+            return RowVerdicts(codes, _checking(call, verdicts.decode))
     raise PluginError(NO_VERDICT)
+
+
+def _checking(call: Calls, decode: Callable[[int], Status]) -> Callable[[int], Status]:
+    def checked(code: int) -> Status:
+        try:
+            status = checked_type(decode(code))
+            if status.ok:
+                raise PluginError(f"code {code} of filter_rows stands for Success; only 0 may")
+            if status.code not in FILTER_CODES:
+                raise unexpected(status)
+        except Exception as error:
+            raise call.failed(DOING, error) from error
+        return status
+
+    return checked
 
 
 def ask_nodes(call: Calls, question: Question, rows: NDArray[np.intp]) -> list[Status]:
@@ -222,7 +241,7 @@ def ask_columns(
     state, pod, snapshot = question.state, question.pod, question.snapshot
     verdicts = call.filter_rows(state, pod, columns, rows)
     if verdicts is not None:
-        return verdicts
+        return _checked(call, verdicts, len(rows))
     # It wants to be asked node by node. It looks at nodes alone, so it does not mind what was changed.
     statuses = [_ask(call, state, pod, snapshot.at(row), snapshot) for row in rows.tolist()]
     codes = np.array([0 if status.ok else i + 1 for i, status in enumerate(statuses)], np.int64)
@@ -262,7 +281,7 @@ def _ask(call: Calls, state: CycleState, pod: Pod, node: NodeInfo, snapshot: Sna
         assert call.filter_rows is not None
         only = np.array([node.row], np.intp)
         verdicts = call.filter_rows(state, pod, snapshot.columns, only)
-        status = checked_type(_checked(verdicts, 1).status(0))
+        status = checked_type(_checked(call, verdicts, 1).status(0))
     if status.code not in FILTER_CODES:
         raise unexpected(status)
     return status
