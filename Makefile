@@ -16,7 +16,7 @@ AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -n")
 TYPED := $(wildcard src policies/src examples benchmarks tools/control-plane tools/fuzz)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz test-live test-load control-plane test-web chromium lint format bench bench-beside bench-live bench-pressure bench-reference bench-scheduler-perf bench-full lock clean
+.PHONY: help demo test tests fuzz test-live test-load control-plane test-web chromium lint format bench bench-beside bench-live bench-pressure bench-reference bench-scheduler-perf bench-full lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -24,7 +24,11 @@ help:  ## List the targets
 demo: .venv/.base  ## Simulate the cluster that comes with mooring
 	$(BIN)/mooring demo
 
-test: lint  ## Run every check and test that needs nothing but Python
+# Side by side, since checking types keeps only one core busy.
+test: .venv/.dev  ## Run every check and test that needs nothing but Python
+	@$(MAKE) --no-print-directory -j2 lint tests
+
+tests: .venv/.dev
 	$(BIN)/pytest -n $(WORKERS) -m "not live and not web" $(PYTEST_ARGS)
 
 fuzz: .venv/.dev  ## Run the live scheduler under random faults, in virtual time (SEEDS=10000, ARGS='--seed 17')

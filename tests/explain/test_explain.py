@@ -33,6 +33,7 @@ def test_a_placed_pod_is_explained_by_the_cluster_of_its_moment():
 
     assert (explanation.state, explanation.node, explanation.fits) == ("placed", "a", True)
     assert explanation.tied == ("a", "b")
+    assert any("tied with 1 other node (" in step.text for step in explanation.story)
     assert explanation.margin is None
     assert explanation.matrix is not None
     assert {view.node: view.total for view in explanation.matrix.best(2)} == {

@@ -29,9 +29,10 @@ class PageServer:
 
 
 @contextmanager
-def page_server(cluster: Path, *options: str) -> Iterator[PageServer]:
-    """Serve a cluster until the end of the block."""
-    command = [sys.executable, "-m", "mooring", "ui", "-f", str(cluster), "--no-open", *options]
+def page_server(cluster: Path | None, *options: str) -> Iterator[PageServer]:
+    """Serve a cluster, or what the options name, until the end of the block."""
+    read = ("-f", str(cluster)) if cluster is not None else ()
+    command = [sys.executable, "-m", "mooring", "ui", *read, "--no-open", *options]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8"
     )

@@ -41,7 +41,7 @@ def test_the_map_the_node_and_the_pod_show_devices_and_who_has_them(open_page: O
         go(page, "pending")
         first = page.get_by_role("region", name="Rejected by").get_by_role("button").first
         expect(first).to_contain_text("DynamicResources")
-        expect(first).to_contain_text("3 nodes")
+        expect(first).to_contain_text("1 pod · 100% of nodes")
         expect(page.locator(".cause")).not_to_contain_text("preemption")
 
         go(page, "pod/ml/finetune")

@@ -71,7 +71,7 @@ def test_the_map_does_not_move_when_the_timeline_arrives(
     served: PageServer, open_page: OpenPage
 ) -> None:
     """The slider was higher than the line that stands in for it, so the map was laid out again."""
-    from playwright.sync_api import Route
+    from playwright.sync_api import Route, expect
 
     page = open_page("about:blank")
     held: list[Route] = []
@@ -80,8 +80,11 @@ def test_the_map_does_not_move_when_the_timeline_arrives(
         held.append(route)
 
     page.route("**/time", hold)
-    page.goto(served.address)
+    # On a busy machine, the page opens before the run is over and the timeline is asked for.
+    with page.expect_request("**/time"):
+        page.goto(served.address)
     shown(page)
+    expect(page.locator(".so-far")).to_have_count(0)
     before = page.evaluate(f"() => [{DRAWING}.height, ...{DRAWING}.layout.xs]")
     for each in held:
         each.continue_()
@@ -241,8 +244,10 @@ def test_escape_closes_the_panel_of_a_node(served: PageServer, open_page: OpenPa
 
     page = open_page(served.view("map/berth-40"))
     expect(page.locator(".panel h2")).to_have_text("berth-40")
+    page.locator(".panel").get_by_role("button", name="Close").focus()
     page.keyboard.press("Escape")
     expect(page.locator(".panel")).to_have_count(0)
+    expect(page.locator(".map-keys")).to_be_focused()
 
 
 def test_an_invalid_weight_is_told(served: PageServer, open_page: OpenPage) -> None:
@@ -292,11 +297,38 @@ def test_a_finger_scrolls_the_page_over_the_map_and_a_node_opens_in_sight(
     context.close()
 
 
-def test_a_trace_on_the_page_has_the_options_of_replay(browser: Browser, tmp_path: Path) -> None:
-    import subprocess
-    import sys
+#: Two pods that would end, of which one fits.
+TRACE = {
+    "openb_node_list_all_node.csv": "sn,cpu_milli,memory_mib,gpu,model\nn,8000,32768,0,\n",
+    "openb_pod_list_default.csv": (
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
+        "first,6000,1024,0,0,,LS,Running,0,3600,0\nsecond,6000,1024,0,0,,BE,Running,60,7200,60\n"
+    ),
+}
 
-    command = [sys.executable, "-m", "mooring", "ui", "--help"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    for option in ("--endless", "--nodes", "--gpu-sharing", "--priority"):
-        assert option in said
+
+@pytest.mark.parametrize(
+    ("options", "pending", "end"),
+    [((), 0, "2h 59m"), (("--endless",), 1, "1m"), (("--endless", "--until", "30s"), 0, "30s")],
+    ids=["its times", "endless", "until"],
+)
+def test_a_trace_on_the_page_has_the_options_of_replay(
+    browser: Browser,
+    open_page: OpenPage,
+    tmp_path: Path,
+    options: tuple[str, ...],
+    pending: int,
+    end: str,
+) -> None:
+    from playwright.sync_api import expect
+
+    for name, text in TRACE.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    more = ("--priority", "LS=100", *options)
+    with page_server(None, "--trace", str(tmp_path), *more) as server:
+        page = open_page(server.view("map?at=end"))
+        expect(page.locator(".anchor strong")).to_have_text(str(pending))
+        expect(page.locator(".moment strong")).to_have_text(end)
+        page.goto(server.view("pod/default/first"))
+        expect(page.locator(".facts > div", has_text="priority")).to_contain_text("100")
+        page.close()

@@ -417,3 +417,13 @@ def test_the_matrix_of_5000_nodes_is_only_as_many_rows_as_are_in_sight(
     region.evaluate("(element) => { element.scrollTop = element.scrollHeight; }")
     expect(matrix.locator("tbody tr[aria-rowindex='5001']")).to_be_attached()
     page.screenshot(path=pictures / "large-pod.png")
+
+
+def test_large_numbers_of_nodes_do_not_run_into_the_reasons(
+    large_served: PageServer, open_page: OpenPage
+) -> None:
+    page = open_page(large_served.view("pending?at=end"))
+    numbers = page.locator(".cause-reasons .numbers, .holder .numbers")
+    numbers.first.wait_for()
+    wide = "(all) => all.map((each) => [each.textContent, each.scrollWidth - each.clientWidth])"
+    assert [text for text, over in numbers.evaluate_all(wide) if over > 0] == []

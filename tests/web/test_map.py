@@ -239,3 +239,23 @@ def test_the_page_says_when_its_server_is_gone(
     page.close()
     assert all("ERR_" in each for each in complaints)
     complaints.clear()
+
+
+def test_of_very_many_namespaces_some_are_listed_and_the_others_are_written(
+    browser: Browser, open_page: OpenPage, tmp_path: Path
+) -> None:
+    """A list of 10,000 namespaces made every view of the map slow."""
+    from playwright.sync_api import expect
+
+    objects = [node("n", cpu="64", memory="64Gi", zone="a", pool="p")]
+    objects += [pod(f"space-{i:03d}/only", cpu="10m", memory="1Mi") for i in range(400)]
+    with page_server(write_cluster(tmp_path / "spaces", iter(objects))) as server:
+        page = open_page(server.address)
+        choice = page.get_by_label("Namespace", exact=True)
+        expect(choice.locator("option")).to_have_count(302)
+        choice.select_option(label="100 more: write ns:NAME")
+        expect(page.locator("#find")).to_be_focused()
+        page.keyboard.type("space-399")
+        expect(page.locator(".found-count")).to_contain_text("1 pod ")
+        expect(choice).to_have_value("space-399")
+        page.close()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.web.clusters import write_cluster
+from tests.web.clusters import node, pod, write_cluster
 from tests.web.conftest import NARROW, WIDE, OpenPage, go
 from tests.web.page_server import PageServer, page_server
 
@@ -95,6 +95,37 @@ def test_pictures_of_what_if_and_a_comparison(
     page.locator(".side canvas[data-pictures]").last.wait_for()
     assert page.evaluate(PAST_THE_EDGE) == []
     page.screenshot(path=pictures / f"compare-{shape}", full_page=True)
+
+
+def test_the_longest_names_stay_on_the_page(
+    browser: Browser, open_page: OpenPage, tmp_path: Path
+) -> None:
+    longest = ".".join(letter * 62 for letter in "abcd")
+    objects = [
+        node(longest, cpu="4", memory="8Gi", zone="a" * 63, pool="p"),
+        pod(f"{'n' * 63}/{longest}", cpu="1", memory="1Gi"),
+        pod("default/waits", cpu="8", memory="1Gi"),
+        pod("default/waited", cpu="4", memory="1Gi"),
+        pod("default/first", cpu="4", memory="1Gi", annotations={"mooring.dev/run-seconds": "60"}),
+    ]
+    del objects[0]["metadata"]["labels"]["kubernetes.io/hostname"]
+    with page_server(write_cluster(tmp_path / "longest", iter(objects))) as server:
+        for width in (WIDE, NARROW):
+            page = open_page(server.address, size=width)
+            page.get_by_role("slider", name="Moment").wait_for()
+            for view, complete in (
+                ("map", ".map canvas[data-pictures]"),
+                (f"map/{longest}", ".panel table"),
+                ("pending", ".cause"),
+                ("time", ".plot canvas"),
+                (f"pod/{'n' * 63}/{longest}", ".margin, .matrix"),
+                ("pod/default/waited", ".attempts a"),
+                ("pod/default/waits", ".would li button"),
+            ):
+                go(page, view)
+                page.locator(complete).first.wait_for()
+                assert page.evaluate(PAST_THE_EDGE) == [], view
+            page.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -58,6 +58,13 @@ FILTERS = {
     "priority:>=1000": "1 pod ",
     "a-1": "3 pods",
     "is:pending": "30 pods",
+    'ns:"team-1"': "43 pods",
+    'workload:"deployment team-1/warehouse"': "30 pods",
+    "-label:app=svc-1": "43 pods",
+    "-label:pool=pool-1": "3 nodes",
+    "-most": "54 pods",
+    "state:pending": "30 pods",
+    "state:run*": "25 pods",
 }
 
 
@@ -86,6 +93,8 @@ def test_an_unknown_field_is_refused_and_help_stands_under_the_box(
     expect(page.get_by_role("alert")).to_contain_text("There is no field “namespace:”")
     search(page, "priority:high")
     expect(page.get_by_role("alert")).to_contain_text("not a priority")
+    search(page, "state:runing")
+    expect(page.get_by_role("alert")).to_contain_text("There is no state “runing”")
     page.get_by_role("button", name="Clear the filter").click()
     expect(page.get_by_role("alert")).to_have_count(0)
 
@@ -115,6 +124,8 @@ def test_a_pod_that_waits_on_permit_waits_and_is_offered_nothing(
         expect(page.locator(".title .state")).to_contain_text("waiting")
         expect(page.locator(".sentences")).to_contain_text("waiting for Permit of Gang")
         expect(page.locator(".point.waiting")).to_contain_text("Permit")
+        expect(page.locator(".point.passed").filter(has_text="Reserve")).to_have_count(1)
+        expect(page.locator("header.title")).to_contain_text("holds a place on node-2")
         expect(page.locator(".would")).to_have_count(0)
         attempts = page.get_by_role("navigation", name="Attempts").get_by_role("link")
         attempts.first.click()
@@ -252,7 +263,7 @@ def test_plugins_are_ranked_by_the_nodes_they_reject_and_pods_folded_by_cause(
     page = open_page(teams.view("pending"))
     first = page.get_by_role("region", name="Rejected by").get_by_role("button").first
     expect(first).to_contain_text("NodeResourcesFit")
-    expect(first).to_contain_text("120 nodes")
+    expect(first).to_contain_text("30 pods · 100% of nodes")
     causes = page.get_by_role("list", name="Pending pods by cause").locator(".cause")
     expect(causes).to_have_count(1)
     expect(causes.first).to_contain_text("team-1/warehouse × 30")

@@ -250,7 +250,9 @@ def test_what_cannot_be_run_is_refused_with_its_reason(
     page.get_by_label("Manifests").fill("kind: Pod\nmetadata: {name: NO}\n")
     expect(page.locator("#objects-text-check")).to_contain_text("problem")
     page.get_by_role("button", name="Run and compare").click()
-    expect(page.get_by_role("alert")).to_be_visible()
+    expect(page.get_by_role("alert")).to_contain_text(
+        "manifests: document 1: apiVersion: is missing"
+    )
     assert page.url.endswith("#/whatif?tab=objects")
     assert "400" in complaints.pop()
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from mooring.explain.compare import Variant, compare
 from mooring.web.comparison import Outcome, comparison_data, first_choices, seen_choices, why_data
+from mooring.web.what_if import read_config
 from tests.makers import make_node, make_pod
 from tests.web_unit.clusters import BIG, run_of, run_spec
 
@@ -52,3 +53,16 @@ def test_numbered_pods_without_a_controller_are_one_line_of_the_workloads():
 
     better = {row["workload"]: row["better"] for row in data["workloads"] if row["better"]}
     assert better == {"default/late-*": 3, BIG: 1}
+
+
+def test_a_pod_that_no_profile_schedules_is_on_no_node():
+    """It was told as moved from a node that is called "other scheduler"."""
+    before = run_spec(make_pod("own", cpu=1, scheduler="own"))
+    profiles = "profiles: [{schedulerName: default-scheduler}, {schedulerName: own}]"
+    header = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    after = replace(before, config=read_config(header + profiles))
+    with closing(run_of(before)) as one, closing(run_of(after)) as two:
+        data = comparison_data(NAMES, (Outcome.of(one), Outcome.of(two)))
+
+    (moved,) = [each for each in data["differences"][0]["moved"] if each["pod"] == "default/own"]
+    assert (moved["baseline"], moved["change"]) == ("other scheduler", "better")

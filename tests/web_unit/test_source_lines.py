@@ -65,6 +65,7 @@ def test_text_that_is_no_yaml_has_the_line_that_its_reader_says():
     (problem,) = located(caught.value.problems, "a: b\nc: [")
 
     assert problem.line is not None
+    assert not problem.text.startswith("line ")
 
 
 @pytest.mark.parametrize("problem", ["", "x", "a.b[", "a[9].b: wrong", "]: x", "..: y"])

@@ -100,3 +100,12 @@ def test_a_run_of_nothing_has_a_timeline_too():
 
     assert data["start"] == []
     assert data["samples"]["step"] == [0]
+
+
+def test_the_plugin_is_known_that_rejected_a_pod_which_got_its_node_later():
+    """Plugins were learnt from the pods that were pending at the end, so the moments before had none."""
+    _, data = played(trace_run_spec())
+
+    reasons = [reason for cause in data["events"]["causes"] for reason in cause["reasons"]]
+
+    assert ["Insufficient cpu", 1, "NodeResourcesFit"] in reasons

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -99,4 +100,11 @@ def _path(problem: str) -> str:
 
 def default_config(gates: FeatureGates = DEFAULT_GATES) -> KubeSchedulerConfiguration:
     """The default configuration."""
+    if gates is DEFAULT_GATES:
+        return _default_config()
     return with_defaults(KubeSchedulerConfiguration(), gates)
+
+
+@cache
+def _default_config() -> KubeSchedulerConfiguration:
+    return with_defaults(KubeSchedulerConfiguration(), DEFAULT_GATES)

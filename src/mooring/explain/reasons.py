@@ -7,9 +7,12 @@ message is all that the journal keeps of a failed attempt, so this is how pods a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from mooring.framework.status import Status
+from mooring.scheduler.diagnosis import Diagnosis
 
 _FIT_ERROR = re.compile(r"0/(\d+) nodes are available: (.*)", re.DOTALL)
 #: What PostFilter plugins add follows the reasons.
@@ -53,3 +56,28 @@ def cause_data(message: str, plugins: Mapping[str, str]) -> dict[str, Any]:
         "of": int(found[1]) if found is not None else 0,
         "reasons": [[each.text, each.nodes, plugins.get(each.text, "")] for each in reasons],
     }
+
+
+def learn_plugins(diagnosis: Diagnosis, plugins: dict[str, str]) -> None:
+    """Add the plugin of each reason that is not known yet: messages do not name plugins.
+
+    Call this while the diagnosis is valid. Most attempts fail for reasons that are known, and cost only
+    the text that their pods are told in any case.
+    """
+    if all(each.text in plugins for each in reasons_in(diagnosis.fit_error)):
+        return
+    for status in _rejections(diagnosis):
+        for text in status.all_reasons:
+            if status.plugin:
+                plugins.setdefault(text, status.plugin)
+    if diagnosis.pre_filter_message and len(diagnosis.unschedulable_plugins) == 1:
+        [plugin] = diagnosis.unschedulable_plugins
+        plugins.setdefault(diagnosis.pre_filter_message, plugin)
+
+
+def _rejections(diagnosis: Diagnosis) -> Iterator[Status]:
+    yield diagnosis.absent
+    yield from diagnosis.by_extenders.values()
+    if diagnosis.has_verdicts:
+        for status, _ in diagnosis.matrix.refusals():
+            yield status

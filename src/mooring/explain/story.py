@@ -122,8 +122,10 @@ def _choice(view: DecisionView) -> Step:
         return Step(
             "choice", "passed", f"{text}: it was nominated for the pod, so it was tried first"
         )
-    if len(view.tied) > 1:
-        text += f", tied with {len(view.tied) - 1:,} other nodes (the tie-break decided)"
+    others = len(view.tied) - 1
+    if others > 0:
+        nodes = "1 other node" if others == 1 else f"{others:,} other nodes"
+        text += f", tied with {nodes} (the tie-break decided)"
     if view.margin is not None:
         text += f", {view.margin} more than the next score"
     return Step("choice", "passed", text)

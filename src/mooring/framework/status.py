@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 
 from mooring.errors import PluginError
@@ -71,7 +71,10 @@ class Status:
 
     def by(self, plugin: str) -> Status:
         """The same status, from this plugin."""
-        return self if self.plugin == plugin else replace(self, plugin=plugin)
+        if self.plugin == plugin:
+            return self
+        # `dataclasses.replace` takes twice as long, and this is asked for each refused node.
+        return Status(self.code, self.reasons, plugin, self.error)
 
 
 SUCCESS = Status()

@@ -214,6 +214,10 @@ class Evaluation:
         return cls(SharedEvaluation(framework, tie_keys), {})
 
     @property
+    def shared(self) -> SharedEvaluation:
+        return self._shared
+
+    @property
     def position(self) -> int:
         """Grows with every change in the cluster."""
         return self._cluster.changes.pods.position if self._cluster is not None else 0
@@ -797,10 +801,13 @@ class Evaluation:
 
     # Checking
 
-    def validate(self, pod: Pod, snapshot: Snapshot) -> None:
-        """Raise InvariantError unless what is kept is what a new evaluation of the pod finds out."""
+    def validate(self, pod: Pod, snapshot: Snapshot) -> bool:
+        """Raise InvariantError unless what is kept is what a new evaluation of the pod finds out.
+
+        False if that cannot be found out, because plugins refuse the pod before they look at nodes, or fail.
+        """
         if self._cluster is None or self._shared.pre_filtered is None:
-            return
+            return False
         new = Evaluation(
             self._shared.renewed(),
             {name: answers.renewed(self._cluster) for name, answers in self._by_usage.items()},
@@ -810,7 +817,7 @@ class Evaluation:
             if not (
                 self._run_pre_filters(question).status.ok and new._run_pre_filters(again).status.ok
             ):
-                return
+                return False
             self._shared.validate(new._shared, question, again)
             filtered, expected = self._filter_with_kept(question), new._filter_with_kept(again)
             check_kept("rows beside nominated pods", filtered.nominated, expected.nominated)
@@ -820,9 +827,10 @@ class Evaluation:
                 if self._kept_scores.bring_up_to_date(question):
                     self._kept_scores.validate(new._build_scores(again))
         except PluginFailure:
-            return
+            return False
         for name, answers in self._kept.items():
             answers.validate(new._kept[name])
+        return True
 
 
 def _no_node_left(narrowed_by: Sequence[str]) -> str:

@@ -141,11 +141,16 @@ class Evaluations:
     def validate(self, snapshot: Snapshot) -> None:
         """Raise InvariantError unless what is kept is what the plugins would answer now."""
         self._forget_if_signatures_changed()
+        # What evaluations share is checked with any one of them, and alone if it was with none.
+        checked: set[SharedEvaluation] = set()
         for last in list(self._last.values()):
             if last.kept is not None:
-                last.kept.evaluation.validate(last.pod, snapshot)
+                evaluation = last.kept.evaluation
+                if evaluation.validate(last.pod, snapshot):
+                    checked.add(evaluation.shared)
         for shared, pod in list(self._shared.values()):
-            Evaluation(shared, {}).validate(pod, snapshot)
+            if shared not in checked:
+                Evaluation(shared, {}).validate(pod, snapshot)
 
     def _forget_if_signatures_changed(self) -> None:
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, get_args, get_origin
 
 import msgspec
@@ -108,10 +109,13 @@ def _refused(kind: Any, value: object, path: str) -> Iterator[str]:
         yield invalid(path + where.rstrip("`"), value, text)
 
 
-def _fields_of(kind: Any) -> dict[str, tuple[Any, bool]] | None:
+def _fields_of(kind: Any) -> Mapping[str, tuple[Any, bool]] | None:
     """Name in a configuration → (type, whether it is required); None if the type has no fields."""
-    if not isinstance(kind, type):
-        return None
+    return _fields_of_type(kind) if isinstance(kind, type) else None
+
+
+@lru_cache(maxsize=256)
+def _fields_of_type(kind: type) -> Mapping[str, tuple[Any, bool]] | None:
     if issubclass(kind, msgspec.Struct):
         return {
             field.encode_name: (field.type, field.required)

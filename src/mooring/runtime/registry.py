@@ -87,7 +87,7 @@ class Registry:
         for name in names:
             if (factory := self.factory(name)) is not None:
                 check_version(factory, name)
-                points[name] = points_of(factory)
+                points[name] = _points_of(factory)
         return points
 
     def kinds(self, names: Collection[str]) -> tuple[Kind, ...]:
@@ -152,3 +152,7 @@ def _parameter_count(factory: PluginFactory) -> int:
         return 0
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return sum(parameter.kind in positional for parameter in parameters)
+
+
+#: The points at which a plugin takes part. Asked for each plugin whenever an engine is built.
+_points_of = lru_cache(maxsize=256)(points_of)

@@ -71,9 +71,10 @@ class Diagnosis(msgspec.Struct, eq=False):
     def _by_plugins(self, node_name: str) -> Status | None:
         """None if no plugin was asked about the node."""
         row = self.snapshot.columns.row_of.get(node_name)
-        if row is None or not self.has_verdicts or self.matrix.refused_by[row] == NOT_ASKED:
+        if row is None or not self.has_verdicts:
             return None
-        return self.matrix.status(row)
+        matrix = self.matrix
+        return None if matrix.refused_by[row] == NOT_ASKED else matrix.status(row)
 
     def nodes_with(self, *codes: int) -> Sequence[NodeInfo]:
         """The nodes whose status has one of these codes, in the snapshot's order."""

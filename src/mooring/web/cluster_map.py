@@ -282,7 +282,7 @@ def _gangs(run: Run) -> list[dict[str, Any]]:
 
 
 def _pending(run: Run, strings: Codes[str]) -> dict[str, Any]:
-    return _pending_columns(run.report.unplaced, run.places, run.plugins_by_reason(), strings)
+    return _pending_columns(run.report.unplaced, run.places, run.plugins_by_reason, strings)
 
 
 def _pending_columns(

@@ -13,6 +13,7 @@ from typing import Any
 
 from mooring.explain.compare import (
     ABSENT,
+    OTHER,
     PENDING,
     Divergence,
     Side,
@@ -117,7 +118,7 @@ def _moved(before: Outcome, after: Outcome) -> Iterator[tuple[str, str, str]]:
 
 
 #: Of where a pod is: words that are no node.
-_NO_NODE = frozenset((ABSENT, PENDING, "preempted", "deleted"))
+_NO_NODE = frozenset((ABSENT, PENDING, OTHER, "preempted", "deleted"))
 
 
 def _change(old: str, new: str) -> str:

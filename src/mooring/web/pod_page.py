@@ -32,7 +32,7 @@ _PICTURE = (
     (Point.POST_BIND, "PostBind"),
 )
 #: Points without a step in the story → the point that follows or precedes them.
-_PASSED_BEFORE = {"QueueSort": "PreFilter", "PreScore": "Score"}
+_PASSED_BEFORE = {"QueueSort": "PreFilter", "PreScore": "Score", "Reserve": "Permit"}
 _PASSED_AFTER = {"PostBind": "Bind"}
 #: Steps of the story that are no extension point; they stand under the title.
 _SENTENCES = ("queue", "choice", "today", "end")
@@ -158,7 +158,7 @@ def _points(
     steps = {step.point: step for step in explanation.story}
     for point, through in (_PASSED_BEFORE | _PASSED_AFTER).items():
         if through in steps and (point in _PASSED_BEFORE or steps[through].outcome == "passed"):
-            steps[point] = Step(point, "passed", "")
+            steps.setdefault(point, Step(point, "passed", ""))
     _add_preemption(steps, attempts, shown)
     _add_skipped(steps, explanation, plugins)
     gated = "PreEnqueue" in steps and steps["PreEnqueue"].outcome == "refused"

@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from mooring.errors import MooringError
 from mooring.explain.attempts import Attempt, attempts_of, explain_attempt
 from mooring.explain.counterfactuals import Counterfactuals, find_counterfactuals
 from mooring.explain.device_measures import measure_devices
 from mooring.explain.explanation import CannotAnswer, Explainer, Explanation
 from mooring.explain.measures import Measures, Shapes, measure, shapes_of
 from mooring.explain.past_decision import PastDecision, past_decision, placed_by
+from mooring.explain.reasons import learn_plugins
 from mooring.explain.story import Step
 from mooring.explain.what_if import DecisionView, WhatIf
 from mooring.garbage import seldom_collecting
@@ -28,9 +28,6 @@ from mooring.web.run_spec import RunSpec
 _ENDS = (FactKind.PREEMPTED, FactKind.FINISHED, FactKind.DELETED)
 #: The scheduler does not try such a pod, and tries it after all.
 _HELD, _LET_GO = (FactKind.GATED, FactKind.IGNORED), (FactKind.QUEUED, FactKind.DECIDED)
-
-#: Reasons repeat, so a few pods teach which plugins give them.
-_MOST_LEARNT_FROM = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +75,10 @@ class Run:
     measures: Measures
     #: Wall-clock time.
     took_s: float
+    #: The reason for which nodes were rejected → the plugin that gave it.
+    plugins_by_reason: dict[str, str]
     #: UID → the facts about the pod and the evictions for it; filled at the first question.
     _facts: dict[str, list[Fact]] = field(default_factory=dict)
-    _plugins: dict[str, str] | None = None
 
     @classmethod
     def of(
@@ -97,6 +95,7 @@ class Run:
         places = Places.of((), run_spec)
         held: set[str] = set()
         followed = 0
+        plugins: dict[str, str] = {}
 
         def follow() -> None:
             nonlocal followed
@@ -115,6 +114,8 @@ class Run:
             summary = simulation.summary
             if summary.last_decision is not None and summary.last_decision.number == 1:
                 tried += 1
+            if decision.node_name is None:
+                learn_plugins(decision.diagnosis, plugins)
             at_s = simulation.clock.elapsed_s
             on_progress(RunProgress(waiting - len(held), tried, summary.decisions, at_s, places))
 
@@ -134,6 +135,7 @@ class Run:
             shapes=shapes,
             measures=measure(cluster.infos.values(), shapes, measure_devices(cluster)),
             took_s=stopwatch() - started,
+            plugins_by_reason=plugins,
         )
 
     def summary(self) -> dict[str, object]:
@@ -223,23 +225,6 @@ class Run:
             return "finished", Step("end", "reached", "it had finished before the simulation began")
         text = f"{ended.what.value} at {ended.at_s:g}s of virtual time {ended.message}".rstrip()
         return ended.what.value, Step("end", "reached", text)
-
-    def plugins_by_reason(self) -> dict[str, str]:
-        """The plugin that gives each reason, learnt from the pending pods at the end."""
-        if self._plugins is not None:
-            return self._plugins
-        plugins = self._plugins = {}
-        by_message = {each.message: each for each in self.report.pending}
-        tried = [each for each in by_message.values() if each.state == "unschedulable"]
-        for each in tried[:_MOST_LEARNT_FROM]:
-            try:
-                refusals = self._what_if.look(self.pod(each.pod)).matrix.refusals()
-            except MooringError:
-                continue
-            plugins.update(
-                {text: refusal.plugin for refusal in refusals for text in refusal.reasons}
-            )
-        return plugins
 
     def counterfactuals(
         self, key: str, *, budget_s: float, timer: Callable[[], float]

@@ -12,11 +12,11 @@ import yaml
 #: A field as problems name it: `profiles[0].plugins.score`.
 _PATH = re.compile(r"([A-Za-z_]\S*): (.*)", re.DOTALL)
 _PART = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
-#: `standard input: document 2 (Pod shop/web-0): `, the start of a problem with an object.
-_DOCUMENT = re.compile(
-    r"standard input(?:: document (\d+))?(?: \(\S+(?: \S+)?\))?: (.*)", re.DOTALL
-)
+#: `manifests: document 2 (Pod shop/web-0): `, the start of a problem with an object.
+_DOCUMENT = re.compile(r"manifests(?:: document (\d+))?(?: \(\S+(?: \S+)?\))?: (.*)", re.DOTALL)
 _LINE = re.compile(r"\bline (\d+)")
+#: The line is shown before the problem, so it need not begin with it.
+_AT_LINE = re.compile(r"^line \d+(?:, column \d+)?: ")
 #: A plugin in a list that also has the default plugins: its index is not that in the text.
 _NAMED = re.compile(r"(.*)\[\d+\]\.name")
 _NAME = re.compile(r'Not found: "([^"]*)"')
@@ -62,7 +62,7 @@ def _located(problem: str, documents: list[yaml.Node]) -> Problem:
     path, text = (at_path[1], at_path[2]) if at_path is not None else ("", problem)
     said = _LINE.search(problem)
     if said is not None:
-        return Problem(text, path, int(said[1]))
+        return Problem(_AT_LINE.sub("", text, count=1), path, int(said[1]))
     if number >= len(documents):
         return Problem(text, path)
     path = _as_written(documents[number], path, text)

@@ -55,7 +55,7 @@ def _events(run: Run) -> dict[str, Any]:
     kinds: Codes[str] = Codes()
     strings: Codes[str] = Codes()
     strings.code("")
-    plugins = run.plugins_by_reason()
+    plugins = run.plugins_by_reason
     columns = {
         "step": places.steps[:_MOST_EVENTS],
         "atSeconds": _rounded([each.at_s for each in shown]),

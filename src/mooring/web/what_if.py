@@ -134,7 +134,15 @@ def read_config(text: str) -> KubeSchedulerConfiguration:
 
 def read_beside(text: str, objects: Sequence[KubeObject]) -> list[KubeObject]:
     """The objects in the text, which can refer to the cluster's classes and nodes. Raises InputError."""
-    given = text.encode()
+    try:
+        return _read_beside(text.encode(), objects)
+    except InputError as error:
+        # The readers know nothing but standard input that is no file.
+        named = [each.replace("standard input", "manifests", 1) for each in error.problems]
+        raise InputError(named) from error
+
+
+def _read_beside(given: bytes, objects: Sequence[KubeObject]) -> list[KubeObject]:
     documents = list(read_documents([STDIN], findings=Findings(), stdin=io.BytesIO(given)))
     makers = {each.kind for each in documents} - {"Pod", "Node"}
     # Only controllers and quotas need the existing pods, and there can be many.

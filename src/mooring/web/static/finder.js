@@ -48,7 +48,7 @@ export function Finder({ scene, text, onText }) {
   return html`<div class="finder" role="search">
     <label class="unseen" for="find">Find and filter nodes and pods</label>
     <input id="find" ref=${box} type="text" autocomplete="off" spellcheck="false" enterkeyhint="search"
-      placeholder="Find and filter (press /)"
+      placeholder=${matchMedia("(pointer: coarse)").matches ? "Find and filter" : "Find and filter (press /)"}
       role="combobox" aria-expanded=${shown ? "true" : "false"} aria-controls="found" aria-autocomplete="list"
       aria-activedescendant=${shown && at >= 0 ? `found-${at}` : undefined} aria-describedby="find-said"
       aria-invalid=${problems.length ? "true" : "false"} value=${text}

@@ -13,7 +13,7 @@ const EDGES = [
 ];
 // Below this part of the whole, it is worth having smaller names.
 const ENOUGH = 0.4;
-const LARGEST = 420;
+const LARGEST = 700;
 const SMALLEST = 1;
 const SHARES = [1, 1 / 2, 1 / 3, 1 / 4, 1 / 6, 1 / 9, 1 / 14, 1 / 20, 1 / 28];
 

@@ -71,13 +71,13 @@ export function pluginsOf(cause) {
   return [...new Set(cause.reasons.map(([, , plugin]) => plugin).filter(Boolean))];
 }
 
-// [{name, nodes, pods}]: what rejects pods, by how many nodes it rejects for them, the most first.
+// [{name, nodes, of, pods}]: what rejects pods, by how many nodes it rejects for them, the most first.
 export function rejectionsOf(rows) {
   const sums = new Map();
   for (const row of rows) {
     for (const [name, nodes] of byPlugin(row)) {
-      const sum = sums.get(name) ?? { name, nodes: 0, pods: 0 };
-      sums.set(name, { name, nodes: sum.nodes + nodes, pods: sum.pods + 1 });
+      const sum = sums.get(name) ?? { name, nodes: 0, of: 0, pods: 0 };
+      sums.set(name, { name, nodes: sum.nodes + nodes, of: sum.of + (nodes && row.cause.of), pods: sum.pods + 1 });
     }
   }
   return [...sums.values()].sort((a, b) => b.nodes - a.nodes || b.pods - a.pods || (a.name < b.name ? -1 : 1));

@@ -7,26 +7,34 @@ export const FIELDS = [
   ["gang:train", "pods of a gang"],
   ["node:n1", "a node and its pods"],
   ["priority:>=1000", "pods by priority: 0, >0, <=100"],
-  ["state:gated", "pods by state"],
+  ["state:gated", "pods by state, also running, finished …"],
   ["plugin:NodeAffinity", "pending pods that a plugin rejects"],
   ["taint:spot", "nodes with a taint"],
   ["is:pending", "also is:cordoned, is:tainted"],
 ];
 const NAMES = FIELDS.map(([example]) => example.split(":")[0]);
 const IS = ["pending", "cordoned", "tainted"];
+// What has become of pods that are gone.
+const OVER = ["finished", "preempted", "deleted"];
+const STATES = ["running", "pending", "unschedulable", "gated", "ignored", "waiting", "queued", "error", ...OVER];
 const PRIORITY = /^(>=|<=|>|<|=)?(-?\d+)$/;
+// Spaces within quotes belong to the word.
+const WORD = /(?:[^\s"]|"[^"]*"?)+/g;
 
 // {terms: [{field, value, not, matches}], problems}; a bare word has the field "".
 export function parseQuery(text) {
   const problems = [];
   const terms = [];
-  for (const word of text.toLowerCase().split(/\s+/).filter(Boolean)) {
+  for (const quoted of text.toLowerCase().match(WORD) ?? []) {
+    const word = quoted.replaceAll('"', "");
     const not = word.startsWith("-") && word.length > 1;
     const [, field, value] = /^([a-z]+):(.*)$/.exec(not ? word.slice(1) : word) ?? [null, "", not ? word.slice(1) : word];
     if (!NAMES.includes(field) && field) {
       problems.push(`There is no field “${field}:”. Fields are ${NAMES.map((name) => `${name}:`).join(" ")}`);
     } else if (field === "is" && value && !IS.includes(value)) {
       problems.push(`“is:${value}” is not known; write ${IS.map((each) => `is:${each}`).join(", ")}.`);
+    } else if (field === "state" && value && !STATES.some(matcher(field, value))) {
+      problems.push(`There is no state “${value}”. States are ${STATES.join(", ")}.`);
     } else if (field === "priority" && value && !PRIORITY.test(value)) {
       problems.push(`“${value}” is not a priority; write a number, or one after > >= < <=.`);
     } else if (value) terms.push({ field, value, not, matches: matcher(field, value) });
@@ -58,8 +66,7 @@ let last = { cluster: null, places: null, text: null, found: null };
 function look(cluster, places, text) {
   const { terms, problems } = parseQuery(text);
   if (!terms.length || problems.length) return null;
-  const ofNodes = testsOf(terms, (term) => nodeTest(cluster, term));
-  const ofPods = testsOf(terms, (term) => podTest(cluster, places, term));
+  const [ofNodes, ofPods] = testsOf(cluster, places, terms);
   const nodes = new Uint8Array(cluster.nodeCount);
   const pods = new Uint8Array(cluster.podCount);
   if (ofNodes) for (let i = 0; i < nodes.length; i += 1) nodes[i] = ofNodes.every((test) => test(i)) ? 1 : 0;
@@ -72,15 +79,24 @@ function look(cluster, places, text) {
   return { nodes, pods };
 }
 
-// null if a term cannot be asked of such an object, or if all only say what it must not be.
-function testsOf(terms, testOf) {
-  const tests = terms.map((term) => {
-    const test = testOf(term);
-    return test && term.not ? (i) => !test(i) : test;
+// [tests of nodes, tests of pods]: null for what a term cannot be asked of. Where all terms exclude, what is meant is
+// what they exclude from: `-label:app=web` is about pods, as no node has such a label.
+function testsOf(cluster, places, terms) {
+  const asked = [
+    [terms.map((term) => nodeTest(cluster, term)), cluster.nodeCount],
+    [terms.map((term) => podTest(cluster, places, term)), cluster.podCount],
+  ].map(([tests, number]) => (tests.includes(null) ? null : { tests, number }));
+  const onlyExclude = terms.every((term) => term.not);
+  const excludes = asked.map((each) => onlyExclude && each !== null && each.tests.some((test) => isOfAny(test, each.number)));
+  return asked.map((each, i) => {
+    if (each === null || (excludes.includes(true) && !excludes[i])) return null;
+    return each.tests.map((test, k) => (terms[k].not ? (number) => !test(number) : test));
   });
-  if (tests.includes(null)) return null;
-  const about = (term) => ["ns", "workload", "gang", "priority", "state", "node", "taint", "is"].includes(term.field);
-  return terms.some((term) => !term.not || about(term)) ? tests : null;
+}
+
+function isOfAny(test, number) {
+  for (let i = 0; i < number; i += 1) if (test(i)) return true;
+  return false;
 }
 
 function nodeTest(cluster, { field, value, matches }) {
@@ -94,12 +110,12 @@ function nodeTest(cluster, { field, value, matches }) {
   return null;
 }
 
-// A taint is named by its key, or in full.
+// A taint is named by its key, by key and value, or in full.
 function taintTest(cluster, matches) {
   return (i) =>
     cluster.taintsOf(i).some((taint) => {
       const text = taint.toLowerCase();
-      return matches(text) || matches(text.split(/[=:]/)[0]);
+      return matches(text) || matches(text.split(":")[0]) || matches(text.split(/[=:]/)[0]);
     });
 }
 
@@ -121,7 +137,7 @@ function podTest(cluster, places, { field, value, matches }) {
   if (field === "priority") return priorityTest(pods.priority, value);
   if (field === "node") return (i) => places[i] >= 0 && matches(nodes[places[i]]);
   if (field === "label") return labelTest(value, (i) => cluster.podLabels(i), pods.labels);
-  if (field === "state") return oncePer(pods.state, (code) => matches(cluster.map.states[code]));
+  if (field === "state") return stateTest(cluster, places, matches);
   if (field === "is" && value === "pending") return (i) => places[i] === -1;
   if (field === "plugin") {
     const rejected = cluster.pending().filter((row) => row.plugins.some((each) => matches(each.toLowerCase())));
@@ -129,6 +145,19 @@ function podTest(cluster, places, { field, value, matches }) {
     return (i) => held.has(i);
   }
   return null;
+}
+
+// A pod on a node runs, and others are pending or gone, at this moment; what that comes from is known of the end.
+function stateTest(cluster, places, matches) {
+  const { states, pods } = cluster.map;
+  const [running, pending] = [matches("running"), matches("pending")];
+  const atEnd = oncePer(pods.state, (code) => states[code] !== "running" && matches(states[code]));
+  const isOver = oncePer(pods.state, (code) => OVER.includes(states[code]));
+  return (i) => {
+    if (places[i] >= 0) return running;
+    if (places[i] === -1 && (pending || isOver(i))) return pending;
+    return atEnd(i) && isOver(i) === (places[i] !== -1);
+  };
 }
 
 // `deployment shop/web` is called web, shop/web, or that.
@@ -175,10 +204,7 @@ function labelTest(value, labelsOf, sets) {
 
 // The text with one field set to a value, or without it if the value is "".
 export function withField(text, field, value) {
-  const rest = text
-    .split(/\s+/)
-    .filter((word) => word && !word.toLowerCase().startsWith(`${field}:`))
-    .join(" ");
+  const rest = (text.match(WORD) ?? []).filter((word) => !word.toLowerCase().startsWith(`${field}:`)).join(" ");
   return value ? `${rest} ${field}:${value}`.trim() : rest;
 }
 

@@ -76,7 +76,8 @@ function Comparison({ value, before, after }) {
 }
 
 function Verdict({ value, difference }) {
-  const [was, is] = value.variants.map((each) => each.values.pending);
+  // As everywhere on the page, pods of other schedulers count as pending; the numbers below tell them apart.
+  const [was, is] = value.variants.map(({ values }) => values.pending + values.otherSchedulers);
   const sums = { better: 0, worse: 0, moved: 0, other: 0, evicted: 0 };
   for (const each of difference.moved) sums[isEvicted(each) ? "evicted" : each.change] += 1;
   const parts = [];
@@ -88,8 +89,8 @@ function Verdict({ value, difference }) {
   const moved = parts.length ? parts.join(", ") : "Every pod is on the same node";
   const pending =
     is === was
-      ? `the same number pending (${is})`
-      : `${Math.abs(is - was)} ${is < was ? "fewer" : "more"} pending (${was} before, ${is} after)`;
+      ? `the same number pending (${is.toLocaleString("en")})`
+      : `${Math.abs(is - was).toLocaleString("en")} ${is < was ? "fewer" : "more"} pending (${was.toLocaleString("en")} before, ${is.toLocaleString("en")} after)`;
   return html`<p class="verdict">${moved}; ${pending}.</p>`;
 }
 
@@ -247,7 +248,7 @@ function Moved({ difference, before, after }) {
     ],
     [before.id, after.id],
   );
-  return html`<section aria-labelledby="moved-title"><div class="title"><h2 id="moved-title">${count(rows.length, "pod")} elsewhere</h2>
+  return html`<section aria-labelledby="moved-title"><div class="title"><h2 id="moved-title">${count(rows.length, "pod")} changed</h2>
     <${Choice} label="Show" value=${change} onChange=${setChange} options=${CHANGES} /></div>
     <${Table} label="Pods that changed" columns=${columns} rows=${rows} rowKey=${(row) => row.pod}
       empty="None." /></section>`;
@@ -258,6 +259,7 @@ const NOT_A_NODE = {
   pending: ["bad", "▲"],
   preempted: ["bad", "⤓"],
   deleted: ["calm", "–"],
+  "other scheduler": ["calm", "–"],
 };
 
 function Place({ place, run }) {

@@ -99,7 +99,11 @@ export function MapView({ moments, cluster, text, onText, chosen }) {
     setSide(at);
     go(node >= 0 ? link("map", cluster.nodeNames[node]) : link("map"));
   };
-  useEscape(selected >= 0, () => go(link("map")));
+  useEscape(selected >= 0, () => {
+    go(link("map"));
+    // Who was in the panel is on the map again.
+    document.querySelector(".map-keys")?.focus({ preventScroll: true });
+  });
   if (!cluster.nodeCount) return html`<${EmptyCluster} cluster=${cluster} />`;
   return html`<div class="map-view">
     <h1 class="unseen">Cluster map</h1>
@@ -158,12 +162,23 @@ function useEscape(active, onEscape) {
   }, [active]);
 }
 
+// There may be thousands of namespaces: a list of all of them would make the whole view slow.
+const MOST_NAMESPACES = 300;
+const MORE = "…";
+
 function NamespaceChoice({ cluster, text, onText }) {
-  const now = fieldIn(text, "ns");
+  const asked = fieldIn(text, "ns");
   const names = cluster.namespaces();
-  return html`<${Choice} label="Namespace" value=${names.includes(now) ? now : ""}
-    onChange=${(name) => onText(withField(text, "ns", name))}
-    options=${[["", "all"], ...names.map((name) => [name, name])]} />`;
+  const now = names.includes(asked) ? asked : "";
+  const listed = names.slice(0, MOST_NAMESPACES);
+  if (now && !listed.includes(now)) listed.push(now);
+  const more = names.length - listed.length;
+  const choose = (name) => {
+    onText(name === MORE ? `${withField(text, "ns", "")} ns:`.trim() : withField(text, "ns", name));
+    if (name === MORE) document.getElementById("find").focus();
+  };
+  return html`<${Choice} label="Namespace" value=${now} onChange=${choose}
+    options=${[["", "all"], ...listed.map((name) => [name, name]), ...(more > 0 ? [[MORE, `${more.toLocaleString("en")} more: write ns:NAME`]] : [])]} />`;
 }
 
 // How full it all is, and what lies at anchor outside.

@@ -9,7 +9,7 @@ import { fieldIn, find, withField } from "mooring/search";
 import { useWork } from "mooring/session";
 import { Table } from "mooring/table";
 import { TimeStrip } from "mooring/timestrip";
-import { clock, count } from "mooring/words";
+import { clock, count, share } from "mooring/words";
 
 export function PendingView({ cluster, run, moments, scene, text, onText }) {
   const found = useMemo(() => find(cluster, scene.places, text), [cluster, scene, text]);
@@ -20,7 +20,7 @@ export function PendingView({ cluster, run, moments, scene, text, onText }) {
   const [tab, setTab] = useQuery("tab", "causes", ["causes", "pods"]);
   return html`<div class="pending-view">
     <div class="title"><h1>Pending pods</h1>
-      <p>${sentence(rows.length, all.length, moments)}</p>
+      <p>${sentence(rows.length, all.length, cluster.podCount, moments)}</p>
       <${Switch} label="Show" value=${tab} onChange=${setTab} options=${[
         ["causes", "By cause"],
         ["pods", "Every pod"],
@@ -41,9 +41,10 @@ export function PendingView({ cluster, run, moments, scene, text, onText }) {
   </div>`;
 }
 
-function sentence(shown, all, moments) {
+function sentence(shown, all, pods, moments) {
   const when = moments.underWay ? "so far" : moments.step === null ? "at the end" : `at ${clock(moments.seconds)}`;
-  if (!all) return `Every pod has a node ${when}.`;
+  if (!pods) return "This cluster has no pods.";
+  if (!all) return `No pod waits for a node ${when}.`;
   const of = shown === all ? "" : ` of ${all.toLocaleString("en")}`;
   return `${count(shown, "pod")}${of} without a node ${when}.`;
 }
@@ -51,16 +52,17 @@ function sentence(shown, all, moments) {
 function Rejections({ rejections, text, onText, atEnd }) {
   const chosen = fieldIn(text, "plugin");
   const most = Math.max(...rejections.map((each) => each.nodes), 1);
+  const part = ({ nodes, of }) => (of ? ` · ${share(nodes / of)} of nodes` : "");
   const choose = (plugin) =>
     onText(withField(text, "plugin", plugin.toLowerCase() === chosen ? "" : plugin));
   return html`<section class="holders" aria-label="Rejected by">
     ${rejections.slice(0, 8).map(
-      ({ name, nodes, pods }) => html`<button type="button" class="holder" disabled=${!atEnd}
-        title=${`${name} rejects ${count(nodes, "node")}, summed over ${count(pods, "pod")}`}
+      ({ name, nodes, of, pods }) => html`<button type="button" class="holder" disabled=${!atEnd}
+        title=${of ? `${name} rejects ${nodes.toLocaleString("en")} of ${count(of, "node")}, summed over ${count(pods, "pod")}` : name}
         aria-pressed=${name.toLowerCase() === chosen ? "true" : "false"} onClick=${() => choose(name)}>
       <span class="name">${name}</span>
       <span class="bar" aria-hidden="true"><span style=${{ width: `${(nodes / most) * 100}%` }}></span></span>
-      <span class="numbers">${nodes ? count(nodes, "node") : count(pods, "pod")}</span></button>`,
+      <span class="numbers">${count(pods, "pod")}${part({ nodes, of })}</span></button>`,
     )}
   </section>`;
 }

@@ -23,7 +23,7 @@ export function PodView({ cluster, run, podKey, attempt, endSeconds }) {
       <p class="crumbs"><a href=${link("map")}>Map</a> / <a href=${link("pending")}>Pending</a> /</p>
       <h1>${podKey}</h1>
       ${page && html`<${State} state=${state} />`}
-      ${page?.node && !attempt && html`<p>${WAS.includes(page.state) ? "was on" : page.state === "schedulable" ? "would go to" : "on"} <a href=${link("map", page.node)}>${page.node}</a></p>`}
+      ${page?.node && !attempt && html`<p>${WHERE[page.state] ?? "on"} <a href=${link("map", page.node)}>${page.node}</a></p>`}
       ${page?.sentences.length > 0 && html`<ul class="sentences">${page.sentences.map((each) => html`<li>${each}</li>`)}</ul>`}
     </header>
     <${Problems} error=${error} />
@@ -46,7 +46,8 @@ export function PodView({ cluster, run, podKey, attempt, endSeconds }) {
   </article>`;
 }
 
-const WAS = ["finished", "preempted", "deleted"];
+// How a pod's node is called, where the pod is not on it.
+const WHERE = { finished: "was on", preempted: "was on", deleted: "was on", schedulable: "would go to", waiting: "holds a place on" };
 
 // Both sides of a preemption: the pods that were evicted for this pod, and the pod that it was evicted for.
 function Preemption({ preemption }) {

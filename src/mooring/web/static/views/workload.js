@@ -28,7 +28,7 @@ export function WorkloadView({ cluster, moments, scene, name, isGang = false }) 
       <h1>${name}</h1> <p>${isGang ? "Gang" : cluster.workloadOf(pods[0]).split(" ")[0]}: ${count(placed.length, "pod")} on ${count(nodes.size, "node")},
         ${" "}${count(rows.filter((row) => row.state === "pending").length, "pod")} pending.</p>
       <p><a href=${linkWith({ q: `${isGang ? "gang" : "workload"}:${name}` }, "map")}>Show on the map</a></p></header>
-    ${waiting.map((group) => html`<p class="reason">${count(group.rows.length, "pod")} ${group.state}: ${group.cause.of ? group.cause.text : group.rows[0].message}</p>`)}
+    ${waiting.map((group) => html`<p class="reason">${count(group.rows.length, "pod")} ${group.state}: ${group.cause.of ? `of ${count(group.cause.of, "node")}, ${group.cause.text}` : group.rows[0].message}</p>`)}
     <${Table} label=${`Pods of the ${isGang ? "gang" : "workload"}`} columns=${COLUMNS} rows=${rows} rowKey=${(row) => row.key} sortIn="sort" sortedBy="pod" />
     <${TimeStrip} moments=${moments} />
   </article>`;
