@@ -36,6 +36,9 @@ def mounting(*names: str, name: str = "web"):
 NO_CLASS = "claim shop/data has no class and there is no default StorageClass; add one"
 NO_SUCH_CLASS = "claim shop/data names the StorageClass 'standard', which does not exist; add it"
 
+NO_SUCH_VOLUME = "claim shop/data names the PersistentVolume 'pv', which does not exist; add it"
+NOT_ITS_VOLUME = "claim shop/data names the PersistentVolume 'pv', which it cannot get: "
+
 
 @pytest.mark.parametrize(
     ("documents", "warnings"),
@@ -46,7 +49,22 @@ NO_SUCH_CLASS = "claim shop/data names the StorageClass 'standard', which does n
         pytest.param([BARE, volume()], [], id="a volume without a class"),
         pytest.param([BARE, volume(storage="1Mi")], [NO_CLASS], id="a volume that is too small"),
         pytest.param([claim("data", storageClassName="")], [], id="no class on purpose"),
-        pytest.param([claim("data", volumeName="pv")], [], id="a volume by name"),
+        pytest.param(
+            [claim("data", volumeName="pv"), volume(class_name="standard")],
+            [],
+            id="a volume by name",
+        ),
+        pytest.param([claim("data", volumeName="pv")], [NO_SUCH_VOLUME], id="no such volume"),
+        pytest.param(
+            [claim("data", volumeName="pv"), volume(class_name="fast")],
+            [NOT_ITS_VOLUME + "it is of another storage class"],
+            id="a volume by name of another class",
+        ),
+        pytest.param(
+            [claim("data", volumeName="pv"), volume(class_name="standard", storage="1Mi")],
+            [NOT_ITS_VOLUME + "it is smaller than the claim requests"],
+            id="a volume by name that is too small",
+        ),
         pytest.param([claim("data")], [NO_SUCH_CLASS], id="no such class"),
         pytest.param([claim("data"), STANDARD], [], id="its class"),
         pytest.param(
@@ -56,6 +74,21 @@ NO_SUCH_CLASS = "claim shop/data names the StorageClass 'standard', which does n
 )
 def test_a_claim_that_nothing_can_bind_is_warned_about(documents, warnings):
     assert read(*documents).warnings == warnings
+
+
+def test_a_volume_that_is_reserved_for_another_claim_is_warned_about():
+    taken = volume(class_name="standard")
+    taken["spec"]["claimRef"] = {"namespace": "shop", "name": "other"}
+
+    assert read(claim("data", volumeName="pv"), taken).warnings == [
+        NOT_ITS_VOLUME + "it is reserved for another claim"
+    ]
+
+
+def test_a_volume_without_the_labels_that_a_claim_selects_is_no_volume_for_it():
+    selecting = claim("data", selector={"matchLabels": {"disk": "ssd"}})
+
+    assert read(selecting, volume(class_name="standard")).warnings == [NO_SUCH_CLASS]
 
 
 def test_a_volume_is_for_one_claim():

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import os
 
 import pytest
 
@@ -229,6 +230,41 @@ def test_a_damaged_compressed_file_is_told(folder):
     (line,) = problems(path)
 
     assert line.startswith(f"{path}/a.yaml.gz: cannot be decompressed: ")
+
+
+def test_a_pipe_in_a_folder_is_left_out(folder):
+    """To read it would wait for ever, as nobody writes."""
+    path = folder({"pod.yaml": pod("web")})
+    os.mkfifo(path / "pipe.yaml")
+
+    manifests = read_manifests([path])
+
+    assert names(manifests) == ["web"]
+    assert manifests.warnings == [
+        f"left out 1 file that is a pipe, a socket or a device: {path}/pipe.yaml"
+    ]
+
+
+def test_a_link_to_a_folder_that_looks_like_a_file_is_not_read(folder):
+    path = folder({"pod.yaml": pod("web")})
+    (path / "more.yaml").symlink_to(path)
+
+    assert names(read_manifests([path])) == ["web"]
+
+
+def test_a_folder_that_cannot_be_listed_is_an_error(folder):
+    """Its objects would be missing without a word. Root may list every folder, but no path this long."""
+    path = folder({"pod.yaml": pod("web")})
+    here = os.open(path, os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("d" * 250, dir_fd=here)
+        below = os.open("d" * 250, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+
+    [problem] = problems(path)
+    assert problem.startswith(f"{path}/ddd")
 
 
 def test_a_broken_link_in_a_folder_is_left_out(folder):

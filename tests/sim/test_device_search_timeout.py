@@ -18,13 +18,13 @@ from tests.devices.device_makers import (
 )
 from tests.makers import make_node
 
-ONE_SECOND = """
+A_TENTH_OF_A_SECOND = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 profiles:
 - pluginConfig:
   - name: DynamicResources
-    args: {filterTimeout: 1s}
+    args: {filterTimeout: 100ms}
 """
 
 
@@ -62,7 +62,7 @@ def test_a_search_without_an_end_is_a_time_out():
     """No two devices are alike, so there are 10**12 ways to choose three for the first request alone."""
     devices = [make_device(f"x{number}", attributes={"numa": number}) for number in range(10_000)]
     wanted = make_claim(make_request("r", count=3), make_request("s", "false"))
-    options = SimOptions(load_config(ONE_SECOND))
+    options = SimOptions(load_config(A_TENTH_OF_A_SECOND))
 
     assert message_about(devices, wanted, options) == (
         'running "DynamicResources" filter plugin: node n1: timed out trying to allocate devices'

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from mooring.objects.claims import SELECTED_NODE, fully_bound, is_accessible_from
+from mooring.objects.selectors import LabelSelector
 from mooring.objects.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim
 from mooring.sim.api import SimApi
 from mooring.sim.clock import VirtualClock, VirtualLoop
@@ -80,6 +81,79 @@ def test_an_immediate_claim_takes_the_smallest_volume_that_will_do(cluster, clai
 
     assert_bound(cluster, "c", "v3")
     assert [v.name for v in cluster.api.all(PersistentVolume) if v.spec.claim_ref] == ["v3"]
+
+
+@pytest.mark.parametrize("claim_first", [True, False])
+@pytest.mark.parametrize("mode", ["Immediate", "WaitForFirstConsumer"])
+@pytest.mark.parametrize("reserved_for", [None, "c"])
+def test_a_claim_takes_the_volume_that_it_names(cluster, claim_first, mode, reserved_for):
+    """Manifests for volumes made by hand name the volume in the claim, and often the claim in the volume."""
+    claim = make_claim(storage_class="slow", volume="v")
+    volume = make_volume(storage="5Gi", storage_class="slow", claim=reserved_for)
+    smaller = make_volume("a", storage_class="slow")
+    class_ = make_class("slow", mode=mode)
+    cluster.create(class_, smaller, *((claim, volume) if claim_first else (volume, claim)))
+
+    cluster.run()
+
+    assert_bound(cluster, "c", "v")
+    assert cluster.volume("a").spec.claim_ref is None
+
+
+@pytest.mark.parametrize(
+    "volume",
+    [
+        pytest.param(make_volume(storage="1Mi", storage_class="now"), id="too small"),
+        pytest.param(make_volume(storage_class="other"), id="another class"),
+        pytest.param(make_volume(storage_class="now", volume_mode="Block"), id="another mode"),
+        pytest.param(make_volume(storage_class="now", modes=["ReadOnlyMany"]), id="access mode"),
+        pytest.param(make_volume(storage_class="now", claim="d"), id="another claim's"),
+        pytest.param(make_volume(storage_class="now", deleting=True), id="being deleted"),
+        pytest.param(make_volume("w", storage_class="now"), id="not there"),
+    ],
+)
+def test_a_claim_waits_for_the_volume_that_it_names(cluster, volume):
+    cluster.create(NOW, make_claim(storage_class="now", volume="v"), volume)
+
+    cluster.run()
+
+    assert not fully_bound(cluster.claim())
+    assert cluster.volume(volume.name).status.phase == "Available"
+
+
+@pytest.mark.parametrize("volume_first", [True, False])
+def test_a_volume_that_is_reserved_for_a_claim_comes_before_a_smaller_one(cluster, volume_first):
+    claim = make_claim(storage_class="now")
+    volumes = [
+        make_volume("a", storage_class="now"),
+        make_volume("z", storage="9Gi", storage_class="now", claim="c"),
+    ]
+    cluster.create(NOW, *((*volumes, claim) if volume_first else (claim, *volumes)))
+
+    cluster.run()
+
+    assert_bound(cluster, "c", "z")
+
+
+def test_a_reserved_volume_that_is_too_small_is_not_taken(cluster):
+    cluster.create(NOW, make_claim(storage="2Gi", storage_class="now"))
+    cluster.create(make_volume("small", storage_class="now", claim="c"))
+    cluster.create(make_volume("large", storage="4Gi", storage_class="now"))
+
+    cluster.run()
+
+    assert_bound(cluster, "c", "large")
+
+
+def test_the_selector_of_a_claim_chooses_among_the_volumes(cluster):
+    ssd = LabelSelector(match_labels={"disk": "ssd"})
+    cluster.create(NOW, make_claim(storage_class="now", selector=ssd))
+    cluster.create(make_volume("a", storage_class="now", labels={"disk": "hdd"}))
+    cluster.create(make_volume("b", storage="9Gi", storage_class="now", labels={"disk": "ssd"}))
+
+    cluster.run()
+
+    assert_bound(cluster, "c", "b")
 
 
 def test_a_claim_and_volumes_that_come_at_once_are_matched_one_to_one(cluster):

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from importlib import resources
 
 import pytest
 
@@ -180,3 +182,10 @@ def test_the_map_before_the_run_and_what_moved_since_are_the_places_at_the_end(m
     assert seen == sorted(seen)
     assert 0 < max(seen) <= len(run.places.pods)
     run.close()
+
+
+def test_the_filter_of_the_page_knows_every_state():
+    script = resources.files("mooring.web").joinpath("static", "search.js").read_text("utf-8")
+    lists = re.findall(r"^const (?:OVER|STATES) = \[(.*)\];", script, re.MULTILINE)
+
+    assert set(re.findall(r'"([a-z]+)"', " ".join(lists))) == {*STATES, "pending"}

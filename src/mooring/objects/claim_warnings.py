@@ -1,4 +1,4 @@
-"""Claims that nothing will ever give a volume: no class, no such class or claim, or no node for the class.
+"""Claims that nothing will ever give a volume: no such class, claim or volume, or no node for the class.
 
 The pods that use them stay pending, and the scheduler's message does not say what is missing.
 """
@@ -13,11 +13,10 @@ from mooring.objects.claims import (
     class_of_claim,
     class_of_volume,
     fully_bound,
+    misfit,
+    misfit_by_name,
     named_claims,
-    offers_modes,
-    requested_storage,
-    same_volume_mode,
-    storage_capacity,
+    selects_volume,
 )
 from mooring.objects.defaults import Defaults
 from mooring.objects.meta import KubeObject
@@ -58,10 +57,29 @@ def claim_warnings(
         else:
             # A volume is for one claim.
             of_class.remove(volume)
+    yield from _without_their_volume(claims, cluster)
     yield from _without_class(open_claims, cluster)
     yield from _without_their_class(open_claims, cluster)
     yield from _without_nodes(open_claims, cluster)
     yield from _missing(objects, cluster)
+
+
+def _without_their_volume(
+    claims: Sequence[PersistentVolumeClaim], cluster: Sequence[KubeObject]
+) -> Iterator[str]:
+    named = [each for each in claims if each.spec.volume_name]
+    unbound = [each for each in named if not (fully_bound(each) or each.terminating)]
+    if not unbound:
+        return
+    volumes = {obj.name: obj for obj in cluster if isinstance(obj, PersistentVolume)}
+    for claim in unbound:
+        name = claim.spec.volume_name
+        names = f"claim {claim.key} names the PersistentVolume {name!r}, which"
+        volume = volumes.get(name)
+        if volume is None:
+            yield f"{names} does not exist; add it"
+        elif problem := misfit_by_name(volume, claim):
+            yield f"{names} it cannot get: {problem}"
 
 
 def _without_class(
@@ -122,13 +140,10 @@ def _missing(objects: Sequence[KubeObject], cluster: Sequence[KubeObject]) -> It
 
 
 def _could_bind(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    taken = volume.spec.claim_ref is not None and not bound_to(volume, claim)
-    return (
-        not taken
-        and not requested_storage(claim).exceeds(storage_capacity(volume))
-        and offers_modes(volume, claim)
-        and same_volume_mode(volume, claim)
-    )
+    if bound_to(volume, claim):
+        return not misfit(volume, claim)
+    free = volume.spec.claim_ref is None
+    return free and not misfit(volume, claim) and selects_volume(claim, volume)
 
 
 def _claims(names: Sequence[str]) -> str:

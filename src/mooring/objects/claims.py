@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from mooring.objects.pod import Pod
 from mooring.objects.quantity import ZERO, Quantity
-from mooring.objects.selectors import compile_requirement
+from mooring.objects.selectors import compile_requirement, compile_selector
 from mooring.objects.storage import (
     ObjectReference,
     PersistentVolume,
@@ -168,6 +168,45 @@ def same_attributes_class(volume: PersistentVolume, claim: PersistentVolumeClaim
     return (volume.spec.volume_attributes_class_name or "") == (
         claim.spec.volume_attributes_class_name or ""
     )
+
+
+def selects_volume(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
+    """Whether the claim's selector, if it has one, picks the volume; a malformed one picks none."""
+    if claim.spec.selector is None:
+        return True
+    try:
+        return compile_selector(claim.spec.selector).matches(volume.labels)
+    except ValueError:
+        return False
+
+
+def misfit(volume: PersistentVolume, claim: PersistentVolumeClaim) -> str:
+    """What keeps the PV controller from giving the claim this volume, whatever their classes; or ""."""
+    if volume.terminating:
+        return "it is being deleted"
+    if requested_storage(claim).exceeds(storage_capacity(volume)):
+        return "it is smaller than the claim requests"
+    if not same_attributes_class(volume, claim):
+        return "it is of another volume attributes class"
+    if not same_volume_mode(volume, claim):
+        return "it has another volume mode"
+    if not offers_modes(volume, claim):
+        return "it does not have every access mode of the claim"
+    return ""
+
+
+def misfit_by_name(volume: PersistentVolume, claim: PersistentVolumeClaim) -> str:
+    """As `misfit`, for the volume that the claim's volumeName is.
+
+    If the volume names the claim, too, nothing else is asked, as in the PV controller.
+    """
+    if bound_to(volume, claim):
+        return ""
+    if volume.spec.claim_ref is not None:
+        return "it is reserved for another claim"
+    if class_of_volume(volume) != class_of_claim(claim):
+        return "it is of another storage class"
+    return misfit(volume, claim)
 
 
 # Classes

@@ -30,6 +30,8 @@ class Findings:
     foreign: list[str] = field(default_factory=list)
     #: Links in folders that lead to no file.
     broken_links: list[str] = field(default_factory=list)
+    #: Pipes, sockets and devices in folders: to read one could wait for ever.
+    special_files: list[str] = field(default_factory=list)
     #: Documents that cannot be read, and need not be: the kind of each, and its problem.
     broken_without_effect: list[tuple[str, str]] = field(default_factory=list)
     #: Keys that a mapping has twice, with their place. The last one counts, as in kubectl.
@@ -49,15 +51,19 @@ class Findings:
         return [*self._left_out(), *self.warnings, *twice]
 
     def _left_out(self) -> Iterator[str]:
-        for files, what in (
-            (self.foreign, "without Kubernetes objects"),
-            (self.broken_links, "that are links to nothing"),
+        for found, one, many in (
+            (self.foreign, "without Kubernetes objects", "without Kubernetes objects"),
+            (self.broken_links, "that is a link to nothing", "that are links to nothing"),
+            (
+                self.special_files,
+                "that is a pipe, a socket or a device",
+                "that are pipes, sockets or devices",
+            ),
         ):
-            if files:
-                files = list(dict.fromkeys(files))
-                number = f"{len(files):,} files" if len(files) > 1 else "1 file"
-                what = what if len(files) > 1 else what.replace("are links", "is a link")
-                yield f"left out {number} {what}: {listed(files)}"
+            if found:
+                files = list(dict.fromkeys(found))
+                number = f"{len(files):,} files {many}" if len(files) > 1 else f"1 file {one}"
+                yield f"left out {number}: {listed(files)}"
         if self.broken_without_effect:
             kinds = sorted({kind for kind, _ in self.broken_without_effect})
             what = f"a {kinds[0]} has" if len(kinds) == 1 else f"{listed(kinds)} have"
@@ -75,7 +81,7 @@ class Findings:
 
 
 def _advice(place: str, file: str, mark: str) -> str:
-    if (Path(place) / CHART).is_file():
+    if is_file(Path(place) / CHART):
         return f"render the chart: {helm_command(place)} | mooring simulate -"
     if mark.startswith("$"):
         return f"fill it in first: envsubst < {file} | mooring simulate -"
@@ -87,7 +93,7 @@ def _advice(place: str, file: str, mark: str) -> str:
 def chart_of(file: str) -> str:
     """The folder of the Helm chart whose template this file is; empty if it is none."""
     for folder in Path(file).parents:
-        if folder.name == "templates" and (folder.parent / CHART).is_file():
+        if folder.name == "templates" and is_file(folder.parent / CHART):
             return str(folder.parent)
     return ""
 
@@ -111,3 +117,11 @@ def listed(names: list[str]) -> str:
     more = len(names) - _MOST_NAMES
     text = ", ".join(names[:_MOST_NAMES])
     return f"{text} and {more:,} more" if more > 0 else text
+
+
+def is_file(path: Path) -> bool:
+    """As `Path.is_file`, but False if the folder may not be entered."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False

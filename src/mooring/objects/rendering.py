@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mooring.objects.findings import CHART, Findings, helm_arguments, helm_command, listed
+from mooring.objects.findings import CHART, Findings, helm_arguments, helm_command, is_file, listed
 from mooring.objects.yaml_text import YamlError, parse_yaml
 
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
@@ -35,7 +35,7 @@ class Rendered:
 
 
 def kustomization_in(folder: str | Path) -> Path | None:
-    return next((Path(folder) / n for n in KUSTOMIZATIONS if (Path(folder) / n).is_file()), None)
+    return next((Path(folder) / n for n in KUSTOMIZATIONS if is_file(Path(folder) / n)), None)
 
 
 def read_quietly(path: Path) -> dict[str, object]:

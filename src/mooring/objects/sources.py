@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
+import stat
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
@@ -12,7 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO
 
-from mooring.objects.findings import CHART, Findings
+from mooring.objects.findings import CHART, Findings, is_file
 from mooring.objects.rendering import (
     Rendered,
     kustomization_in,
@@ -104,20 +106,20 @@ class _Folder:
         self._left_out = 0
 
     def sources(self, findings: Findings) -> Iterator[Source]:
-        if (Path(self._path) / CHART).is_file():
+        if is_file(Path(self._path) / CHART):
             yield from self._rendered(render_charts([self._path], findings))
             return
         if kustomization_in(self._path) is not None:
             yield from self._rendered(render_kustomizations([self._path], findings))
             return
-        self._search()
+        self._search(findings)
         roots, included = outermost(self._kustomizations)
         if not (self._files or self._charts or self._kustomizations or self._left_out):
             findings.problems.append(f"{self._path}: the folder holds no .yaml, .yml or .json file")
         for file in self._files:
-            if not Path(file).exists():
-                findings.broken_links.append(file)
-            elif not included or os.path.realpath(file) not in included:
+            if _is_a_file(file, findings) and (
+                not included or os.path.realpath(file) not in included
+            ):
                 yield Source(file, self._argument, named=False)
         charts = [each for each in self._charts if os.path.realpath(each) not in included]
         yield from self._rendered(render_charts(charts, findings))
@@ -127,8 +129,11 @@ class _Folder:
         for each in rendered:
             yield Source(each.folder, self._argument, named=True, text=each.text)
 
-    def _search(self) -> None:
-        for directory, folders, files in os.walk(self._path):
+    def _search(self, findings: Findings) -> None:
+        def cannot_list(error: OSError) -> None:
+            findings.problems.append(f"{error.filename}: cannot be read: {error.strerror}")
+
+        for directory, folders, files in os.walk(self._path, onerror=cannot_list):
             folders[:] = sorted(name for name in folders if self._wants(directory, name))
             if CHART in files:
                 self._charts.append(directory)
@@ -159,6 +164,23 @@ class _Folder:
             Path(directory) == Path(each) or Path(each) in Path(directory).parents
             for each in self._kustomizations
         )
+
+
+def _is_a_file(path: str, findings: Findings) -> bool:
+    """Whether to read this entry of a folder. Whether it may be read turns out when it is read."""
+    try:
+        mode = Path(path).stat().st_mode
+    except FileNotFoundError:
+        findings.broken_links.append(path)
+        return False
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            findings.broken_links.append(path)
+            return False
+        return True
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        findings.special_files.append(path)
+    return stat.S_ISREG(mode)
 
 
 def _matches(path: str, name: str, globs: Sequence[str]) -> bool:

@@ -20,11 +20,13 @@ from mooring.objects.claims import (
     bound_to,
     class_of_claim,
     class_of_volume,
-    offers_modes,
+    fully_bound,
+    misfit,
+    misfit_by_name,
     provisions,
     reference_to,
     requested_storage,
-    same_volume_mode,
+    selects_volume,
     storage_capacity,
     waits_for_consumer,
 )
@@ -71,22 +73,27 @@ class VolumeController:
         """The volume of a deleted claim stays as it is."""
 
     def _volume_changed(self, volume: PersistentVolume) -> None:
-        """Complete the binding of a reserved volume. Find a claim for a free volume."""
+        """Bind a volume that a claim names, or that names a claim. Find a claim for a free volume."""
         if volume.status.phase == "Bound":
             return
         for claim in self.api.all(PersistentVolumeClaim):
-            if bound_to(volume, claim):
-                if not claim.spec.volume_name:
+            if claim.spec.volume_name == volume.name:
+                self._take_named(claim)
+            elif bound_to(volume, claim) and not claim.spec.volume_name:
+                if not misfit(volume, claim):
                     self._bind(claim, volume)
                 return
-        if volume.spec.claim_ref is None:
+        if _is_free(self.api.get(PersistentVolume, volume.name)):
             for claim in self.api.all(PersistentVolumeClaim):
                 if self._binds_at_once(claim) and _fits(volume, claim):
                     if self._take_smallest(claim) == volume.name:
                         return
 
     def _claim_changed(self, claim: PersistentVolumeClaim) -> None:
-        if claim.spec.volume_name or claim.terminating:
+        if claim.spec.volume_name:
+            self._take_named(claim)
+            return
+        if claim.terminating:
             return
         if self._binds_at_once(claim) and self._take_smallest(claim):
             return
@@ -108,12 +115,23 @@ class VolumeController:
         storage_class = self.api.get(StorageClass, class_of_claim(claim))
         return storage_class is None or not waits_for_consumer(storage_class)
 
+    def _take_named(self, claim: PersistentVolumeClaim) -> None:
+        """Bind the claim to the volume that it names, unless the two do not fit."""
+        if fully_bound(claim) or claim.terminating:
+            return
+        volume = self.api.get(PersistentVolume, claim.spec.volume_name)
+        if volume is not None and not misfit_by_name(volume, claim):
+            self._bind(claim, volume)
+
     def _take_smallest(self, claim: PersistentVolumeClaim) -> str:
-        """Bind the claim to the smallest volume that fits; return its name, or "" if there is none."""
-        free = [v for v in self.api.all(PersistentVolume) if _fits(v, claim)]
-        if not free:
+        """Bind the claim to a volume that is reserved for it, or else to the smallest that fits.
+
+        Return the volume's name, or "" if there is none.
+        """
+        volumes = [v for v in self.api.all(PersistentVolume) if _fits(v, claim)]
+        if not volumes:
             return ""
-        volume = min(free, key=_size)
+        volume = min(volumes, key=lambda each: (_is_free(each), _size(each)))
         self._bind(claim, volume)
         return volume.name
 
@@ -171,13 +189,19 @@ def _annotated(
 
 
 def _fits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    if bound_to(volume, claim):
+        return volume.status.phase != "Bound" and not misfit(volume, claim)
     return (
-        volume.spec.claim_ref is None
-        and volume.status.phase == "Available"
+        _is_free(volume)
         and class_of_volume(volume) == class_of_claim(claim)
-        and not requested_storage(claim).exceeds(storage_capacity(volume))
-        and offers_modes(volume, claim)
-        and same_volume_mode(volume, claim)
+        and not misfit(volume, claim)
+        and selects_volume(claim, volume)
+    )
+
+
+def _is_free(volume: PersistentVolume | None) -> bool:
+    return (
+        volume is not None and volume.spec.claim_ref is None and volume.status.phase == "Available"
     )
 
 
