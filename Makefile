@@ -29,7 +29,7 @@ test: .venv/.dev  ## Run every check and test that needs nothing but Python
 	@$(MAKE) --no-print-directory -j2 lint tests
 
 tests: .venv/.dev
-	$(BIN)/pytest -n $(WORKERS) -m "not live and not web" $(PYTEST_ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not live and not web" $(PYTEST_ARGS)
 
 fuzz: .venv/.dev  ## Run the live scheduler under random faults, in virtual time (SEEDS=10000, ARGS='--seed 17')
 	$(BIN)/python -m tools.fuzz --seeds $(SEEDS) $(ARGS)
@@ -74,12 +74,14 @@ bench-beside: .venv/.base  ## Measure decisions beside an earlier commit, in tur
 	$(BIN)/python -m benchmarks.beside_commit $(or $(COMMIT),HEAD~1) $(ARGS)
 
 bench-live: .venv/.dev control-plane  ## Measure pods bound per second beside kube-scheduler (10 minutes)
+	@$(BIN)/python -m compileall -q src
 	PYTHONPATH=tools/control-plane $(BIN)/python -m benchmarks.live --write benchmarks/results $(ARGS)
 	$(BIN)/python -m benchmarks.report
 
 # The rest takes an hour: make bench-pressure PRESSURE='--scenarios c f g'
 PRESSURE ?= --fresh --scenarios a b c/10 d e h
 bench-pressure: .venv/.dev control-plane  ## Measure what pressure does to mooring and kube-scheduler (25 minutes)
+	@$(BIN)/python -m compileall -q src
 	PYTHONPATH=tools/control-plane $(BIN)/python -m benchmarks.pressure --write benchmarks/results $(PRESSURE)
 	$(BIN)/python -m benchmarks.report
 

@@ -19,6 +19,12 @@ _OURS, _THEIRS = "mooring", "kube-scheduler"
 
 _NOT_MEASURED = "–"
 
+#: What is wanted: how fast beside kube-scheduler without a limit of requests, and at which share of its CPU.
+_TWICE = 2.0
+_MOST_CPU = 0.33
+#: In these the API server sets the pace: not slower is enough.
+_SLOW_SERVERS = ("f", "g")
+
 Result = Mapping[str, Any]
 
 #: What the page gets if it has no place for the table.
@@ -77,15 +83,78 @@ def markdown(data: Mapping[str, Any]) -> str:
     rows = [heads, ["---", "---", *["---:"] * len(_COLUMNS)], *_rows(results)]
     table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
     said = {result["name"]: result["says"] for result in results}
-    return "\n".join([*(f"- **{name}**: {says}." for name, says in said.items()), "", table])
+    scenarios = [f"- **{name}**: {says}." for name, says in said.items()]
+    return "\n".join([*scenarios, "", table, *_goals(results)])
+
+
+#: Above the rows of the table of goals.
+_GOALS = (
+    "",
+    "Against the goals: seconds and p99 of kube-scheduler divided by mooring's, and mooring's CPU divided by"
+    " kube-scheduler's.",
+    "",
+    "| scenario | qps | as fast | wanted | p99 | CPU | wanted | missed |",
+    "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |",
+)
+
+
+def _goals(results: Sequence[Result]) -> list[str]:
+    """How the schedulers compare, and whether that is what is wanted; nothing without both."""
+    rows = list(_goal_rows(results))
+    return [*_GOALS, *rows] if rows else []
+
+
+def _goal_rows(results: Sequence[Result]) -> Iterator[str]:
+    for name, qps, (ours, theirs) in _pairs(results):
+        if ours is None or theirs is None or ours["problems"] or theirs["problems"]:
+            continue
+        wanted = _TWICE if qps != DEFAULT_QPS and ours["scenario"] not in _SLOW_SERVERS else 1.0
+        speed = _ratio(theirs, ours, "seconds")
+        cost = _ratio(ours, theirs, "cpu_s")
+        missed = [
+            *(["speed"] if speed is not None and round(speed, 2) < wanted else []),
+            *(["speed"] if _median(ours, "seconds") is None else []),
+            *(["CPU"] if cost is not None and round(cost, 2) > _MOST_CPU else []),
+        ]
+        cells = [
+            name,
+            qps,
+            _times(speed),
+            f"≥ {wanted:g}",
+            _times(_ratio(theirs, ours, "p99_s")),
+            _times(cost),
+            f"≤ {_MOST_CPU}",
+            ", ".join(missed) or "–",
+        ]
+        yield "| " + " | ".join(cells) + " |"
+
+
+def _times(ratio: float | None) -> str:
+    return _NOT_MEASURED if ratio is None else f"{ratio:.2f}"
+
+
+def _ratio(one: Result, other: Result, name: str) -> float | None:
+    """None if a side has no such figure, or it is too small to divide by."""
+    a, b = _median(one, name), _median(other, name)
+    return a / b if a is not None and b else None
+
+
+def _median(result: Result, name: str) -> float | None:
+    values = [run[name] for run in result["runs"]]
+    return None if None in values else statistics.median(values)
 
 
 def _rows(results: Sequence[Result]) -> Iterator[list[str]]:
-    by_key = {(_name(each), each["qps"], each["scheduler"]): each for each in results}
-    for name, qps in dict.fromkeys((_name(each), each["qps"]) for each in results):
-        both = [by_key.get((name, qps, scheduler)) for scheduler in (_OURS, _THEIRS)]
+    for name, qps, both in _pairs(results):
         cells = (" / ".join(_cell(each, column) for each in both) for column in _COLUMNS)
         yield [name, qps, *cells]
+
+
+def _pairs(results: Sequence[Result]) -> Iterator[tuple[str, str, list[Result | None]]]:
+    """Each scenario and limit of requests, with the results of both schedulers."""
+    by_key = {(_name(each), each["qps"], each["scheduler"]): each for each in results}
+    for name, qps in dict.fromkeys((_name(each), each["qps"]) for each in results):
+        yield name, qps, [by_key.get((name, qps, scheduler)) for scheduler in (_OURS, _THEIRS)]
 
 
 def _name(result: Result) -> str:

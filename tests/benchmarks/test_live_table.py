@@ -24,12 +24,13 @@ def test_a_row_has_both_schedulers_and_how_they_compare():
     results = [result("mooring", 900, 2), result("kube-scheduler", 300, 4)]
 
     data = {"nodes": 5000, "pods": 2000, "repeats": 3, "results": results}
-    *_, row = live_table.markdown(data).splitlines()
+    *_, row, _, goals = live_table.markdown(data).splitlines()
 
     assert row == (
         "| plain | 900 (899 – 901) | 300 (299 – 301) | 3.0 | 450, 150 | 3.0"
         " | 2.00 (1.00 – 3.00) | 4.00 (3.00 – 5.00) | 0.50 | 150, 150 |"
     )
+    assert goals.endswith(" Missed: plain (CPU 0.50).")
 
 
 def test_starts_are_said_below_the_table():

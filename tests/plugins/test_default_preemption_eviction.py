@@ -374,6 +374,30 @@ async def test_the_preemptor_waits_until_its_last_victim_is_seen_leaving():
     assert world.plugin.pre_enqueue(HIGH) == SUCCESS
 
 
+async def test_a_preemptor_does_not_preempt_again_before_its_victim_is_seen_leaving():
+    """1. The victim is deleted, and the watch has yet to show it. 2. Another pod leaves, and the preemptor
+    is tried again. A storm of 500 preemptors at 50 requests a second evicted 60 pods in vain.
+    """
+    world = World(
+        [make_node("n1", cpu="4"), make_node("n2", cpu="4")],
+        [victim("a"), make_pod("b", node="n2", cpu="4", priority=10)],
+    )
+    await preempt(world)
+    assert ("delete", "default/a") in world.writer.calls
+    assert not world.scheduler.may_save(), "another engine would not know that it is deleted"
+
+    result, status = await preempt(world)
+    assert result is None
+    assert "not eligible due to a terminating pod on the nominated node." in status.message
+    assert ("delete", "default/b") not in world.writer.calls
+
+    world.scheduler.cluster.remove_pod(world.scheduler.observed_pods.pop("default/a"))
+    assert world.scheduler.may_save()
+    world.add(make_pod("came-first", node="n1", cpu="4", priority=2000))
+    await preempt(world)
+    assert ("delete", "default/b") in world.writer.calls
+
+
 async def test_other_pods_do_not_wait():
     world = world_of(victim("a"))
     world.post_filter(HIGH)

@@ -1,15 +1,12 @@
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given
 
 from mooring.cluster.cache import Cluster
 from mooring.framework.cycle_state import CycleState
 from mooring.objects.storage import ImageVolumeSource, Volume
 from mooring.plugins.image_locality import ImageLocality
-from tests import generate
 from tests.makers import make_container, make_node, make_pod
-from tests.plugins.agreement import assert_scores_agree
 
 MI = 1024 * 1024
 
@@ -96,13 +93,6 @@ def test_an_image_is_as_large_as_the_first_node_that_listed_it_says():
 
     for node in cluster.snapshot():
         assert scorer(cluster).score(CycleState(), make_pod(image="a:1"), node) == 100
-
-
-@given(pod=generate.pods(), cluster=generate.clusters())
-def test_all_rows_at_once_say_what_each_node_says(pod, cluster):
-    snapshot = cluster.snapshot()
-
-    assert_scores_agree(scorer(cluster), CycleState(), pod, snapshot)
 
 
 def test_pods_are_alike_that_use_the_same_images_as_often():

@@ -1,5 +1,4 @@
 import pytest
-from hypothesis import given
 
 from mooring.cluster.cache import Cluster
 from mooring.cluster.node_info import NodeInfo
@@ -8,9 +7,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, EventResource, Hint
 from mooring.framework.status import SKIP, SUCCESS, unresolvable
 from mooring.plugins.node_declared_features import NodeDeclaredFeatures
-from tests import generate
 from tests.makers import make_container, make_node, make_pod
-from tests.plugins.agreement import assert_filters_agree
 
 PLUGIN = NodeDeclaredFeatures()
 NOT_DECLARED = unresolvable("node(s) didn't match Pod's required features")
@@ -76,13 +73,6 @@ def test_a_filter_without_pre_filter_is_a_failure():
 
     with pytest.raises(PluginError, match="PreFilterNodeDeclaredFeatures"):
         PLUGIN.filter_rows(CycleState(), BOTH, snapshot.columns, snapshot.rows)
-
-
-@given(pod=generate.pods(), cluster=generate.clusters())
-def test_all_rows_at_once_say_what_each_node_says(pod, cluster):
-    state, snapshot = CycleState(), cluster.snapshot()
-    if PLUGIN.pre_filter(state, pod, snapshot).ok:
-        assert_filters_agree(PLUGIN, state, pod, snapshot)
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,11 @@
 import pytest
-from hypothesis import given
 
 from mooring.cluster.node_info import NodeInfo
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import Action, ClusterEvent, EventResource, EventWithHint
 from mooring.framework.status import SUCCESS, unresolvable
 from mooring.plugins.node_name import NodeName
-from tests import generate
 from tests.makers import make_pod
-from tests.plugins.agreement import assert_filters_agree
 
 PLUGIN = NodeName()
 ANOTHER_NODE = unresolvable("node(s) didn't match the requested node name")
@@ -24,11 +21,6 @@ ANOTHER_NODE = unresolvable("node(s) didn't match the requested node name")
 )
 def test_a_pod_that_names_its_node_goes_nowhere_else(wanted, verdict):
     assert PLUGIN.filter(CycleState(), make_pod(node=wanted), NodeInfo("n")) == verdict
-
-
-@given(pod=generate.pods(), cluster=generate.clusters())
-def test_all_rows_at_once_say_what_each_node_says(pod, cluster):
-    assert_filters_agree(PLUGIN, CycleState(), pod, cluster.snapshot())
 
 
 def test_every_new_node_is_worth_a_try():

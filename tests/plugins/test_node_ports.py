@@ -1,5 +1,4 @@
 import pytest
-from hypothesis import given
 
 from mooring.cluster.cache import Cluster
 from mooring.cluster.node_info import NodeInfo
@@ -9,9 +8,7 @@ from mooring.framework.events import Action, ClusterEvent, EventResource, EventW
 from mooring.framework.status import SKIP, SUCCESS, unschedulable
 from mooring.objects.pod import ContainerPort
 from mooring.plugins.node_ports import NodePorts
-from tests import generate
 from tests.makers import make_container, make_pod
-from tests.plugins.agreement import assert_filters_agree
 
 PLUGIN = NodePorts()
 TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports")
@@ -82,13 +79,6 @@ def test_a_filter_without_pre_filter_is_a_failure():
         PLUGIN.filter(CycleState(), make_pod(ports=[80]), NodeInfo("n"))
     with pytest.raises(PluginError, match="PreFilterNodePorts"):
         PLUGIN.filter_rows(CycleState(), make_pod(ports=[80]), snapshot.columns, snapshot.rows)
-
-
-@given(pod=generate.pods(), cluster=generate.clusters())
-def test_all_rows_at_once_say_what_each_node_says(pod, cluster):
-    state, snapshot = CycleState(), cluster.snapshot()
-    if PLUGIN.pre_filter(state, pod, snapshot).ok:
-        assert_filters_agree(PLUGIN, state, pod, snapshot)
 
 
 @pytest.mark.parametrize(

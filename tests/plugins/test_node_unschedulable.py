@@ -1,5 +1,4 @@
 import pytest
-from hypothesis import given
 
 from mooring.cluster.node_info import NodeInfo
 from mooring.framework.cycle_state import CycleState
@@ -7,9 +6,7 @@ from mooring.framework.events import Action, EventResource, Hint
 from mooring.framework.status import SUCCESS, unresolvable
 from mooring.objects.taints import Toleration
 from mooring.plugins.node_unschedulable import NodeUnschedulable
-from tests import generate
 from tests.makers import make_node, make_pod
-from tests.plugins.agreement import assert_filters_agree
 
 PLUGIN = NodeUnschedulable()
 CORDONED = unresolvable("node(s) were unschedulable")
@@ -38,11 +35,6 @@ def test_a_cordoned_node_takes_only_pods_that_tolerate_that(tolerations, verdict
 
     assert PLUGIN.filter(CycleState(), pod, _info(unschedulable=True)) == verdict
     assert PLUGIN.filter(CycleState(), pod, _info(unschedulable=False)) == SUCCESS
-
-
-@given(pod=generate.pods(), cluster=generate.clusters())
-def test_all_rows_at_once_say_what_each_node_says(pod, cluster):
-    assert_filters_agree(PLUGIN, CycleState(), pod, cluster.snapshot())
 
 
 OPEN, CLOSED = make_node(), make_node(unschedulable=True)

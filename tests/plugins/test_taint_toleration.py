@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from hypothesis import given
 
 from mooring.cluster.cache import Cluster
 from mooring.cluster.node_info import NodeInfo
@@ -10,9 +9,7 @@ from mooring.framework.events import Action, EventResource, Hint
 from mooring.framework.status import SUCCESS, unresolvable
 from mooring.objects.taints import Toleration
 from mooring.plugins.taint_toleration import TaintToleration
-from tests import generate
 from tests.makers import make_node, make_pod
-from tests.plugins.agreement import assert_filters_agree, assert_scores_agree
 
 PLUGIN = TaintToleration()
 UNTOLERATED = unresolvable("node(s) had untolerated taint(s)")
@@ -92,12 +89,6 @@ def test_a_score_without_pre_score_is_a_failure():
         PLUGIN.score(CycleState(), make_pod(), _info())
     with pytest.raises(PluginError, match="PreScoreTaintToleration"):
         PLUGIN.score_rows(CycleState(), make_pod(), snapshot.columns, snapshot.rows)
-
-
-@given(pod=generate.pods(), cluster=generate.clusters())
-def test_all_rows_at_once_say_what_each_node_says(pod, cluster):
-    assert_filters_agree(PLUGIN, CycleState(), pod, cluster.snapshot())
-    assert_scores_agree(PLUGIN, _scoring(pod), pod, cluster.snapshot())
 
 
 CLEAN, TAINTED = make_node(), make_node(taints=["a=1:NoSchedule"])

@@ -562,6 +562,11 @@ class Framework:
                     _LOG.error("%s", status.message)
             told.code = Code.SUCCESS
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether no plugin knows of something that the watch has yet to show."""
+        return all(getattr(call.plugin, "is_settled", True) for call in self.plugins.values())
+
     def close(self) -> list[str]:
         """Close every plugin that can be; what went wrong, one line each."""
         problems = []

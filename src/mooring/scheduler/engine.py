@@ -144,6 +144,7 @@ class Engine:
         """Whether nothing is assumed or under way, as `save` needs it."""
         cluster = self.cluster
         is_settled = not cluster.assumed_pods() and cluster.claims.is_settled
+        is_settled = is_settled and all(each.is_settled for each in self.frameworks.values())
         return (
             not self.binding and is_settled and cluster.volumes.is_settled and self.queue.may_save
         )

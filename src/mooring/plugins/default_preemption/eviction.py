@@ -23,6 +23,9 @@ _LOG = logging.getLogger(__name__)
 DISRUPTION_TARGET = "DisruptionTarget"
 PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
 
+#: With so many preemptors, those whose victims are gone are forgotten.
+_MANY = 64
+
 #: Users read these texts in Events and in `kubectl describe`. They are the reference's, verbatim.
 _CONDITION_MESSAGE = "{}: preempting to accommodate a higher priority {}"
 _NOTE = "Preempted by {} {} on node {}"
@@ -87,6 +90,8 @@ class Evictions:
         self._handle = handle
         self._plugin = plugin
         self._under_way: dict[str, _Eviction] = {}
+        #: UID of a preemptor → its victims, which the API server has deleted.
+        self._deleted: dict[str, list[Pod]] = {}
         #: UID of a victim → the result of its eviction.
         self._victims: dict[str, asyncio.Future[bool]] = {}
 
@@ -121,6 +126,41 @@ class Evictions:
         observed = self._handle.observed_pod(eviction.last.key)
         return observed is not None and not observed.terminating
 
+    def are_leaving(self, preemptor: Pod) -> bool:
+        """Whether a victim is deleted, and the watch has yet to show that.
+
+        The preemptor may be tried in between, because of another pod that left. It must not preempt again.
+        """
+        victims = self._deleted.get(preemptor.uid)
+        if victims is None:
+            return False
+        if any(map(self._seems_to_stay, victims)):
+            return True
+        del self._deleted[preemptor.uid]
+        return False
+
+    @property
+    def are_seen(self) -> bool:
+        """Whether the watch has shown that every victim leaves that is deleted."""
+        self._forget_seen()
+        return not self._deleted
+
+    def _seems_to_stay(self, victim: Pod) -> bool:
+        known = self._handle.cluster.pods.get(victim.uid)
+        return known is not None and not known.terminating
+
+    def _note_deleted(self, eviction: _Eviction) -> None:
+        if len(self._deleted) >= _MANY:
+            self._forget_seen()
+        self._deleted[eviction.preemptor.uid] = eviction.victims
+
+    def _forget_seen(self) -> None:
+        self._deleted = {
+            uid: victims
+            for uid, victims in self._deleted.items()
+            if any(map(self._seems_to_stay, victims))
+        }
+
     async def _run(self, eviction: _Eviction) -> None:
         eviction.has_begun = True
         preemptor, metrics = eviction.preemptor, self._handle.preemption_metrics
@@ -133,6 +173,8 @@ class Evictions:
         finally:
             if self._under_way.get(preemptor.uid) is eviction:
                 del self._under_way[preemptor.uid]
+        if succeeded:
+            self._note_deleted(eviction)
         metrics.evicted("success" if succeeded else "error", metrics.timer() - started)
         if not succeeded or eviction.is_silent:
             # Perhaps no event follows that makes the queue try the pod again.

@@ -134,6 +134,11 @@ class DefaultPreemption:
         """The index of the first node to try; the reference chooses it at random."""
         return 0
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the watch has shown every eviction that ended."""
+        return self._evictions.are_seen
+
     # Extension points
 
     def post_filter(
@@ -264,6 +269,8 @@ class DefaultPreemption:
         """Why the pod may not preempt; None if it may."""
         if pod.spec.preemption_policy == "Never":
             return NEVER
+        if self._evictions.are_leaving(pod):
+            return VICTIMS_TERMINATING
         name = pod.nominated_node_name
         node = snapshot.get(name) if name else None
         if node is None or statuses.get(name).code == Code.UNRESOLVABLE:
