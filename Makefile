@@ -87,8 +87,8 @@ bench-pressure: .venv/.dev control-plane  ## Measure what pressure does to moori
 
 # In a quarter of an hour: make bench-reference ARGS='--rounds 1 --seconds 1.5'
 bench-reference: .venv/.base  ## Measure decisions beside kube-scheduler's own cycle (40 minutes; needs Go)
-	$(BIN)/python -m benchmarks.beside_reference --write benchmarks/results $(ARGS)
-	$(BIN)/python -m benchmarks.report
+	$(BIN)/python -m benchmarks.beside_reference --write benchmarks/results $(ARGS); \
+		status=$$?; $(BIN)/python -m benchmarks.report && exit $$status
 
 bench-scheduler-perf: .venv/.base control-plane  ## Run upstream's performance workloads in process (minutes)
 	$(BIN)/python -m benchmarks.scheduler_perf --labels performance --write benchmarks/results

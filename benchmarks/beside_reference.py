@@ -86,7 +86,7 @@ class ReferenceFailed(Exception):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exits 1 if either side answers wrongly, 2 if the reference cannot be built or run."""
+    """Exits 1 if either side answers wrongly, 2 if the reference cannot be built or fails on a workload."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--nodes", type=int, nargs="+", default=[500, 5000, 15_000])
     parser.add_argument("--pods", type=int, default=1000, help="in each round, at most")
@@ -113,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     print(json.dumps(data, indent=2) if options.output == "json" else table(rows_of(data)))
-    return 0
+    return 2 if data["missing"] else 0
 
 
 def build() -> Path:
@@ -169,15 +169,20 @@ def run(
     *,
     keep: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
-    """Raises WrongAnswer and ReferenceFailed.
+    """Raises WrongAnswer. A row of which the reference fails is left out, and named among the missing.
 
     `keep` gets what is known after each row, so that a run that is cut short loses nothing.
     """
     facts = machine.facts()
-    data: dict[str, Any] = {"machine": facts, "rows": []}
+    data: dict[str, Any] = {"machine": facts, "rows": [], "missing": []}
     for name in workloads:
         for nodes in sizes:
-            row = measure(reference, name, nodes, pods, rounds)
+            try:
+                row = measure(reference, name, nodes, pods, rounds)
+            except ReferenceFailed as error:
+                print(f"{name}, {nodes:,} nodes: {error}", file=sys.stderr, flush=True)
+                data["missing"].append({"workload": name, "nodes": nodes})
+                continue
             print(progress(row), file=sys.stderr, flush=True)
             data["rows"].append(asdict(row))
             data["machine"] = facts | {"load_average_at_end": machine.load_average()}
@@ -188,7 +193,9 @@ def run(
 
 def write(folder: Path, data: dict[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / FILE).write_text(json.dumps(data, indent=2) + "\n")
+    part = folder / f".{FILE}.part"
+    part.write_text(json.dumps(data, indent=2) + "\n")
+    part.replace(folder / FILE)
 
 
 def measure(reference: Reference, name: str, nodes: int, pods: int, rounds: int) -> Row:

@@ -97,7 +97,7 @@ def hold(nodes: int, pods: int) -> Figures:
     if nodes:
         _first_decision(scheduler)
     gc.collect()
-    return {"resident_mb": _memory_mb("VmRSS"), "peak_mb": _memory_mb("VmHWM")}
+    return {"resident_mb": memory_mb("VmRSS"), "peak_mb": memory_mb("VmHWM")}
 
 
 def start(path: str) -> Figures:
@@ -118,7 +118,7 @@ def start(path: str) -> Figures:
             seconds[f"{part}_{name}"] = round(clocks[n + 1][clock] - clocks[n][clock], 3)
     for clock, name in enumerate(("wall_s", "cpu_s")):
         seconds[f"total_{name}"] = round(clocks[-1][clock] - clocks[0][clock], 3)
-    return seconds | {"resident_mb": _memory_mb("VmRSS"), "peak_mb": _memory_mb("VmHWM")}
+    return seconds | {"resident_mb": memory_mb("VmRSS"), "peak_mb": memory_mb("VmHWM")}
 
 
 def table(data: dict[str, Any]) -> str:
@@ -187,7 +187,7 @@ def _each_kb(with_them: Figures, without: Figures, count: int) -> float:
     return round((with_them["resident_mb"] - without["resident_mb"]) * 1000 / max(count, 1), 2)
 
 
-def _memory_mb(field: str) -> float:
+def memory_mb(field: str) -> float:
     """VmRSS is what is resident, VmHWM the most that ever was."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(f"{field}:"):

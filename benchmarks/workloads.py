@@ -108,7 +108,7 @@ def signatures(count: int) -> Workload:
         template=lambda i: _app(i % count),
         # All makes have been met when the clock starts.
         warm_up=max(60, count),
-        goal=5000 if count == 20 else None,
+        goal={20: 5000, 2000: 4000}.get(count),
     )
 
 
@@ -364,7 +364,7 @@ WORKLOADS: dict[str, Workload] = {
             name="basic",
             says="plain pods of one make",
             upstream="SchedulingBasic",
-            goal=12_000,
+            goal=20_000,
         ),
         signatures(20),
         signatures(2000),
@@ -372,7 +372,7 @@ WORKLOADS: dict[str, Workload] = {
             name="new-signatures",
             says="plain pods, no two of one kind: each kind is evaluated for the first time",
             template=lambda i: Template({"app": "one-off"}, memory=f"{100 + i}Mi"),
-            goal=1500,
+            goal=10_000,
         ),
         Workload(
             name="node-affinity",
@@ -433,11 +433,12 @@ WORKLOADS: dict[str, Workload] = {
             upstream="TopologySpreading",
             template=lambda _: _HARD_SPREAD,
             holds=lambda _: answers.zones_within(1),
-            goal=4800,
+            goal=5000,
         ),
         Workload(
             name="soft-zone-spread",
             says="zones should differ by five pods at most",
+            goal=5000,
             upstream="PreferredTopologySpreading",
             template=lambda _: _SOFT_SPREAD,
             holds=lambda _: answers.zones_within(5),
@@ -449,6 +450,7 @@ WORKLOADS: dict[str, Workload] = {
             template=lambda _: _SERVED,
             bound=_where(_in_lower_zones, _SERVED),
             beside=_service,
+            goal=5000,
         ),
         Workload(
             name="mixed-base",
@@ -486,6 +488,7 @@ WORKLOADS: dict[str, Workload] = {
             warm_up=10,
             most=lambda nodes: min(200, nodes // 2),
             holds=lambda _: answers.victims_per_pod(3),
+            goal=667,
         ),
         Workload(
             name="csi-volumes",
@@ -504,6 +507,7 @@ WORKLOADS: dict[str, Workload] = {
             says="as basic, from the pod's appearance to its confirmed binding",
             drive=driving.live_through,
             queued=False,
+            goal=12_000,
         ),
     )
 }

@@ -334,6 +334,11 @@ class DependsPlugin(Protocol):
         If this or `sign` reads objects of other kinds, the plugin lists the kinds in an attribute
         `depends_on_kinds: tuple[type[KubeObject], ...]`. When such an object changes, all kept
         answers are dropped.
+
+        If this and `sign` read nothing but some fields of the pod, the plugin may list these in an
+        attribute `signature_fields: tuple[str, ...]`, such as `("spec.tolerations",)`. Then it is not asked
+        about a pod in which these fields equal those of the pod before. A class that overrides one of
+        the two methods lists its fields again.
         """
         ...
 

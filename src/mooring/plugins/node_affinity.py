@@ -67,6 +67,8 @@ Preferences = tuple[tuple[int, NodeTerm], ...]
 
 class NodeAffinity:
     name = "NodeAffinity"
+    #: See `framework.interface.DependsPlugin`.
+    signature_fields = ("spec.affinity", "spec.node_selector")
     normalizes_by_extremes = True
 
     def __init__(self, args: NodeAffinityArgs | None = None) -> None:

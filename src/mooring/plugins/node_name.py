@@ -28,6 +28,8 @@ ANOTHER_NODE = unresolvable("node(s) didn't match the requested node name")
 
 class NodeName:
     name = "NodeName"
+    #: See `framework.interface.DependsPlugin`.
+    signature_fields = ("node_name",)
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         return SUCCESS if pod.node_name in ("", node.name) else ANOTHER_NODE

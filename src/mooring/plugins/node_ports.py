@@ -43,6 +43,8 @@ _PRE_FILTER = "PreFilterNodePorts"
 
 class NodePorts:
     name = "NodePorts"
+    #: See `framework.interface.DependsPlugin`.
+    signature_fields = ("host_ports",)
     #: See `runtime.usage_columns`.
     reads_usage_columns = True
 

@@ -38,6 +38,8 @@ _TOLERATIONS_CHANGED = Action.UPDATE_POD_TOLERATION
 
 class NodeUnschedulable:
     name = "NodeUnschedulable"
+    #: See `framework.interface.DependsPlugin`.
+    signature_fields = ("spec.tolerations",)
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:
         assert node.node is not None

@@ -50,6 +50,8 @@ _TOLERATIONS_CHANGED = Action.UPDATE_POD_TOLERATION
 
 class TaintToleration:
     name = "TaintToleration"
+    #: See `framework.interface.DependsPlugin`.
+    signature_fields = ("spec.tolerations",)
     normalizes_by_extremes = True
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status:

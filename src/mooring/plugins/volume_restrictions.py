@@ -63,6 +63,8 @@ class _ExclusiveClaims:
 
 class VolumeRestrictions:
     name = "VolumeRestrictions"
+    #: See `framework.interface.DependsPlugin`.
+    signature_fields = ("spec.volumes",)
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._listers = handle.cluster.listers

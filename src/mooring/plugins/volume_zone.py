@@ -99,6 +99,8 @@ Demands = tuple[tuple[NodeTerm, ...], ...]
 
 class VolumeZone:
     name = "VolumeZone"
+    #: See `framework.interface.DependsPlugin`.
+    signature_fields = ("spec.volumes",)
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._listers = handle.cluster.listers

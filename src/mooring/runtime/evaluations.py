@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable, Mapping
 
 from mooring.cluster.cache import Cluster
 from mooring.cluster.snapshot import Snapshot
 from mooring.framework.interface import Depends
-from mooring.framework.status import Status
 from mooring.objects.pod import Pod, SelectorKey
 from mooring.objects.pod_class import Requests, first_requests
 from mooring.runtime.answers import Answers
@@ -17,6 +15,7 @@ from mooring.runtime.framework import Framework
 from mooring.runtime.kept_scores import TieKeys
 from mooring.runtime.plugin_calls import Calls
 from mooring.runtime.shared_evaluation import SharedEvaluation
+from mooring.runtime.signatures import Part, Signature, Signatures
 
 _LOG = logging.getLogger(__name__)
 
@@ -25,26 +24,10 @@ MOST_EVALUATIONS = 256
 #: For how many kinds of pods the signature is remembered: that costs little memory, and signing costs time.
 _MOST_PODS = 16 * MOST_EVALUATIONS
 _MOST_MET = 64 * MOST_EVALUATIONS
-_MOST_PARTS = 64 * MOST_EVALUATIONS
 _MOST_ANSWERS = 4 * MOST_EVALUATIONS
 _MOST_SHARED = MOST_EVALUATIONS // 4
 
 
-class _Part:
-    """What a plugin looks at in a pod, with what else its answers depend on.
-
-    Equal parts are one object, so that signatures are compared and hashed without looking into them.
-    """
-
-    __slots__ = ("depends", "fragment")
-
-    def __init__(self, depends: Depends, fragment: Hashable) -> None:
-        self.depends = depends
-        self.fragment = fragment
-
-
-#: The part of each plugin; None if its answers are not kept.
-_Signature = tuple[_Part | None, ...]
 #: Namespace and labels, owner; then requests, if these do not tell one kind from the other.
 _PodKey = tuple[SelectorKey, str] | tuple[SelectorKey, str, Requests]
 
@@ -64,7 +47,7 @@ class _Met:
 
     __slots__ = ("kept", "pod", "signature")
 
-    def __init__(self, pod: Pod, signature: _Signature) -> None:
+    def __init__(self, pod: Pod, signature: Signature) -> None:
         self.pod = pod
         self.signature = signature
         self.kept: _Kept | None = None
@@ -83,20 +66,20 @@ class Evaluations:
             for call in framework.plugins.values()
             if call.sign is not None and call.depends_on is not None
         ]
-        self._signers = [_Signer(call) for call in self._calls]
+        self._signatures = Signatures(self._calls)
         #: What says that signatures may have changed, and what it said last.
         self._versions = [call.sign_version for call in self._calls if call.sign_version]
         self._signed_at: list[int] = []
         #: By signature: what each plugin looks at in the pod.
-        self._evaluations: dict[_Signature, _Kept] = {}
+        self._evaluations: dict[Signature, _Kept] = {}
         self._uses = 0
         #: Signatures that were met, and when. What is found out for the first pod is not kept: it may be the
         #: only one, or so many kinds take turns that its evaluation would not be there any more.
         self._met: dict[int, int] = {}
         #: By the parts of the plugins that look at nodes alone, with a pod that has these parts.
-        self._shared: dict[_Signature, tuple[SharedEvaluation, Pod]] = {}
+        self._shared: dict[Signature, tuple[SharedEvaluation, Pod]] = {}
         #: Plugin and part → its answers.
-        self._answers: dict[tuple[str, _Part], Answers] = {}
+        self._answers: dict[tuple[str, Part], Answers] = {}
         #: The pod met last with this namespace, owner and labels.
         self._last: dict[_PodKey, _Met] = {}
         for kind in {kind for call in self._calls for kind in call.depends_on_kinds}:
@@ -107,6 +90,7 @@ class Evaluations:
         self._shared.clear()
         self._answers.clear()
         self._last.clear()
+        self._signatures.forget()
 
     def of(self, pod: Pod) -> Evaluation:
         self._uses += 1
@@ -125,8 +109,7 @@ class Evaluations:
         else:
             if len(self._last) >= _MOST_PODS:
                 self._last.clear()
-            signature = tuple([signer.part(pod) for signer in self._signers])
-            last = self._last[key] = _Met(pod, signature)
+            last = self._last[key] = _Met(pod, self._signatures.of(pod))
         kept = last.kept
         if kept is None:
             kept = self._evaluations.get(last.signature)
@@ -163,7 +146,7 @@ class Evaluations:
             self._signed_at = versions
             self.forget()
 
-    def _returns(self, signature: _Signature) -> bool:
+    def _returns(self, signature: Signature) -> bool:
         """Whether a pod with this signature was met not long ago."""
         hashed = hash(signature)
         met = self._met.get(hashed)
@@ -172,7 +155,7 @@ class Evaluations:
         self._met[hashed] = self._uses
         return met is not None and self._uses - met <= MOST_EVALUATIONS
 
-    def _keep(self, signature: _Signature, pod: Pod) -> _Kept:
+    def _keep(self, signature: Signature, pod: Pod) -> _Kept:
         if len(self._evaluations) >= MOST_EVALUATIONS:
             self._drop_some()
         kept = self._evaluations[signature] = _Kept(self._make(signature, pod, keeps_usage=True))
@@ -198,7 +181,7 @@ class Evaluations:
         }
         self._answers = {key: a for key, a in self._answers.items() if key in used}
 
-    def _make(self, signature: _Signature, pod: Pod, *, keeps_usage: bool) -> Evaluation:
+    def _make(self, signature: Signature, pod: Pod, *, keeps_usage: bool) -> Evaluation:
         by_usage: dict[str, Answers] = {}
         for call, part in zip(self._calls, signature, strict=True):
             if part is not None and part.depends == Depends.USAGE:
@@ -209,7 +192,7 @@ class Evaluations:
                     by_usage[call.name] = known or Answers(call, part.depends, self._cluster)
         return Evaluation(self._shared_by(signature, pod), by_usage)
 
-    def _shared_by(self, signature: _Signature, pod: Pod) -> SharedEvaluation:
+    def _shared_by(self, signature: Signature, pod: Pod) -> SharedEvaluation:
         key = tuple([None if p is None or p.depends == Depends.USAGE else p for p in signature])
         known = self._shared.get(key)
         if known is not None:
@@ -225,55 +208,10 @@ class Evaluations:
         self._shared[key] = shared, pod
         return shared
 
-    def _answers_of(self, call: Calls, part: _Part) -> Answers:
+    def _answers_of(self, call: Calls, part: Part) -> Answers:
         answers = self._answers.get((call.name, part))
         if answers is None:
             if len(self._answers) >= _MOST_ANSWERS:
                 self._drop_answers()
             answers = self._answers[call.name, part] = Answers(call, part.depends, self._cluster)
         return answers
-
-
-class _Signer:
-    """Asks one plugin what it looks at in a pod. Most pods have the part of the pod before them."""
-
-    __slots__ = ("_call", "_fragment", "_part", "_parts", "_sign")
-
-    def __init__(self, call: Calls) -> None:
-        self._call = call
-        self._sign = call.sign_here if call.sign_here and call.sign_version else call.sign
-        #: The latest part, and what it was made from.
-        self._fragment: Mapping[str, object] = {}
-        self._part: _Part | None = None
-        self._parts: dict[tuple[Depends, Hashable], _Part] = {}
-
-    def part(self, pod: Pod) -> _Part | None:
-        call = self._call
-        depends = call.depends(pod)
-        if depends == Depends.CLUSTER or self._sign is None:
-            return None
-        try:
-            fragment = self._sign(pod)
-            if isinstance(fragment, Status):
-                return None
-            part = self._part
-            if part is not None and depends == part.depends and fragment == self._fragment:
-                return part
-            part = self._interned(depends, tuple(fragment.items()))
-        except Exception:
-            _LOG.exception(
-                "plugin %s cannot say what it looks at in pod %s, so its answers are not kept",
-                call.name,
-                pod.key,
-            )
-            return None
-        self._fragment, self._part = dict(fragment), part
-        return part
-
-    def _interned(self, depends: Depends, items: Hashable) -> _Part:
-        part = self._parts.get((depends, items))
-        if part is None:
-            if len(self._parts) >= _MOST_PARTS:
-                self._parts.clear()
-            part = self._parts[depends, items] = _Part(depends, items)
-        return part

@@ -165,6 +165,8 @@ class Calls:
         self.depends_on_kinds: tuple[type[KubeObject], ...] = getattr(
             plugin, "depends_on_kinds", ()
         )
+        #: The fields of a pod that `depends_on` and `sign` read; None if the plugin does not say so.
+        self.signature_fields: tuple[str, ...] | None = _signature_fields(plugin)
 
     def depends(self, pod: Pod) -> Depends:
         """What the answers about a pod depend on. A plugin that does not say so may look at anything."""
@@ -262,3 +264,17 @@ def _method(plugin: object, name: str) -> Any:
     """None if the plugin does not have it. The contract says what it takes and returns."""
     method = getattr(plugin, name, None)
     return method if callable(method) else None
+
+
+def _signature_fields(plugin: object) -> tuple[str, ...] | None:
+    """What a class says of its own methods does not hold for those of a class derived from it."""
+    fields: tuple[str, ...] | None = getattr(plugin, "signature_fields", None)
+    classes = type(plugin).__mro__
+
+    def derived(name: str) -> int:
+        """How many classes are derived from the one that has the attribute."""
+        return next((n for n, each in enumerate(classes) if name in vars(each)), len(classes))
+
+    said = derived("signature_fields")
+    overridden = any(derived(name) < said for name in ("depends_on", "sign", "sign_here"))
+    return None if overridden else fields

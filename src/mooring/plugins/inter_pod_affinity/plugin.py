@@ -50,6 +50,8 @@ _PRE_SCORE = "PreScoreInterPodAffinity"
 
 class InterPodAffinity:
     name = "InterPodAffinity"
+    #: See `framework.interface.DependsPlugin`.
+    signature_fields: tuple[str, ...] = ()
     #: Terms select namespaces by their labels.
     dry_run_inputs_depend_on = (Namespace,)
 

@@ -87,6 +87,8 @@ class _NewVolumes:
 
 class NodeVolumeLimits:
     name = "NodeVolumeLimits"
+    #: See `framework.interface.DependsPlugin`.
+    signature_fields = ("spec.volumes",)
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._listers = listers = handle.cluster.listers

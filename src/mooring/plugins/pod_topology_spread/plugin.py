@@ -41,6 +41,8 @@ _PRE_SCORE = "PreScorePodTopologySpread"
 
 class PodTopologySpread:
     name = "PodTopologySpread"
+    #: See `framework.interface.DependsPlugin`.
+    signature_fields: tuple[str, ...] = ()
 
     def __init__(self, args: PodTopologySpreadArgs | None, handle: Handle) -> None:
         self._constraints = PodConstraints(

@@ -71,6 +71,8 @@ class _PodState:
 
 class VolumeBinding:
     name = "VolumeBinding"
+    #: See `framework.interface.DependsPlugin`.
+    signature_fields = ("spec.volumes",)
 
     def __init__(self, args: VolumeBindingArgs | None, handle: Handle) -> None:
         args = args or VolumeBindingArgs()
