@@ -11,6 +11,9 @@
     actors.py       users, nodes, controllers, another scheduler
     swarm.py        which features and faults a seed turns on
     invariants.py   what must hold at every step, and at rest
+    memory.py       what is remembered of pods that are gone
+    awaits.py       where a process can be killed
+    hostile.py      nonsense: objects and answers
     world.py        all of these together: one seed
     shrink.py       fewer faults and actors, while the failure stays
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+from msgspec import inspect
+
+from mooring.objects.kinds import Kind
 
 #: What stands in place of a field. The API server lets most of these never through; another one might.
 _VALUES: tuple[Any, ...] = (
@@ -32,6 +36,68 @@ def spoiled(document: Any, rng: random.Random) -> Any:
         holder, key = rng.choice(places)
         holder[key] = rng.choice(_VALUES)
     return document
+
+
+def whole(kind: Kind) -> dict[str, Any]:
+    """A document of this kind with every field that mooring reads, each list and mapping with one entry."""
+    document: dict[str, Any] = _example(inspect.type_info(kind.struct), ())
+    document["metadata"]["namespace"] = "default" if kind.namespaced else ""
+    return document
+
+
+def each_spoiled(
+    kind: Kind, rng: random.Random, values: int = len(_VALUES)
+) -> Iterator[tuple[str, Any, Any]]:
+    """For each field and so many kinds of nonsense: the field's path, what stands there, and the document."""
+    document = whole(kind)
+    for path, holder, key in _paths(document, ""):
+        right = holder[key]
+        for value in rng.sample(_VALUES, values):
+            holder[key] = value
+            yield path, value, document
+        holder[key] = right
+
+
+def _example(shape: Any, within: tuple[type, ...]) -> Any:
+    match shape:
+        case inspect.StructType(cls=cls, fields=fields):
+            inner = (*within, cls)
+            return {
+                field.encode_name: _example(field.type, inner)
+                for field in fields
+                if not (isinstance(field.type, inspect.StructType) and field.type.cls in inner)
+            }
+        case inspect.UnionType(types=types):
+            return _example(next(t for t in types if not isinstance(t, inspect.NoneType)), within)
+        case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item):
+            return [_example(item, within)]
+        case inspect.DictType(value_type=value):
+            return {"x": _example(value, within)}
+        case inspect.LiteralType(values=values):
+            return values[-1]
+        case inspect.IntType() | inspect.FloatType():
+            return 1
+        case inspect.BoolType():
+            return True
+        case inspect.DateTimeType():
+            return "2026-01-01T00:00:00Z"
+        case inspect.StrType():
+            return "x"
+    # A quantity, or anything.
+    return "1"
+
+
+def _paths(value: Any, above: str) -> list[tuple[str, Any, Any]]:
+    found: list[tuple[str, Any, Any]] = []
+    if isinstance(value, dict):
+        found += [(f"{above}.{key}", value, key) for key in value]
+    elif isinstance(value, list):
+        found += [(f"{above}[{at}]", value, at) for at in range(len(value))]
+    return [
+        each
+        for path, holder, key in found
+        for each in ((path, holder, key), *_paths(holder[key], path))
+    ]
 
 
 def _places(value: Any) -> list[tuple[Any, Any]]:

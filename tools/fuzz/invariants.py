@@ -21,9 +21,13 @@ from mooring.objects.pod import Pod
 from mooring.objects.pod_groups import PodGroup
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
 from mooring.scheduler.engine import Engine
+from tools.fuzz import memory
 from tools.fuzz.scheduler import SchedulerProcess
 from tools.fuzz.store import Change, Store
 from tools.fuzz.swarm import Swarm
+
+#: Where a task waits that does something for a pod.
+_WORK = ("scheduler.", "plugins.", "live.writer:", "live.status_patches:", "live.claim_writer:")
 
 
 class Violation(Exception):
@@ -55,10 +59,16 @@ class Truth:
         #: Keys of volume claims that were deleted: another one of the name may be for one pod only.
         self._deleted_claims: set[str] = set()
         self._highest_pending = -1
+        #: The same of members of gangs: a gang preempts before it is known which member goes where.
+        self._highest_in_gang = -1
         #: Keys of gangs that lost a member, or had one bound by somebody else.
         self.disturbed: set[str] = set()
         #: UIDs of members of gangs whose binding cycle began.
         self.sent_to_bind: set[str] = set()
+        #: UIDs of all pods that there ever were.
+        self.known_pods: set[str] = set()
+        #: By process, then by node: the highest priority of a pod that it ever held the node for.
+        self._held: defaultdict[SchedulerProcess, dict[str, int]] = defaultdict(dict)
         self.counts: Counter[str] = Counter()
         store.on_change.append(self._changed)
 
@@ -76,8 +86,11 @@ class Truth:
                 self._claim_changed(claim, change)
 
     def _pod_changed(self, pod: Pod, change: Change) -> None:
+        self.known_pods.add(pod.uid)
         if not pod.node_name:
             self._highest_pending = max(self._highest_pending, pod.priority)
+            if pod.group_key:
+                self._highest_in_gang = max(self._highest_in_gang, pod.priority)
         old = change.old
         if pod.group_key and self._disturbs(pod, change):
             self.disturbed.add(pod.group_key)
@@ -98,6 +111,7 @@ class Truth:
             self.counts["eviction"] += 1
             if pod.priority >= self._highest_pending and not self._swarm.counts["hostile object"]:
                 raise Violation(f"{self.writer.name} evicts {pod.key}, which nobody may preempt")
+            self._check_plan(pod, self.writer)
         self._check_condition(pod, old)
 
     def _disturbs(self, pod: Pod, change: Change) -> bool:
@@ -127,6 +141,24 @@ class Truth:
             and not pod.finished
             and self._can_be_known(pod)
         ]
+
+    def note_held(self, process: SchedulerProcess, engine: Engine) -> None:
+        """Remember which nodes were held for pods that preempt."""
+        held = self._held[process]
+        for node in engine.nominator.nodes():
+            for pod in engine.nominator.nominated_pods_for_node(node):
+                held[node] = max(held.get(node, pod.priority), pod.priority)
+
+    def _check_plan(self, victim: Pod, process: SchedulerProcess) -> None:
+        """A pod is evicted only where this scheduler holds the node, or held it, for a more important one."""
+        held = self._held[process]
+        nodes = [victim.node_name] if victim.node_name else list(held)
+        highest = max([held[node] for node in nodes if node in held], default=-1)
+        if self._swarm.counts["hostile object"]:
+            return
+        if max(highest, self._highest_in_gang) <= victim.priority:
+            where = victim.node_name or "no node"
+            raise Violation(f"{process.name} evicts {victim.key} from {where} for no pod: {held}")
 
     def note_binding(self, engine: Engine) -> None:
         """Remember which members of gangs were to be bound."""
@@ -236,6 +268,7 @@ def check_rest(process: SchedulerProcess, store: Store, truth: Truth) -> None:
     _check_writer(process, store)
     _check_gangs(engine, store, truth)
     _check_claims(store)
+    _check_memory(process, store, truth)
 
 
 def _none(what: str, found: Iterable[object]) -> None:
@@ -342,6 +375,16 @@ def _check_claims(store: Store) -> None:
         for user in claim.status.reserved_for:
             if user.uid not in uids:
                 raise Violation(f"claim {claim.key} is reserved for a pod that is gone: {user}")
+        if claim.terminating and not claim.status.reserved_for:
+            left = claim.metadata.finalizers
+            raise Violation(f"claim {claim.key} was deleted, and is held by {left}")
+
+
+def _check_memory(process: SchedulerProcess, store: Store, truth: Truth) -> None:
+    gone = truth.known_pods - {pod.uid for pod in store.all(Pod)}
+    _none("remembered, though the pods are gone", memory.remembered(process.runner, gone))
+    work = [place for place in process.waiting_places() if place.startswith(_WORK)]
+    _none("at work", work)
 
 
 def check_all_are_placed(engine: Engine, *, woken: bool) -> None:

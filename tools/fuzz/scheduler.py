@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import random
+import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
@@ -304,9 +305,12 @@ class SchedulerProcess:
         asyncio.set_event_loop(None)
         if self.runner is not None:
             self.runner.close_journal()
-        for task in self.tasks:
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
-            # It may want to clean up first.
-            with suppress(RuntimeError, ValueError):
-                task.get_coro().close()
+        with warnings.catch_warnings():
+            # Work that a task was to begin, and never did.
+            warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
+            for task in self.tasks:
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                # It may want to clean up first.
+                with suppress(RuntimeError, ValueError):
+                    task.get_coro().close()
         self.tasks.clear()

@@ -89,6 +89,12 @@ _AIMED = (
     "volumes",
     "devices",
     "gangs",
+    "late 504",
+    "cut the request",
+    "cut the answer",
+    "compaction",
+    "few connections",
+    "lists in pages",
 )
 
 #: How long a request, an answer or a change takes as a rule, and at most if the fault happens.
@@ -122,12 +128,15 @@ class Swarm:
         self.seed = seed
         choose = random.Random(f"swarm {seed}")
         density = choose.choice([0.0, 0.15, 0.3, 0.6])
+        if aimed:
+            # Where much is broken, little is bound.
+            density = min(density, 0.15)
         chosen = {name for name in FAULTS if choose.random() < density}
         chosen |= {name for name in FEATURES if choose.random() < 0.4}
         if hostile:
             chosen |= set(HOSTILE)
         later = random.Random(f"later {seed}")
-        share = 0.4 if aimed else _LATER_SHARE
+        share = 0.3 if aimed else _LATER_SHARE
         chosen |= {name for name in (*LATER_FAULTS, *LATER_FEATURES) if later.random() < share}
         if aimed:
             chosen |= {name for name in _AIMED if choose.random() < 0.7}

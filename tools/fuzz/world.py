@@ -52,6 +52,8 @@ _CHECK_EVERY_AT_REST = 600
 _RECENT_INPUTS = 500
 
 _POINTS = sorted(awaits.POINTS)
+#: At how many of them one world aims.
+_AIMS = 5
 _GANGS = FeatureGates({"GenericWorkload": True, "GangScheduling": True})
 
 
@@ -102,7 +104,7 @@ class World:
         aim: bool = False,
     ) -> None:
         """`make_journal` is given the name of each scheduler that starts. With `aim`, a scheduler is
-        killed at one await (`awaits.POINTS`), another one for each seed, as soon as it waits there.
+        killed as soon as it waits at one of a few awaits (`awaits.POINTS`), others for each seed.
         """
         self._make_journal = make_journal or _Unwritten
         self._registry = registry
@@ -128,7 +130,7 @@ class World:
         #: Whoever makes the next write of this kind dies with it: before it, or after it.
         self._dies_at_write: str | None = None
         #: Whoever waits at one of these points next dies there (`awaits.POINTS`).
-        self._dies_at_await: set[str] = {_POINTS[seed % len(_POINTS)]} if aim else set()
+        self._dies_at_await: set[str] = _aims(seed) if aim else set()
         self._steps_to_check = _CHECK_EVERY
 
     def run(self) -> Result:
@@ -316,6 +318,8 @@ class World:
         self.result.steps += 1
         if process.engine is not None and self.swarm.has("gangs"):
             self.truth.note_binding(process.engine)
+        if process.engine is not None and self.swarm.has("priorities"):
+            self.truth.note_held(process, process.engine)
         point = None if process.dead else process.waits_at(self._dies_at_await)
         if point is not None:
             self._dies_at_await.discard(point)
@@ -429,6 +433,12 @@ class World:
         config = load_config(document, gates=gates)
         elects = self.swarm.has("second scheduler") or self._rng.random() < 0.5
         return replace(config, leader_election=replace(config.leader_election, leader_elect=elects))
+
+
+def _aims(seed: int) -> set[str]:
+    """Every point has its turn, and neighbours in different worlds: they often need the same."""
+    apart = len(_POINTS) // _AIMS
+    return {_POINTS[(seed + n * apart) % len(_POINTS)] for n in range(_AIMS)}
 
 
 def _uid_of(asked: Asked) -> str:
