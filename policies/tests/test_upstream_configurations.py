@@ -12,7 +12,7 @@ from mooring.objects.scheduler_names import asking_for
 from mooring.plugins.registry import BUILT_IN
 from mooring.runtime.build import plugin_kinds
 from mooring.runtime.registry import Registry
-from mooring.sim.report import simulate_objects
+from mooring.sim.build_report import simulate_objects
 from mooring.sim.simulation import SimOptions
 
 HERE = Path(__file__).parent

@@ -1,6 +1,6 @@
 """Requests that are no HTTP, in the log: one line, at level debug, instead of a traceback for each.
 
-Whoever can reach a port can send them, as often as they like.
+Every client that reaches a port can send them, as often as it likes.
 """
 
 from __future__ import annotations

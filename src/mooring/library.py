@@ -30,7 +30,8 @@ from mooring.explain.explanation import (
 )
 from mooring.explain.frames import Frame, make_frame
 from mooring.explain.past_decision import RunInput, decide_again, placed_by
-from mooring.framework.changes import Change, apply_changes
+from mooring.framework.applied_changes import apply_changes
+from mooring.framework.changes import Change
 from mooring.objects.admission import Refused
 from mooring.objects.device_groups import device_objects, parse_device_group
 from mooring.objects.kinds import Kind
@@ -40,7 +41,8 @@ from mooring.objects.node import Node
 from mooring.objects.node_groups import NodeGroup, node_documents, parse_node_group
 from mooring.objects.pod import Pod
 from mooring.scheduler.journal import DECISIONS, TIMELINE
-from mooring.sim.report import Pending, Placement, SimulationReport, build_report
+from mooring.sim.build_report import build_report
+from mooring.sim.report import Pending, Placement, SimulationReport
 from mooring.sim.simulation import SimOptions
 
 #: A configuration object, a mapping, or the path of a file; None is the default configuration.

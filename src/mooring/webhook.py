@@ -3,8 +3,8 @@
 It stands above `scheduler`, which therefore cannot import it: a driver makes one and hands it in.
 
 The standard library's clients start a timeout again with every read, so a server that sends a byte now and
-then can hold them for ever. Here the whole exchange has one deadline, hence a socket and not a client; of
-`http.client` only the parser is used. (Looking up a name is the one step that nothing bounds.) Redirects,
+then can hold them for ever. Here the whole exchange has one deadline, which needs a socket.
+Of `http.client` only the parser is used. (Looking up a name is the one step that nothing bounds.) Redirects,
 proxies and HTTP/2 are not followed, used or spoken: see docs/decisions/0007.
 """
 

@@ -83,12 +83,12 @@ def test_what_plugins_may_see_of_a_pod_on_a_node_changes_its_row(newer):
     cluster.add_pod(make_pod("other", cpu="1", node="n"))
     cluster.add_pod(pod)
     cluster.snapshot()
-    position = cluster.usage_changes.position
+    position = cluster.changes.pods.position
 
     cluster.update_pod(changed := newer(pod))
 
     assert cluster.pods[pod.uid] is changed
-    assert cluster.usage_changes.position > position
+    assert cluster.changes.pods.position > position
     cluster.validate()
 
 
@@ -381,12 +381,12 @@ def test_an_image_has_another_size_if_the_only_node_that_lists_it_says_so():
 def test_a_heartbeat_changes_no_row():
     cluster = cluster_with("n")
     columns = cluster.snapshot().columns
-    before, position = columns.node_epoch, cluster.node_changes.position
+    before, position = columns.node_epoch, cluster.changes.nodes.position
 
     cluster.update_node(make_node("n"))
 
     assert cluster.snapshot().columns.node_epoch == before
-    assert cluster.node_changes.position == position
+    assert cluster.changes.nodes.position == position
 
 
 def test_only_rows_that_changed_are_written():

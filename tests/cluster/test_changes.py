@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.cluster.changes import _LONGEST, ChangeLog
+from mooring.cluster.changes import _LONGEST, ChangeLog, Generations, RowChanges
 
 
 def test_nothing_has_changed_since_now():
@@ -52,3 +52,32 @@ def test_what_changed_since_a_position_is_what_was_noted_since(before, after):
         log.note(row)
 
     assert set(log.since(position)) == set(after)
+
+
+@given(
+    before=st.lists(
+        st.tuples(st.sampled_from(["pod", "sums", "node", "object"]), st.integers(0, 5))
+    ),
+    after=st.lists(
+        st.tuples(st.sampled_from(["pod", "sums", "node", "object"]), st.integers(0, 5))
+    ),
+)
+def test_one_generation_says_where_to_go_on_in_every_log_of_a_cluster(before, after):
+    generations = Generations()
+    changes = RowChanges(generations)
+    note = {
+        "pod": changes.note_pod,
+        "sums": changes.note_sums,
+        "node": changes.note_node,
+        "object": lambda _: generations.next(),
+    }
+    for what, row in before:
+        note[what](row)
+    generation = generations.latest
+    for what, row in after:
+        note[what](row)
+
+    rows = {what: {row for each, row in after if each == what} for what in note}
+    assert set(changes.nodes.since(generation)) == rows["node"]
+    assert set(changes.sums.since(generation)) == rows["node"] | rows["sums"]
+    assert set(changes.pods.since(generation)) == rows["node"] | rows["sums"] | rows["pod"]

@@ -218,7 +218,7 @@ SPOILED = {
     "alive": (put(lambda c: c.alive, False), "alive"),
     "unschedulable": (put(lambda c: c.unschedulable, True), "unschedulable"),
     "generation": (put(lambda c: c.generations, 0), "the generation of the row of a"),
-    "a generation to come": (lambda c: setattr(c, "_generation", 0), "not assigned yet"),
+    "a generation to come": (lambda c: setattr(c.generations, "latest", 0), "not assigned yet"),
     "taints": (put(lambda c: c.taint_sets.codes, 0), "taints"),
     "ports": (put(lambda c: c.port_sets.codes, 0), "the ports in the row of a"),
     "features": (put(lambda c: c.feature_sets.codes, 0), "features"),
@@ -342,7 +342,7 @@ def test_rows_that_are_free_at_the_end_are_no_difference():
 
 def test_looking_changes_nothing_but_rows_that_were_to_be_written():
     cluster = lived()
-    counts, position = cluster.pod_counts.counts(QUERY), cluster.usage_changes.position
+    counts, before = cluster.pod_counts.counts(QUERY), cluster.generations.latest
     snapshot = cluster.snapshot()
     cluster.add_pod(make_pod("late", node="b", labels=WEB))
 
@@ -350,7 +350,7 @@ def test_looking_changes_nothing_but_rows_that_were_to_be_written():
 
     assert cluster.snapshot() is snapshot
     assert cluster.pod_counts.counts(QUERY) is counts
-    assert cluster.usage_changes.position == position + 1
+    assert cluster.changes.pods.since(before) == [cluster.infos["b"].row]
     assert cluster.columns.pod_count[cluster.infos["b"].row] == 2
 
 

@@ -16,7 +16,7 @@ from mooring.objects.kinds import DaemonSet, PodTemplate, ReplicaSetSpec
 from mooring.objects.meta import ObjectMeta, OwnerReference
 from mooring.objects.selectors import LabelSelector
 from mooring.sim.api import RUN_SECONDS
-from mooring.sim.report import simulate_objects
+from mooring.sim.build_report import simulate_objects
 from mooring.sim.simulation import SimOptions
 from tests.makers import make_node, make_pod, make_spread
 

@@ -9,26 +9,21 @@ import pytest
 from mooring.config import load_config
 from mooring.explain.counterfactuals import Counterfactuals, find_counterfactuals
 from mooring.explain.explanation import CannotAnswer, explainer_for
-from mooring.framework.changes import (
-    AddNodes,
-    Change,
-    DeclareFeatures,
+from mooring.framework.changes import Change, spelled
+from mooring.framework.cycle_state import CycleState
+from mooring.framework.node_changes import AddNodes, DeclareFeatures, FreeRoom, LabelNode, Uncordon
+from mooring.framework.pod_changes import (
     DropHostPort,
     DropNodeAffinity,
     DropNodeSelector,
-    FreeRoom,
-    LabelNode,
     LowerRequest,
     RaiseMaxSkew,
     RemoveGates,
     SoftenPodAffinity,
     SoftenSpread,
     Tolerate,
-    Uncordon,
-    spelled,
     with_request,
 )
-from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import Status, wait
 from mooring.library import Cluster
 from mooring.objects.meta import KubeObject

@@ -7,7 +7,7 @@ from mooring.explain.drain import without_nodes
 from mooring.explain.nodes_to_add import nodes_to_add
 from mooring.explain.room import Template, how_many_more
 from mooring.explain.settled import settle
-from mooring.sim.report import build_report
+from mooring.sim.build_report import build_report
 from mooring.sim.simulation import SimOptions, Simulation
 from tests.device_world import gpu_class, pod_with, template
 from tests.devices.device_makers import make_device, make_request, make_slice

@@ -18,7 +18,8 @@ from mooring.explain.device_changes import (
     RequestOfClaim,
     TolerateDevices,
 )
-from mooring.framework.changes import AddNodes, Change
+from mooring.framework.changes import Change
+from mooring.framework.node_changes import AddNodes
 from mooring.library import Cluster
 from mooring.objects.devices import (
     DeviceConstraint,

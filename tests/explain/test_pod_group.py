@@ -18,7 +18,8 @@ from mooring.explain.group_counterfactuals import (
     find_group_counterfactuals,
 )
 from mooring.explain.pod_group import GroupExplanation, GroupName, GroupTrial
-from mooring.framework.changes import AddNodes, LowerRequest, Tolerate, Uncordon
+from mooring.framework.node_changes import AddNodes, Uncordon
+from mooring.framework.pod_changes import LowerRequest, Tolerate
 from mooring.objects.gangs import GANG
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod

@@ -13,7 +13,7 @@ from mooring.live.snapshot import NEEDED, read_cluster, stripped, to_data
 from mooring.objects.kinds import KIND_OF, Kind, ReplicaSet
 from mooring.objects.manifests import read_manifests
 from mooring.objects.pod import Pod
-from mooring.sim.report import simulate_objects
+from mooring.sim.build_report import simulate_objects
 from mooring.sim.simulation import SimOptions
 
 SECRET = "hunter2"

@@ -7,7 +7,7 @@ import io
 from mooring.objects.kubelet_labels import ARCH, BETA_ARCH, BETA_OS, OS, labelled, warning
 from mooring.objects.manifests import read_manifests
 from mooring.objects.well_known import HOSTNAME
-from mooring.sim.report import simulate_objects
+from mooring.sim.build_report import simulate_objects
 from tests.makers import make_node
 
 BARE = """

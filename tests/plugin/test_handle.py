@@ -20,7 +20,7 @@ from mooring.plugin import (
     Status,
     unschedulable,
 )
-from mooring.sim.report import build_report
+from mooring.sim.build_report import build_report
 from tests.makers import make_namespace, make_node, make_pod
 from tests.plugin.worlds import engine_with, simulation_with
 

@@ -72,6 +72,17 @@ def test_a_pre_enqueue_that_raises_gates_the_pod_and_is_reported():
     assert "no such claim" in world.reports[0]
 
 
+@pytest.mark.parametrize("answer", [False, True, "no", {}], ids=repr)
+def test_a_pre_enqueue_that_returns_no_status_gates_the_pod_and_is_reported(answer):
+    """An empty value counted as Success; any other value ended the run."""
+    world = World(pre_enqueue=[(GATES, lambda pod: answer)])
+
+    world.add()
+
+    assert world.where() == "gated"
+    assert f"a value of type {type(answer).__name__}" in world.reports[0]
+
+
 def test_a_pre_enqueue_that_answers_with_an_error_is_reported():
     world = World(pre_enqueue=[(GATES, lambda pod: failure(ValueError("unreachable")))])
 

@@ -161,3 +161,24 @@ def test_one_node_is_asked_about_plugin_by_plugin_until_one_refuses():
     assert judge(0) == SUCCESS
     assert judge(1) == unschedulable("x").by("A")
     assert seen == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("codes", "decode", "says"),
+    [
+        pytest.param(
+            [1, 1, 1, 1], {}.__getitem__, "KeyError: 1", id="a code that stands for nothing"
+        ),
+        pytest.param([1, 1, 1, 1], str, "a value of type str", id="a code that stands for text"),
+        pytest.param([1, 1, 1, 1], lambda _: SUCCESS, "stands for Success", id="Success twice"),
+        pytest.param([0, 0, 0, -1], str, "negative codes", id="a negative code"),
+        pytest.param([0.5, 0, 0, 0], str, "an integer code for each row", id="fractions"),
+        pytest.param([0, 0], str, "an integer code for each row", id="too few"),
+    ],
+)
+def test_codes_that_break_the_contract_fail_the_attempt_and_name_the_plugin(codes, decode, says):
+    """What a code stands for was asked outside of every guard: a run took it for an internal error."""
+    plugin = make_plugin("X", filter_rows=lambda *_: RowVerdicts(np.array(codes), decode))
+
+    with pytest.raises(PluginFailure, match=f'running "X" filter plugin: .*{says}'):
+        list(run(plugin).refusals())

@@ -242,6 +242,48 @@ def test_a_plugin_that_raises_is_named_with_its_point_and_what_it_raised(
     assert status.message == f"{fails_as}: ValueError: boom"
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(False, id="False"),
+        pytest.param(True, id="True"),
+        pytest.param([], id="an empty list"),
+        pytest.param("yes", id="text"),
+        pytest.param(np.zeros(3, np.bool_), id="an array"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("method", "run", "fails_as", "beside"),
+    RAISING,
+    ids=[f"{method} in {run.__name__}" for method, run, _, _ in RAISING],
+)
+def test_an_answer_of_a_wrong_type_is_an_error_that_says_what_to_return(
+    method, run, fails_as, beside, answer
+):
+    """`return False` in a Filter used to let the pod pass; text in Reserve was an internal error."""
+    if method == "score":
+        answer = f"{answer}"  # A bool is an int.
+    plugin = make_plugin(**{method: lambda *_: answer, **beside})
+
+    status = outcome(run, framework_of(plugin))
+
+    assert (status.code, status.plugin) == (Code.ERROR, "X")
+    assert status.message.startswith(fails_as)
+    if method != "score":
+        assert "return" in status.message
+
+
+def test_a_method_that_may_not_be_a_coroutine_is_told_so():
+    async def answer(state, pod, node_name):
+        return None
+
+    status = reserve(framework_of(make_plugin(reserve=answer)))
+
+    assert status.message == (
+        'running Reserve plugin "X": only pre_bind, bind and post_bind may be `async def`'
+    )
+
+
 def outcome(run, framework) -> Status:
     """What a point comes to; a failure that it raises, as the cycles make a status of it."""
     try:

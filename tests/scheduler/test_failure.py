@@ -197,6 +197,17 @@ def test_a_plugin_that_cannot_name_its_events_stops_the_scheduler_from_starting(
     )
 
 
+def test_events_that_are_none_stop_the_scheduler_from_starting():
+    class Numbers:
+        def filter(self, state, pod, node): ...
+
+        def events_to_register(self):
+            return [1, 2]
+
+    with pytest.raises(ConfigError, match="events_to_register must return EventWithHint objects"):
+        World(Numbers)
+
+
 def test_closing_tells_of_every_plugin_that_cannot_be_closed(caplog):
     class Raises:
         def filter(self, state, pod, node): ...

@@ -322,7 +322,7 @@ FULL = "0/2 nodes are available: 2 Insufficient cpu."
         pytest.param(
             None,
             f'{FULL} running PostFilter plugin "Helps":'
-            " TypeError: cannot unpack non-iterable NoneType object",
+            " post_filter must return a PostFilterResult or None, and a Status or None",
             "old",
             id="it fails",
         ),

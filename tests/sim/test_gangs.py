@@ -8,7 +8,7 @@ from mooring.config import FeatureGates, default_config
 from mooring.objects.gangs import GANG
 from mooring.objects.pod import Pod
 from mooring.objects.pod_groups import PodGroup
-from mooring.sim.report import build_report
+from mooring.sim.build_report import build_report
 from mooring.sim.simulation import SimOptions, Simulation
 from tests.groups import BY_RACK, GANGS, PREEMPTING
 from tests.makers import make_group, make_node, make_owner, make_pod

@@ -15,8 +15,8 @@ from mooring.objects.pod import Pod
 from mooring.objects.provisioners import VOLUME_TOPOLOGY
 from mooring.objects.storage import PersistentVolume
 from mooring.objects.well_known import BETA_ZONE, HOSTNAME, ZONE
+from mooring.sim.build_report import simulate_objects
 from mooring.sim.provisioned_volume import spread_number, volume_affinity
-from mooring.sim.report import simulate_objects
 from mooring.sim.simulation import SimOptions
 from tests.makers import make_node
 from tests.volume_world import make_claim, make_class, make_csi_node, with_annotations

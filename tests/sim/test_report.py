@@ -19,7 +19,8 @@ from mooring.plugins.default_preemption.choice import best
 from mooring.plugins.default_preemption.node_choice import reason_for_node
 from mooring.plugins.registry import default_registry
 from mooring.scheduler.journal import TIMELINE
-from mooring.sim.report import SimulationReport, Usage, simulate_objects
+from mooring.sim.build_report import simulate_objects
+from mooring.sim.report import SimulationReport, Usage
 from mooring.sim.simulation import SimOptions
 from tests.makers import make_node, make_pod
 

@@ -9,7 +9,7 @@ import pytest
 from mooring.errors import InputError
 from mooring.explain.over_time import replay
 from mooring.objects.pod import Pod
-from mooring.sim.report import build_report
+from mooring.sim.build_report import build_report
 from mooring.sim.traces.openb import GPU, GPU_MILLI, GPU_MODEL, Sharing
 from mooring.sim.traces.reading import TraceOptions, read_trace
 from mooring.sim.traces.replay import Replay

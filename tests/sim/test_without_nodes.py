@@ -14,7 +14,8 @@ from mooring.framework.status import Status, unresolvable
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.plugins.registry import default_registry
-from mooring.sim.report import SimulationReport, build_report, simulate_objects
+from mooring.sim.build_report import build_report, simulate_objects
+from mooring.sim.report import SimulationReport
 from mooring.sim.simulation import SimOptions, Simulation
 from mooring.sim.without_nodes import represented
 from tests.makers import make_claim_volume, make_group, make_node, make_pod

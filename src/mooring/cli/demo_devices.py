@@ -11,7 +11,7 @@ from mooring.explain.counterfactuals import find_counterfactuals
 from mooring.explain.devices import device_reasons
 from mooring.explain.what_if import WhatIf
 from mooring.objects.manifests import read_manifests
-from mooring.sim.report import build_report
+from mooring.sim.build_report import build_report
 from mooring.sim.simulation import Simulation
 
 #: The pod that gets no device, and what its template asks for.

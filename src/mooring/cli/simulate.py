@@ -34,7 +34,8 @@ from mooring.objects.manifests import Manifests
 from mooring.objects.pod import Pod
 from mooring.scheduler.decision import Decision
 from mooring.scheduler.journal import NOTHING, TIMELINE
-from mooring.sim.report import SimulationReport, simulate_objects
+from mooring.sim.build_report import simulate_objects
+from mooring.sim.report import SimulationReport
 from mooring.sim.simulation import SimOptions
 
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from mooring.cluster.affinity_terms import HeldTerms
-from mooring.cluster.changes import ChangeLog
+from mooring.cluster.changes import Generations, RowChanges
 from mooring.cluster.claim_cache import ClaimCache
 from mooring.cluster.columns import Columns
 from mooring.cluster.deduced_selectors import DeducedSelectors
@@ -75,7 +75,9 @@ class Cluster:
         The first four are GenericWorkload, DRADeviceTaintRules, DRAWorkloadResourceClaims and
         DRAExtendedResource.
         """
-        self.listers = Listers()
+        #: All changes of the cluster are counted by this: of nodes, pods and objects.
+        self.generations = Generations()
+        self.listers = Listers(self.generations)
         #: None unless the gate GenericWorkload is on.
         self.pod_groups = PodGroupStates() if has_pod_groups else None
         #: One for all profiles, so that no profile takes a volume that another has chosen.
@@ -100,14 +102,10 @@ class Cluster:
         self.pods: dict[str, Pod] = {}
         self._assumed: set[str] = set()
         self._tree = NodeTree()
-        self._generation = 0
-        #: The rows whose pods changed; those of them where requests, pod counts or ports may have changed,
-        #: or the node; and the rows whose node object changed.
-        self.usage_changes: ChangeLog[int] = ChangeLog()
-        self.sum_changes: ChangeLog[int] = ChangeLog()
-        self.node_changes: ChangeLog[int] = ChangeLog()
+        #: The rows that changed, and what of them.
+        self.changes = RowChanges(self.generations)
         self.device_counts = DeviceCounts(
-            self.device_classes, self.device_pools, self.claims, self.node_changes
+            self.device_classes, self.device_pools, self.claims, self.changes.nodes
         )
         #: Names of entries whose row must be written again: for the node, or only for its pods.
         #: Nodes are in order of arrival, because the first node that lists an image gives its size.
@@ -132,15 +130,13 @@ class Cluster:
             if self.columns.own_columns.of_nodes and self.columns.own_columns.changed(
                 info.row, node
             ):
-                self._touch(info)
-                self._note_node(info)
+                self._touch_node(info)
             return
         info.set_node(node)
         if not self._tree.has(node):
             self._changeable_tree().add(node)
             self._snapshot = None
-        self._touch(info)
-        self._note_node(info)
+        self._touch_node(info)
 
     def remove_node(self, name: str) -> None:
         known = self.infos.get(name)
@@ -154,8 +150,7 @@ class Cluster:
                 self._feeds.pop((column.spec.name, name), None)
         self._changeable_tree().remove(name)
         self._snapshot = None
-        self._touch(info)
-        self._note_node(info)
+        self._touch_node(info)
         self._drop_if_empty(info)
 
     # Columns of plugins
@@ -340,9 +335,10 @@ class Cluster:
             original = before if before is not None else NodeInfo(name, after.row)
             self._recount(after, original)
             self.infos[name] = original
-            self._touch(original)
-            if original.node is not after.node:
-                self._note_node(original)
+            if original.node is after.node:
+                self._touch(original)
+            else:
+                self._touch_node(original)
             if before is None and self._trial is not None:
                 self._trial.infos.setdefault(name, None)
             self._drop_if_empty(original)
@@ -451,7 +447,7 @@ class Cluster:
             check_kept(f"the generation of the row of {name}", written, info.generation)
             ports = self.columns.port_sets.at(info.row)
             check_kept(f"the ports in the row of {name}", ports, info.used_ports)
-            if info.generation > self._generation:
+            if info.generation > self.generations.latest:
                 raise InvariantError(f"node {name} has a generation that was not assigned yet")
 
     def _rebuilt(self) -> Cluster:
@@ -547,19 +543,19 @@ class Cluster:
         self._touch_pods(info)
 
     def _touch(self, info: NodeInfo) -> None:
-        self.sum_changes.note(info.row)
-        self._touch_pods(info)
+        """What the pods of the node take has changed."""
+        info.generation = self.changes.note_sums(info.row)
+        self._stale_usage.add(info.name)
 
     def _touch_pods(self, info: NodeInfo) -> None:
         """A pod was replaced by a version that counts the same."""
-        self._generation += 1
-        info.generation = self._generation
-        self.usage_changes.note(info.row)
+        info.generation = self.changes.note_pod(info.row)
         self._stale_usage.add(info.name)
 
-    def _note_node(self, info: NodeInfo) -> None:
+    def _touch_node(self, info: NodeInfo) -> None:
+        info.generation = self.changes.note_node(info.row)
+        self._stale_usage.add(info.name)
         self._stale_nodes[info.name] = None
-        self.node_changes.note(info.row)
 
     def _drop_if_empty(self, info: NodeInfo) -> None:
         if info.node is None and not info.pods and self._trial is None:

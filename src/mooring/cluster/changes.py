@@ -1,11 +1,13 @@
-"""A log of changes, so that derived values are recomputed only where needed.
+"""What changed and when, so that derived values are recomputed only where needed.
 
-A cache remembers a position in the log, and later asks what changed since. The log is cut
-from time to time; if it does not reach back to the position, everything may have changed.
+A cluster has one counter, its *generation*: it grows with every change of a node, a pod or an object. What is
+derived remembers the generation at which it was up to date, and later asks a log what changed since. A log is
+cut from time to time; if it does not reach back that far, everything may have changed.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
@@ -14,29 +16,79 @@ _LONGEST = 65_536
 T = TypeVar("T", bound=Hashable)
 
 
-class ChangeLog(Generic[T]):
-    """What changed: the rows whose pods or whose node did, or the pools whose devices did."""
+class Generations:
+    """The counter that all changes of one cluster share."""
 
     def __init__(self) -> None:
-        self._rows: list[T] = []
+        #: The generation of the latest change.
+        self.latest = 0
+
+    def next(self) -> int:
+        self.latest += 1
+        return self.latest
+
+
+class ChangeLog(Generic[T]):
+    """What changed, one after another: rows, the pools of devices, or the names of nodes."""
+
+    def __init__(self) -> None:
+        self._changed: list[T] = []
+        #: The generation of each change.
+        self._generations: list[int] = []
         self._cut = 0
-        #: The end of the log.
+        #: The generation of the latest change in this log.
         self.position = 0
 
-    def note(self, row: T) -> None:
-        self._rows.append(row)
-        self.position += 1
-        if len(self._rows) > _LONGEST:
-            half = _LONGEST // 2
-            del self._rows[:half]
-            self._cut += half
+    def note(self, changed: T) -> None:
+        """For a log that counts by itself."""
+        self.note_at(self.position + 1, changed)
 
-    def since(self, position: int) -> list[T] | None:
+    def note_at(self, generation: int, changed: T) -> None:
+        self._changed.append(changed)
+        self._generations.append(generation)
+        self.position = generation
+        if len(self._changed) > _LONGEST:
+            half = _LONGEST // 2
+            self._cut = self._generations[half - 1]
+            del self._changed[:half], self._generations[:half]
+
+    def since(self, generation: int) -> list[T] | None:
         """What changed since then, each once; None if the log does not reach back."""
-        if position < self._cut:
+        if generation >= self.position:
+            return []
+        if generation < self._cut:
             return None
-        start = position - self._cut
-        changed = len(self._rows) - start
-        if changed <= 1:
-            return self._rows[start:]
-        return list(dict.fromkeys(self._rows[start:]))
+        generations = self._generations
+        if len(generations) == 1 or generations[-2] <= generation:
+            return self._changed[-1:]
+        return list(dict.fromkeys(self._changed[bisect_right(generations, generation) :]))
+
+
+class RowChanges:
+    """The rows that changed. Each log holds those of the log below it."""
+
+    def __init__(self, generations: Generations) -> None:
+        self._generations = generations
+        #: Rows whose pods or whose node changed. A newer version of a pod counts, too.
+        self.pods: ChangeLog[int] = ChangeLog()
+        #: Rows whose requests, pod counts or ports may have changed, or the node.
+        self.sums: ChangeLog[int] = ChangeLog()
+        #: Rows whose node object changed.
+        self.nodes: ChangeLog[int] = ChangeLog()
+
+    def note_pod(self, row: int) -> int:
+        """A pod was replaced by a version that counts the same. Return the generation of the change."""
+        generation = self._generations.next()
+        self.pods.note_at(generation, row)
+        return generation
+
+    def note_sums(self, row: int) -> int:
+        generation = self._generations.next()
+        self.pods.note_at(generation, row)
+        self.sums.note_at(generation, row)
+        return generation
+
+    def note_node(self, row: int) -> int:
+        generation = self.note_sums(row)
+        self.nodes.note_at(generation, row)
+        return generation

@@ -287,7 +287,7 @@ def _results(claim: ResourceClaim) -> list[DeviceAllocationResult]:
 
 
 def _is_newer(claim: ResourceClaim, known: ResourceClaim) -> bool:
-    """Whether the watch shows something new. Without versions, whatever it shows last is."""
+    """Whether the watch shows something new. Without versions, what it shows last is new."""
     if claim.uid != known.uid or not claim.metadata.resource_version:
         return True
     return _version(claim) > _version(known)

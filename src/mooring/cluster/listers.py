@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
+from mooring.cluster.changes import Generations
 from mooring.errors import check_kept
 from mooring.objects import kinds
 from mooring.objects.meta import KubeObject
@@ -16,11 +17,12 @@ K = TypeVar("K", bound=KubeObject)
 class Listers:
     """Every known object that is neither a node nor a pod, by kind and key."""
 
-    def __init__(self) -> None:
+    def __init__(self, generations: Generations | None = None) -> None:
+        self._generations = generations or Generations()
         self._by_kind: dict[type[KubeObject], dict[str, KubeObject]] = {}
         #: Kind → the callbacks for changes.
         self._followers: dict[type[KubeObject], list[Callable[[str], None]]] = {}
-        #: Increases with every change, so that caches know when they are outdated.
+        #: The generation of the latest change, so that caches know when they are outdated.
         self.generation = 0
         #: In a trial: kind → its objects before, and the objects that changed.
         self._trial: (
@@ -91,7 +93,7 @@ class Listers:
                 check_kept(f"{kind.__name__} {key}", (type(obj), obj.key), (kind, key))
 
     def _changed(self, obj: KubeObject) -> None:
-        self.generation += 1
+        self.generation = self._generations.next()
         for changed in self._followers.get(type(obj), ()):
             changed(obj.key)
 

@@ -157,7 +157,7 @@ class NodeInfo:
             self.used_ports.difference_update(held.host_ports)
 
     def keep_ports(self, ports: Iterable[HostPort]) -> None:
-        """Those of these ports that pods of the node have are taken, whoever shared them."""
+        """The ports among these that pods of the node use are taken."""
         shared = set(ports)
         if shared:
             for pod in self.pods.values():

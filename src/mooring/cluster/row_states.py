@@ -27,7 +27,7 @@ _UNKNOWN = -1
 
 
 class RowStates:
-    """The distinct states of the rows, brought up to date when somebody asks."""
+    """The distinct states of the rows, brought up to date when they are asked for."""
 
     def __init__(self) -> None:
         #: The rows that were written since the last time.

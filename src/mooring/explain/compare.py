@@ -22,7 +22,8 @@ from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.scheduler.decision import Decision
 from mooring.scheduler.journal import Decided
-from mooring.sim.report import Pending, SimulationReport, build_report
+from mooring.sim.build_report import build_report
+from mooring.sim.report import Pending, SimulationReport
 
 PENDING = "pending"
 #: For a pod that asks for a scheduler that the configuration does not have.

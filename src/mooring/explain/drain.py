@@ -13,7 +13,8 @@ from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.well_known import ZONE
 from mooring.scheduler.decision import Decision
-from mooring.sim.report import Pending, build_report
+from mooring.sim.build_report import build_report
+from mooring.sim.report import Pending
 from mooring.sim.simulation import Simulation
 
 _MOST_NAMES = 10

@@ -20,7 +20,9 @@ from mooring.explain.pod_group import GroupExplanation, GroupTrial
 from mooring.explain.settled import OnProgress, unbound
 from mooring.explain.story import names_in_short
 from mooring.explain.what_if import on_pod
-from mooring.framework.changes import AddNodes, Change, LowerRequest, Tolerate, Uncordon, taint_text
+from mooring.framework.changes import Change, taint_text
+from mooring.framework.node_changes import AddNodes, Uncordon
+from mooring.framework.pod_changes import LowerRequest, Tolerate
 from mooring.framework.status import Status
 from mooring.objects.pod import Pod
 from mooring.objects.pod_groups import GangPolicy, PodGroup, SchedulingPolicy

@@ -24,7 +24,8 @@ from mooring.objects.pod_class import PodClasses
 from mooring.objects.requests import PODS, amounts
 from mooring.objects.well_known import HOSTNAME
 from mooring.scheduler.decision import Decision
-from mooring.sim.report import Pending, build_report
+from mooring.sim.build_report import build_report
+from mooring.sim.report import Pending
 from mooring.sim.simulation import Simulation
 
 #: If only these plugins refuse a pod, placing more pods cannot help it.

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from mooring.explain.measures import ResourceMeasures, Shapes, measure_resources, shapes_of
-from mooring.sim.report import Pending, SimulationReport, build_report
+from mooring.sim.build_report import build_report
+from mooring.sim.report import Pending, SimulationReport
 from mooring.sim.simulation import SimOptions
 from mooring.sim.summary import RunSummary
 from mooring.sim.traces.replay import Replay

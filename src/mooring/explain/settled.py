@@ -16,7 +16,8 @@ from mooring.objects.node import Node
 from mooring.objects.pod import Pod, PodStatus
 from mooring.scheduler.decision import Decision
 from mooring.sim.api import RUN_SECONDS
-from mooring.sim.report import Pending, build_report
+from mooring.sim.build_report import build_report
+from mooring.sim.report import Pending
 from mooring.sim.simulation import SimOptions, Simulation
 
 OnProgress = Callable[[int], None]

@@ -15,8 +15,10 @@ from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.explain.matrix import Matrix, matrix_of
 from mooring.explain.post_filter import PostFiltering, ask_post_filter
-from mooring.framework.changes import AddNodes, Change, with_devices
+from mooring.framework.applied_changes import with_devices
+from mooring.framework.changes import Change
 from mooring.framework.cycle_state import CycleState
+from mooring.framework.node_changes import AddNodes
 from mooring.framework.status import Status
 from mooring.objects.devices import ResourceClaim
 from mooring.objects.meta import KubeObject

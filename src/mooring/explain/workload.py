@@ -9,7 +9,7 @@ from typing import Any
 
 from mooring.explain.explanation import Explainer, Explanation, pod_of
 from mooring.explain.targets import Target
-from mooring.sim.report import build_report
+from mooring.sim.build_report import build_report
 
 
 @dataclass(frozen=True, slots=True)

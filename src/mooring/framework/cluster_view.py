@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from mooring.cluster.cache import Cluster
-from mooring.cluster.changes import ChangeLog
+from mooring.cluster.changes import RowChanges
 from mooring.cluster.claim_cache import ClaimCache
 from mooring.cluster.columns import Columns
 from mooring.cluster.deduced_selectors import DeducedSelectors
@@ -56,6 +56,7 @@ class ClusterView:
 
     __slots__ = (
         "_cluster",
+        "changes",
         "claims",
         "columns",
         "deduced_selectors",
@@ -64,9 +65,7 @@ class ClusterView:
         "device_pools",
         "infos",
         "listers",
-        "node_changes",
         "pod_groups",
-        "usage_changes",
         "volumes",
     )
 
@@ -78,9 +77,8 @@ class ClusterView:
         self.columns: Columns = cluster.columns
         #: Objects of every other kind.
         self.listers: Listers = ReadOnlyListers(cluster.listers)
-        #: The rows whose node object changed, and the rows whose pods changed.
-        self.node_changes: ChangeLog[int] = cluster.node_changes
-        self.usage_changes: ChangeLog[int] = cluster.usage_changes
+        #: The rows that changed, and what of them.
+        self.changes: RowChanges = cluster.changes
         #: The pod groups; None unless the gate GenericWorkload is on.
         self.pod_groups: PodGroupStates | None = cluster.pod_groups
         #: Selectors of the services and controllers that pods belong to.

@@ -136,7 +136,7 @@ class DryRun(Protocol):
 
     @property
     def hears_of_pods(self) -> bool:
-        """Whether a filter counts pods itself, and is told of each that is removed or added."""
+        """Whether a filter counts pods itself, so that it is called for each pod that is removed or added."""
         ...
 
     def nominated(self) -> Mapping[int, Sequence[Pod]]:

@@ -91,7 +91,7 @@ class ClusterEvent:
     def covers(self, incoming: ClusterEvent) -> bool:
         """Whether a plugin that registered this event gets the incoming event.
 
-        A generic Update does not match a narrower registration, hence the comparison of actions.
+        A generic Update does not match a narrower registration, so actions are compared.
         """
         if self.wildcard:
             return True

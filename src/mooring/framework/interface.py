@@ -480,7 +480,7 @@ class Handle(Protocol):
 
     @property
     def expected_pods(self) -> Sequence[Pod]:
-        """Pods that are known to come: those of a trace that is replayed. Empty in production."""
+        """Pods that are known to come, as in a trace that is replayed. Empty in production."""
         ...
 
     # Pods that wait on Permit, and pods in PreBind

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from enum import IntEnum
+
+from mooring.errors import PluginError
 
 
 class Code(IntEnum):
@@ -76,6 +79,20 @@ class Status:
 
 SUCCESS = Status()
 SKIP = Status(Code.SKIP)
+
+
+def checked_type(answer: object) -> Status:
+    """What a method of a plugin returned: None is Success. Raises PluginError for anything but a Status."""
+    if answer is None:
+        return SUCCESS
+    if isinstance(answer, Status):
+        return answer
+    if isinstance(answer, Coroutine):
+        answer.close()
+        raise PluginError("only pre_bind, bind and post_bind may be `async def`")
+    raise PluginError(
+        f"it returned a value of type {type(answer).__name__}; return a Status, or None for Success"
+    )
 
 
 def unschedulable(*reasons: str) -> Status:

@@ -61,7 +61,7 @@ MOST_REPLICAS = 1_000_000
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _LONGEST_NAME = 253
-#: Of pod groups in a Workload.
+#: How many pod groups a Workload may have.
 _MOST_GROUP_TEMPLATES = 8
 _MOST_GROUP_CLAIMS = 4
 _HIGHEST_USER_PRIORITY = 1_000_000_000

@@ -77,9 +77,7 @@ from mooring.framework.api import (
     Event,
     PodStatusPatch,
 )
-from mooring.framework.changes import (
-    Change,
-)
+from mooring.framework.changes import Change
 from mooring.framework.clock import (
     Clock,
     Timer,

@@ -78,7 +78,7 @@ INSUFFICIENT = "Insufficient {}"
 _PRE_FILTER = "PreFilterNodeResourcesFit"
 _PRE_SCORE = "PreScoreNodeResourcesFit"
 
-#: Reasons come in this order, then those of scalar resources by name.
+#: Reasons come in this order; reasons of scalar resources follow by name.
 _FIRST_CLASS = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 #: The bits of a row's code. After these, each demand has a bit, which says that it is not met.
@@ -207,7 +207,7 @@ class NodeResourcesFit:
     # Queueing
 
     def score_placement(self, group: PodGroupInfo, assignments: PodGroupAssignments) -> int:
-        """How full the nodes would be, all together, whatever the strategy for a single node."""
+        """How full the nodes would be together. The strategy for a single node does not matter."""
         return placement_score(self._scored, assignments)
 
     def placement_score_bounds(

@@ -96,7 +96,7 @@ class PlacementUsage:
         return scores
 
     def _take(self, placements: Sequence[Placement], columns: Columns) -> bool:
-        position = self._cluster.node_changes.position
+        position = self._cluster.changes.nodes.position
         if placements is self._placements and position == self._position:
             return True
         names: list[str] = []

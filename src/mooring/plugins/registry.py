@@ -56,5 +56,5 @@ BUILT_IN: dict[str, PluginFactory] = {
 
 
 def default_registry() -> Registry:
-    """A registry with the built-in plugins and those of installed packages."""
+    """A registry with the built-in plugins and the plugins of installed packages."""
     return Registry(BUILT_IN)

@@ -485,7 +485,7 @@ class KeptOffers:
         self._size = -1
 
     def of(self, columns: Columns, indices: Sequence[int], rows: Rows) -> Offers:
-        """Of these resources, by their indices in the columns."""
+        """For these resources, by their indices in the columns."""
         if (
             self._offers is None
             or self._epoch != columns.node_epoch

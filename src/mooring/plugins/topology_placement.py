@@ -48,7 +48,7 @@ class TopologyPlacementGenerator:
 
     def _by_domain(self, key: str, snapshot: Snapshot) -> Sequence[Placement]:
         """The same object as long as no node changes."""
-        position = self._handle.cluster.node_changes.position
+        position = self._handle.cluster.changes.nodes.position
         if self._kept[:2] != (key, position):
             nodes: dict[str, list[str]] = {}
             for node in snapshot:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from mooring.framework.events import ClusterEvent
-from mooring.framework.status import SUCCESS, Code, Status, failure
+from mooring.framework.status import SUCCESS, Code, Status, checked_type, failure
 from mooring.objects.pod import Pod
 from mooring.queue.metrics import QueueMetrics
 from mooring.queue.queued_pod import QueuedPodInfo
@@ -76,7 +76,7 @@ class PreEnqueuePlugins:
 
     def _ask(self, plugin: str, pre_enqueue: PreEnqueue, pod: Pod) -> Status:
         try:
-            status = pre_enqueue(pod) or SUCCESS
+            status = checked_type(pre_enqueue(pod))
         except Exception as error:
             status = failure(error)
         if status is not SUCCESS and status.code == Code.ERROR:

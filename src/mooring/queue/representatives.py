@@ -61,7 +61,7 @@ class Representatives:
 
     @property
     def is_trying(self) -> bool:
-        """Whether a representative was popped, and nobody has asked for the next one yet."""
+        """Whether a representative was popped and the next one has not been asked for."""
         return bool(self._tried)
 
     def load(self, group: Rejection, woken: Woken) -> None:

@@ -42,14 +42,14 @@ class SavedPod(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     flush_timestamp: float | None = None
     waits_out: bool = False
     has_class: bool = False
-    #: Of an unschedulable pod: its number in order of arrival.
+    #: The number of an unschedulable pod in order of arrival.
     number: int = 0
 
 
 class SavedGroup(msgspec.Struct, frozen=True, rename="camel"):
     """A group that is woken (`representatives`)."""
 
-    #: Of the representative, `namespace/name`.
+    #: The representative, as `namespace/name`.
     key: str
     rejectors: list[str]
     strategy: Strategy

@@ -87,12 +87,12 @@ class Verdicts:
         return self._statuses[-1 - code] if code < 0 else self._decode(code)
 
     def status(self, row: int) -> Status:
-        """Of a row that the plugin was asked about."""
+        """The status of a row that the plugin was asked about."""
         code = int(self.codes[row])
         return self.decode(code) if code else SUCCESS
 
     def copy(self) -> RowVerdicts:
-        """As they are now: they stay so whatever becomes of these."""
+        """A copy, which later changes leave alone."""
         plain, statuses = self._decode, self._statuses
         return RowVerdicts(
             self.codes.copy(),
@@ -124,10 +124,10 @@ class Answers:
         self.call = call
         self.depends = depends
         #: The rows on which something changed that the plugin depends on.
-        self._changes = cluster.node_changes
+        self._changes = cluster.changes.nodes
         if depends == Depends.USAGE:
             sums = sees_usage_columns_only(call)
-            self._changes = cluster.sum_changes if sums else cluster.usage_changes
+            self._changes = cluster.changes.sums if sums else cluster.changes.pods
         self._position = self._changes.position
         self._size = -1
         #: Rows that changed since the plugin judged them, and since it scored them.
@@ -214,7 +214,7 @@ class Answers:
     # Verdicts
 
     def judge(self, question: Question, asked: Mask) -> Verdicts:
-        """Verdicts that are known wherever `asked`. Raises PluginFailure."""
+        """Verdicts that are known in the rows of `asked`. Raises PluginFailure."""
         if self.verdicts is None:
             self._judge_all(question)
         verdicts = self._verdicts(question.size)
@@ -232,7 +232,7 @@ class Answers:
         try:
             every = self._ask_all(question)
         except PluginFailure:
-            # It may fail only on rows that an earlier plugin refuses, which nobody needs to ask it about.
+            # It may fail only on rows that an earlier plugin refuses: it need not be asked about these.
             every = None
         self.by_rows = every is not None
         if every is not None:
@@ -295,10 +295,14 @@ class Answers:
             # The way of most attempts: without counting or timing it, and without a call more.
             try:
                 node = question.snapshot.at(row)
-                status = filter_node(question.state, question.pod, node) or SUCCESS
+                answer: object = filter_node(question.state, question.pod, node)
             except Exception as error:
                 raise self.call.failed(filtering.DOING, error) from error
-            if status.code not in filtering.FILTER_CODES:
+            if answer is None:
+                status = SUCCESS
+            elif isinstance(answer, Status) and answer.code in filtering.FILTER_CODES:
+                status = answer
+            else:
                 status = filtering.filter_row(self.call, question, row)
         self._stale_verdicts.discard(row)
         return verdicts.set(row, status)

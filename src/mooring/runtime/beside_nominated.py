@@ -19,7 +19,7 @@ class BesideNominated:
 
     def __init__(self, framework: Framework, cluster: Cluster) -> None:
         self._framework = framework
-        self._changes = cluster.usage_changes
+        self._changes = cluster.changes.pods
         self._position = self._changes.position
         #: The filters that PreFilter skipped when this was found out.
         self._skipped: frozenset[str] = frozenset()

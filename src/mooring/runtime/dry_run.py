@@ -72,7 +72,7 @@ class FilterDryRun:
         return self._nominated
 
     def on_node(self, node: NodeInfo) -> FilterNodeTrial:
-        # Only plugins that hear of pods change their state.
+        # Only plugins with add_pod and remove_pod change their state.
         state = self.state.clone() if self.hears_of_pods else self.state
         return FilterNodeTrial(self, node.copy(), state)
 

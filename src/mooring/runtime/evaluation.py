@@ -220,7 +220,7 @@ class Evaluation:
     @property
     def position(self) -> int:
         """Grows with every change in the cluster."""
-        return self._cluster.usage_changes.position if self._cluster is not None else 0
+        return self._cluster.changes.pods.position if self._cluster is not None else 0
 
     # PreFilter
 

@@ -21,7 +21,7 @@ _LOG = logging.getLogger(__name__)
 
 #: How many evaluations a profile keeps; the one used longest ago is forgotten first.
 MOST_EVALUATIONS = 256
-#: Of how many kinds of pods the signature is remembered: that costs little memory, and signing much time.
+#: For how many kinds of pods the signature is remembered: that costs little memory, and signing costs time.
 _MOST_PODS = 16 * MOST_EVALUATIONS
 _MOST_MET = 64 * MOST_EVALUATIONS
 _MOST_ANSWERS = 4 * MOST_EVALUATIONS
@@ -162,7 +162,7 @@ class Evaluations:
         return kept
 
     def _drop_some(self) -> None:
-        """The quarter that was not used for longest, and all answers that nobody uses then."""
+        """Forget the least recently used quarter, and all answers that are then unused."""
         by_use = sorted(self._evaluations, key=lambda signature: self._evaluations[signature].used)
         for signature in by_use[: MOST_EVALUATIONS // 4]:
             del self._evaluations[signature]

@@ -1,13 +1,13 @@
 """Every Filter over every node: who refuses what, and why.
 
 The matrix is kept as it was computed, a code a row and plugin, and turned into statuses and texts only for
-those who ask. A node is refused by the first plugin that refuses it; later plugins are not heard.
+those who ask. The first plugin that refuses a node counts; the answers of later plugins do not.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,7 +18,7 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.errors import PluginError
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.status import SUCCESS, Code, Status
+from mooring.framework.status import SUCCESS, Code, Status, checked_type
 from mooring.framework.verdicts import UNKNOWN, RowVerdicts
 from mooring.objects.pod import Pod
 from mooring.runtime.plugin_calls import Calls, PluginFailure, unexpected
@@ -35,7 +35,7 @@ FEW_ROWS = 6
 #: Codes below this are counted without sorting them.
 _MOST_COUNTED = 4096
 
-NO_VERDICT = "filter_rows must give a verdict on each row it is asked for"
+NO_VERDICT = "filter_rows must return RowVerdicts with an integer code for each row it is asked for"
 DOING = 'running "{name}" filter plugin'
 FILTER_CODES = (Code.SUCCESS, Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING)
 
@@ -62,7 +62,7 @@ class FilterMatrix:
         return mask
 
     def status(self, row: int) -> Status:
-        """Of a row that was looked at."""
+        """The status of a row that was looked at."""
         nominated = self.with_nominated.get(row)
         if nominated is not None:
             return nominated
@@ -140,9 +140,34 @@ def ask_rows(call: Calls, question: Question, rows: Rows) -> RowVerdicts | None:
         verdicts: RowVerdicts | None = call.filter_rows(state, question.pod, columns, rows)
         if verdicts is None and call.filter is not None:
             return None
-        if verdicts is None or len(verdicts.codes) != row_count(rows):
-            raise PluginError(NO_VERDICT)
-        return verdicts
+        return _checked(call, verdicts, row_count(rows))
+
+
+def _checked(call: Calls, verdicts: object, count: int) -> RowVerdicts:
+    """The verdicts, if they are what the contract says; what their codes stand for is checked when asked."""
+    if isinstance(verdicts, RowVerdicts):
+        codes: object = verdicts.codes
+        if isinstance(codes, np.ndarray) and codes.shape == (count,) and codes.dtype.kind in "biu":
+            # A bool is not less than 0.
+            if count and codes.dtype.kind == "i" and np.minimum.reduce(codes) < 0:
+                raise PluginError("filter_rows must not return negative codes")
+            return RowVerdicts(codes, _checking(call, verdicts.decode))
+    raise PluginError(NO_VERDICT)
+
+
+def _checking(call: Calls, decode: Callable[[int], Status]) -> Callable[[int], Status]:
+    def checked(code: int) -> Status:
+        try:
+            status = checked_type(decode(code))
+            if status.ok:
+                raise PluginError(f"code {code} of filter_rows stands for Success; only 0 may")
+            if status.code not in FILTER_CODES:
+                raise unexpected(status)
+        except Exception as error:
+            raise call.failed(DOING, error) from error
+        return status
+
+    return checked
 
 
 def ask_nodes(call: Calls, question: Question, rows: NDArray[np.intp]) -> list[Status]:
@@ -216,7 +241,7 @@ def ask_columns(
     state, pod, snapshot = question.state, question.pod, question.snapshot
     verdicts = call.filter_rows(state, pod, columns, rows)
     if verdicts is not None:
-        return verdicts
+        return _checked(call, verdicts, len(rows))
     # It wants to be asked node by node. It looks at nodes alone, so it does not mind what was changed.
     statuses = [_ask(call, state, pod, snapshot.at(row), snapshot) for row in rows.tolist()]
     codes = np.array([0 if status.ok else i + 1 for i, status in enumerate(statuses)], np.int64)
@@ -251,14 +276,12 @@ def filter_row(call: Calls, question: Question, row: int) -> Status:
 
 def _ask(call: Calls, state: CycleState, pod: Pod, node: NodeInfo, snapshot: Snapshot) -> Status:
     if call.filter is not None:
-        status = call.filter(state, pod, node) or SUCCESS
+        status = checked_type(call.filter(state, pod, node))
     else:
         assert call.filter_rows is not None
         only = np.array([node.row], np.intp)
         verdicts = call.filter_rows(state, pod, snapshot.columns, only)
-        if verdicts is None:
-            raise PluginError(NO_VERDICT)
-        status = verdicts.status(0)
+        status = checked_type(_checked(call, verdicts, 1).status(0))
     if status.code not in FILTER_CODES:
         raise unexpected(status)
     return status

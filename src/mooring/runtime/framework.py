@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence, Set
 from itertools import groupby
 
 from mooring.cluster.columns import Rows
@@ -30,7 +30,7 @@ from mooring.framework.interface import (
     PreFilterResult,
     PreFlight,
 )
-from mooring.framework.status import SKIP, SUCCESS, Code, Status, failure
+from mooring.framework.status import SKIP, SUCCESS, Code, Status, checked_type, failure
 from mooring.objects.kinds import Kind
 from mooring.objects.pod import Pod
 from mooring.runtime import filtering
@@ -65,7 +65,7 @@ from mooring.runtime.waiting_pods import LONGEST_WAIT_S, WaitingPods
 
 _LOG = logging.getLogger(__name__)
 
-#: A plugin that takes part here can have a pod rejected, and so hears of events.
+#: A plugin that takes part here can reject a pod, so it registers events.
 _REJECTING_POINTS = (
     Point.PRE_ENQUEUE,
     Point.PRE_FILTER,
@@ -105,9 +105,9 @@ class Framework:
         self.nominator = nominator
         self._nominated_rows = NominatedRows(nominator)
         self.metrics = metrics
-        #: Whether anybody wants to know how long a point takes.
+        #: Whether durations of points are reported.
         self.measures = type(metrics).point_duration is not Metrics.point_duration
-        #: Whether anybody wants to know how long single plugins take.
+        #: Whether durations of single plugins are reported.
         self.measures_plugins = type(metrics).plugin_duration is not Metrics.plugin_duration
         for call in self.plugins.values():
             call.evaluations = metrics.evaluations_of(call.name, profile_name)
@@ -164,7 +164,11 @@ class Framework:
                 raise call.failed(PRE_FILTER.doing, error) from error
         if result is None or result is SKIP:
             return SKIP if result is SKIP else SUCCESS
-        return result if isinstance(result, PreFilterResult) else call.checked(PRE_FILTER, result)
+        if not isinstance(result, PreFilterResult):
+            return call.checked(PRE_FILTER, result)
+        if not isinstance(result.node_names, Set):
+            raise call.failed(PRE_FILTER.doing, PluginError("node_names must be a set of names"))
+        return result
 
     def rows_refused_for_nominated(
         self, question: Question, nominated: Mapping[int, Sequence[Pod]]
@@ -205,7 +209,7 @@ class Framework:
         return calls if by_columns else None
 
     def hears_of_pods(self, state: CycleState) -> bool:
-        """Whether a plugin is told of pods that are taken to come or go."""
+        """Whether a plugin has add_pod, so that it must be called for each assumed change."""
         return any(
             call.add_pod is not None and call.name not in state.skip_filter
             for call in self.points[Point.PRE_FILTER]
@@ -240,7 +244,7 @@ class Framework:
         return self.filter_node_as_is(state, pod, node, snapshot)
 
     def run_add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> None:
-        """Tell PreFilter plugins of a pod that is taken to be on a node. Raises PluginFailure."""
+        """Tell PreFilter plugins to count a pod on a node. Raises PluginFailure."""
         for call in self.points[Point.PRE_FILTER]:
             if call.add_pod is not None and call.name not in state.skip_filter:
                 self._tell(call, call.add_pod, "AddPod", state, pod, added, node)
@@ -263,7 +267,7 @@ class Framework:
         # Dry runs come here for every victim: a bare try costs nothing, a guard would.
         try:
             status = extension(state, pod, other, node)
-            if status is not None and not status.ok:
+            if status is not None and not checked_type(status).ok:
                 raise unexpected(status)
         except Exception as error:
             raise call.failed(f'running {doing} on PreFilter plugin "{{name}}"', error) from error
@@ -286,7 +290,7 @@ class Framework:
             assert call.post_filter is not None
             try:
                 with call.guard("PostFilter", POST_FILTER.doing, state):
-                    result, answer = call.post_filter(state, pod, statuses)
+                    result, answer = _post_filtered(call.post_filter(state, pod, statuses))
                     status = POST_FILTER.checked(answer)
             except PluginFailure as error:
                 return None, error.as_status()
@@ -336,7 +340,7 @@ class Framework:
         return SUCCESS
 
     def run_unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """All of them, last first, those that never reserved among them."""
+        """Call all plugins in reverse order, also those that did not reserve."""
         with self.timed("Unreserve") as told:
             for call in reversed(self.points[Point.RESERVE]):
                 if call.unreserve is not None:
@@ -378,13 +382,14 @@ class Framework:
                     continue
                 if not isinstance(answer, tuple):
                     answer = answer, LONGEST_WAIT_S
-                status, timeout_s = PERMIT.checked(answer[0]), answer[1]
+                status, timeout_s = call.checked(PERMIT, answer[0]), answer[1]
+                if status.code == Code.WAIT:
+                    timeouts_s[call.name] = min(timeout_s, LONGEST_WAIT_S)
             except PluginFailure as error:
                 return error.as_status()
             except Exception as error:
                 return call.failed(PERMIT.doing, error).as_status()
             if status.code == Code.WAIT:
-                timeouts_s[call.name] = min(timeout_s, LONGEST_WAIT_S)
                 waits = Status(Code.WAIT, (*status.all_reasons, _WAITS))
             elif not status.ok:
                 return status.by(call.name)
@@ -422,7 +427,7 @@ class Framework:
         try:
             with call.guard(rules.title, rules.doing, state):
                 answer = method(state, pod, node_name)
-                if answer is not None and not isinstance(answer, Status):
+                if isinstance(answer, Awaitable):
                     answer = await answer
                 if answer is None or answer is SUCCESS:
                     return SUCCESS
@@ -473,18 +478,24 @@ class Framework:
                 if answer is SKIP:
                     skipped.add(call.name)
                     continue
-            answer = PreFlight() if answer is None or answer == SUCCESS else answer
             if isinstance(answer, PreFlight):
                 outcome = SUCCESS
                 if answer.allow_parallel:
                     parallel.add(call.name)
-            elif answer.code == Code.SKIP:
+                continue
+            try:
+                status = call.checked(PRE_FLIGHT, answer)
+            except PluginFailure as error:
+                return error.as_status()
+            if status.ok:
+                outcome = SUCCESS
+            elif status.code == Code.SKIP:
                 skipped.add(call.name)
-            elif answer.code == Code.ERROR:
-                return answer.by(call.name)
+            elif status.code == Code.ERROR:
+                return status.by(call.name)
             else:
                 text = (
-                    f'PreBindPreFlight {call.name} returned "{answer.code.title}", which is'
+                    f'PreBindPreFlight {call.name} returned "{status.code.title}", which is'
                     " unsupported. It is supposed to return Success, Skip, or Error status"
                 )
                 return PluginFailure(call.name, text).as_status()
@@ -604,11 +615,20 @@ class _Untimed(_Timed):
 _UNTIMED = _Untimed()
 
 
+def _post_filtered(answer: object) -> tuple[PostFilterResult | None, Status | None]:
+    match answer:
+        case (None | PostFilterResult() as result, None | Status() as status):
+            return result, status
+    raise PluginError("post_filter must return a PostFilterResult or None, and a Status or None")
+
+
 def _events(call: Calls) -> Iterable[EventWithHint]:
     if call.events_to_register is None:
         return [EventWithHint(event) for event in DEFAULT_EVENTS]
     try:
         events: list[EventWithHint] = list(call.events_to_register())
+        if not all(isinstance(each, EventWithHint) for each in events):
+            raise PluginError("events_to_register must return EventWithHint objects")
     except Exception as error:
         text = f'registering the events of plugin "{call.name}": {describe(error)}'
         raise PluginError(text) from error

@@ -81,7 +81,7 @@ class KeptScores:
         self._normalizes = any(kept.normalized is not None for kept in self._plugins)
         self._total: Ints = np.zeros(size, np.int64)
         self._key: Ints = np.full(size, -1, np.int64)
-        #: Rows that changed since they were scored; those of them whose node object did.
+        #: Rows that changed since they were scored, and the rows among them whose node object changed.
         self._stale: set[int] = set()
         self._stale_nodes: set[int] = set()
         self._normalize_all(question)

@@ -24,7 +24,7 @@ from mooring.runtime.question import Question
 #: If more than this share of the rows changed, all rows are judged again.
 _LARGEST_SHARE = 0.5
 
-#: The rows that changed, and those of them whose node object did.
+#: The rows that changed, and the rows among them whose node object changed.
 Changed = tuple[Sequence[int], set[int]]
 
 
@@ -46,14 +46,14 @@ class KeptVerdicts:
         `by_sums`, all that follows from these rows is left alone by pods whose requests stay the same.
         """
         self._shared = shared
-        self._changes_of_usage: ChangeLog[int] = ChangeLog()
+        self._row_changes: ChangeLog[int] = ChangeLog()
         if cluster is not None:
-            self._changes_of_usage = cluster.sum_changes if by_sums else cluster.usage_changes
+            self._row_changes = cluster.changes.sums if by_sums else cluster.changes.pods
         self._filters = filters
         self._usage_filters = [each for each in filters if each[1].depends == Depends.USAGE]
         self._cluster = cluster
-        self._usage_position = -1
-        self._node_position = -1
+        #: That of the cluster when the verdicts were brought up to date.
+        self._generation = -1
         self._built = False
         #: Grows when a verdict changes.
         self.version = version
@@ -84,7 +84,7 @@ class KeptVerdicts:
 
     def is_up_to_date(self) -> bool:
         """Whether nothing has changed since the verdicts were brought up to date."""
-        return self._built and self._usage_position == self._changes_of_usage.position
+        return self._built and self._row_changes.position <= self._generation
 
     def forget(self) -> None:
         self._built = False
@@ -101,20 +101,17 @@ class KeptVerdicts:
         else:
             self._redo(question, *changed)
         if self._cluster is not None:
-            self._usage_position = self._changes_of_usage.position
-            self._node_position = self._cluster.node_changes.position
+            self._generation = self._cluster.generations.latest
             self._built = True
         return changed
 
     def _changes(self) -> Changed | None:
         """None if too much has changed."""
         assert self._cluster is not None
-        nodes: list[int] | None = []
-        if self._node_position != self._cluster.node_changes.position:
-            nodes = self._cluster.node_changes.since(self._node_position)
+        nodes = self._cluster.changes.nodes.since(self._generation)
         rows = nodes
         if self._usage_filters or self._shared is not None:
-            rows = self._changes_of_usage.since(self._usage_position)
+            rows = self._row_changes.since(self._generation)
         if rows is None:
             return None
         if len(rows) > FEW_ROWS and len(rows) > len(self.ok) * _LARGEST_SHARE:

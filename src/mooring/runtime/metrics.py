@@ -1,4 +1,4 @@
-"""What the framework and the scheduler report about themselves; by default to nobody."""
+"""What the framework and the scheduler report about themselves. By default nothing receives it."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class NominatedRows:
         if kept is not None and kept.columns is columns and kept.epoch == columns.node_epoch:
             names = nominator.changes.since(kept.position)
         if kept is None or names is None:
-            # Reinsert at the end, so that the first is the one that was made first.
+            # Reinsert at the end: the first entry is the oldest.
             self._kept.pop(priority, None)
             if len(self._kept) >= _MOST_KEPT:
                 del self._kept[next(iter(self._kept))]

@@ -14,7 +14,7 @@ from mooring.cluster.columns import Columns, Ints, Rows
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
-from mooring.errors import MooringError
+from mooring.errors import MooringError, PluginError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.dry_run import PluginFailure as PluginFailure
 from mooring.framework.events import EventWithHint
@@ -27,7 +27,7 @@ from mooring.framework.interface import (
     QueuedPod,
 )
 from mooring.framework.placements import Placement, PodGroupAssignments, PodGroupInfo
-from mooring.framework.status import SUCCESS, Code, Status
+from mooring.framework.status import Code, Status, checked_type
 from mooring.framework.suggestions import Refusals, Suggestion
 from mooring.framework.verdicts import RowVerdicts
 from mooring.objects.meta import KubeObject
@@ -86,11 +86,10 @@ class PointRules:
 
     def checked(self, answer: Status | None) -> Status:
         """None is Success. Raises MooringError for a status that the point has no use for."""
-        if answer is None:
-            return SUCCESS
-        if answer.ok or answer.code in self.allowed:
-            return answer
-        raise unexpected(answer)
+        status = checked_type(answer)
+        if status.ok or status.code in self.allowed:
+            return status
+        raise unexpected(status)
 
 
 _REJECTIONS = (Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING)
@@ -174,7 +173,9 @@ class Calls:
         if self.depends_on is None:
             return Depends.CLUSTER
         try:
-            depends = self.depends_on(pod)
+            depends: object = self.depends_on(pod)
+            if not isinstance(depends, Depends):
+                raise PluginError("depends_on must return a Depends")
             return widened(depends, self.own_columns) if self.own_columns else depends
         except Exception:
             _LOG.exception(
@@ -205,11 +206,10 @@ class Calls:
 
     def checked(self, rules: PointRules, answer: Status | None) -> Status:
         """None is Success. Raises PluginFailure for a status that the point has no use for."""
-        if answer is None:
-            return SUCCESS
-        if not answer.code or answer.code in rules.allowed:
-            return answer
-        raise self.failed(rules.doing, unexpected(answer))
+        try:
+            return rules.checked(answer)
+        except MooringError as error:
+            raise self.failed(rules.doing, error) from error
 
     def failed(self, doing: str, error: BaseException) -> PluginFailure:
         return PluginFailure(self.name, f"{doing.format(name=self.name)}: {describe(error)}")

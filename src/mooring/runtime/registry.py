@@ -73,7 +73,7 @@ class Registry:
         return self.names() | spelled_out
 
     def factory(self, name: str) -> PluginFactory | None:
-        """None for a name nobody knows. Raises PluginError if its module cannot be loaded."""
+        """None for an unknown name. Raises PluginError if its module cannot be loaded."""
         found = self._factories.get(name)
         if found is None and name in self._installed:
             found = self._factories[name] = _load(name, self._installed[name].value)

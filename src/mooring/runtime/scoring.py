@@ -15,7 +15,7 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.errors import PluginError
 from mooring.framework.interface import MAX_SCORE, MIN_SCORE
-from mooring.framework.status import SUCCESS, Status
+from mooring.framework.status import checked_type
 from mooring.runtime.plugin_calls import Calls, PluginFailure, unexpected
 from mooring.runtime.question import Question
 
@@ -90,8 +90,12 @@ def raw_scores(call: Calls, question: Question, rows: Rows) -> Ints:
     snapshot = question.snapshot
     if call.score_rows is not None:
         with call.guard("Score", SCORING, question.state):
-            scores: Ints = call.score_rows(question.state, question.pod, snapshot.columns, rows)
-            if scores.dtype != np.int64 or len(scores) != row_count(rows):
+            scores: object = call.score_rows(question.state, question.pod, snapshot.columns, rows)
+            if (
+                not isinstance(scores, np.ndarray)
+                or scores.dtype != np.int64
+                or scores.shape != (row_count(rows),)
+            ):
                 raise PluginError("score_rows must return an int64 for each row it is asked for")
             return scores
     numbers = np.arange(question.size)[rows].tolist()
@@ -116,7 +120,7 @@ def normalize(call: Calls, question: Question, raw: Ints) -> Ints:
         return raw
     normalized = raw.copy()
     with call.guard("ScoreExtensionNormalize", _NORMALIZING, question.state):
-        status: Status = call.normalize_scores(question.state, question.pod, normalized) or SUCCESS
+        status = checked_type(call.normalize_scores(question.state, question.pod, normalized))
         if not status.ok:
             raise unexpected(status)
     return normalized

@@ -94,7 +94,7 @@ class SharedEvaluation:
         """Have the kept answers notice what changed."""
         if self.cluster is None:
             return
-        position = self.cluster.node_changes.position
+        position = self.cluster.changes.nodes.position
         if position != self._node_position or size != self._size:
             for answers in self.kept.values():
                 answers.catch_up(size)

@@ -37,7 +37,7 @@ from mooring.scheduler.refusals import Refusals
 
 _LOG = logging.getLogger(__name__)
 
-#: Below this many nodes all are looked at, whatever the percentage; and never fewer are wanted.
+#: With fewer nodes than this, all are looked at, and the search never wants fewer feasible nodes.
 FEWEST_NODES_TO_FIND = 100
 
 

@@ -25,13 +25,10 @@ from mooring.runtime.evaluation import Evaluation, Filtered
 from mooring.runtime.framework import Framework
 from mooring.scheduler.decision import Decision
 
-#: How many classes of pods are remembered; the one that was refused first is forgotten first.
+#: How many classes of pods are remembered; the oldest refusal is forgotten first.
 MOST_REFUSALS = 1024
 
 _POINTS = (Point.PRE_FILTER, Point.FILTER, Point.POST_FILTER)
-
-#: Positions in the logs of changes and the generation of the listed objects.
-_Moment = tuple[int, int, int]
 
 
 @dataclass(slots=True)
@@ -39,7 +36,8 @@ class _Refusal:
     decision: Decision
     #: What the PreFilter plugins left for the Filter plugins.
     state: CycleState
-    moment: _Moment
+    #: That of the cluster when the decision was last known to hold.
+    generation: int
     #: Whose verdicts these are, and their version; None if they cannot be told from others.
     evaluation: Evaluation | None
     version: int | None
@@ -50,7 +48,7 @@ class _Refusal:
 
 
 class Refusals:
-    """Those of one profile."""
+    """The refusals of one profile."""
 
     def __init__(self, framework: Framework, cluster: Cluster, classes: PodClasses) -> None:
         self._framework = framework
@@ -64,7 +62,7 @@ class Refusals:
     def recall(self, state: CycleState, pod: Pod) -> Decision | None:
         """The decision on a pod of this class, if nothing changed since."""
         known = self._known(pod) if self._refusals else None
-        if known is None or known.moment != self._moment():
+        if known is None or known.generation != self._cluster.generations.latest:
             return None
         state.adopt(known.state)
         return replace(known.decision, pod=pod, conclusion=known.conclusion)
@@ -83,10 +81,9 @@ class Refusals:
             or decision.pre_filter != known.decision.pre_filter
         ):
             return None
-        moment = self._moment()
         # The listed objects, budgets for one, may matter to PostFilter.
-        same_objects = moment[2] == known.moment[2]
-        known.moment = moment
+        same_objects = self._cluster.listers.generation <= known.generation
+        known.generation = self._cluster.generations.latest
         if not (known.repeats and same_objects and self._post_filters_repeat(pod)):
             known.conclusion = None
         # Later plugins may say something else of a node than they did, which only explanations show.
@@ -108,7 +105,9 @@ class Refusals:
         self._refusals.pop(pod_class, None)
         if len(self._refusals) >= MOST_REFUSALS:
             del self._refusals[next(iter(self._refusals))]
-        self._refusals[pod_class] = _Refusal(decision, state, self._moment(), evaluation, version)
+        self._refusals[pod_class] = _Refusal(
+            decision, state, self._cluster.generations.latest, evaluation, version
+        )
 
     def conclude(self, decision: Decision, conclusion: Status) -> None:
         """PostFilter did not help: what this pod is told is what the pods of its class are told."""
@@ -125,14 +124,6 @@ class Refusals:
             return None
         pod_class = self._classes.of(pod)
         return self._refusals.get(pod_class) if pod_class is not None else None
-
-    def _moment(self) -> _Moment:
-        cluster = self._cluster
-        return (
-            cluster.node_changes.position,
-            cluster.usage_changes.position,
-            cluster.listers.generation,
-        )
 
     def _post_filters_repeat(self, pod: Pod) -> bool:
         return all(

@@ -45,7 +45,7 @@ class Found(msgspec.Struct, frozen=True):
     #: None if no node takes the pod; `status` says why.
     node_name: str | None = None
     status: Status = SUCCESS
-    #: If there is no node: the one that is held for the pod from now on.
+    #: If there is no node: the nomination of the pod after this attempt.
     nominating: NominatingInfo = CLEAR_NOMINATION
     #: None if the search failed.
     decision: Decision | None = None
@@ -134,7 +134,7 @@ class SchedulingCycle:
     def _fits_nowhere(
         self, attempt: Attempt, search: NodeSearch, decision: Decision, *, post_filters: bool
     ) -> Found:
-        """Unschedulable, whatever PostFilter does: at best it makes room for a later attempt."""
+        """The result is Unschedulable even if PostFilter succeeds: it makes room for a later attempt."""
         framework = attempt.framework
         if not post_filters:
             status = Status(Code.UNSCHEDULABLE, error=FitError(decision.diagnosis))

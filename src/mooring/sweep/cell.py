@@ -19,7 +19,8 @@ from mooring.explain.measures import ResourceMeasures, measure_resources, shapes
 from mooring.explain.over_time import Sample, Waiting, replay, waiting_of
 from mooring.garbage import seldom_collecting
 from mooring.objects.pod import Pod
-from mooring.sim.report import Pending, build_report
+from mooring.sim.build_report import build_report
+from mooring.sim.report import Pending
 from mooring.sim.simulation import SimOptions, Simulation
 from mooring.sim.traces.drawn_load import draw_load
 from mooring.sim.traces.trace import Trace

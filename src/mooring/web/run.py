@@ -19,7 +19,8 @@ from mooring.garbage import seldom_collecting
 from mooring.objects.pod import Pod
 from mooring.scheduler.decision import Decision
 from mooring.scheduler.journal import Fact, FactKind, Preempted
-from mooring.sim.report import SimulationReport, build_report
+from mooring.sim.build_report import build_report
+from mooring.sim.report import SimulationReport
 from mooring.sim.simulation import Simulation
 from mooring.web.places import Places
 from mooring.web.run_spec import RunSpec

@@ -17,7 +17,8 @@ from mooring.errors import InputError
 from mooring.explain.counterfactuals import Counterfactual
 from mooring.explain.drain import is_of_node, nodes_of_zone
 from mooring.explain.settled import unbound
-from mooring.framework.changes import AddNodes, apply_changes
+from mooring.framework.applied_changes import apply_changes
+from mooring.framework.node_changes import AddNodes
 from mooring.objects.documents import STDIN, read_documents
 from mooring.objects.findings import Findings
 from mooring.objects.manifests import read_manifests

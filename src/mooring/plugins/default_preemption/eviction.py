@@ -76,7 +76,7 @@ class _Eviction:
     #: The last victim, set when its eviction starts.
     last: Pod | None = None
     #: Whether a victim is deleted that has no node, as far as the watch has shown. Its place may have become
-    #: free before, while the preemptor was held back, and the end of such a pod tells nobody of a place.
+    #: free before, while the preemptor was held back, and the end of such a pod is no event about a place.
     is_silent: bool = False
     work: Coroutine[Any, Any, None] | None = None
     #: Whether `work` has begun. From then on it ends by itself.

@@ -187,7 +187,7 @@ class Outcomes:
         parts = self._covered.setdefault(covered.key, [])
         parts.append(covered)
         if len(parts) > _MOST_PARTS:
-            # The last number of a row is the one that holds.
+            # The last number of a row counts.
             counts = {
                 row: count
                 for part in parts

@@ -207,7 +207,7 @@ class DefaultPreemption:
         )
 
     def _refuses_member(self, pod: Pod) -> Status | None:
-        """Why nobody is evicted for a single pod of a group; None if somebody may be."""
+        """Why no pod is evicted for a single pod of a group; None if pods may be."""
         if self._by_placement:
             group = self._group_of(pod)
             if group is None:

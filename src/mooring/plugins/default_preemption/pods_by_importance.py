@@ -2,8 +2,8 @@
 
 The pods of a row are a run: they have consecutive places in the arrays. A higher priority comes first,
 then an earlier start, then the order of the node's pods. So the pods below any priority are the end of the
-run. A row that changed gets another run behind all others. The pods of a place never change: whoever keeps
-places and the list of pods can read them at any later time.
+run. A row that changed gets another run behind all others. The pods of a place never change, so places can be
+kept with the list of pods and read later.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class PodsByImportance:
         self._latest_start_s: NDArray[np.float64] = np.zeros(rows)
         #: int64[row]: the generation of the row when its run was made.
         self._generations: Ints = np.full(rows, _NEVER, np.int64)
-        #: int32[place]: the pod's number in `label_sets`; as far as somebody has asked.
+        #: int32[place]: the pod's number in `label_sets`, for the places that were asked about.
         self._labels: NDArray[np.int32] = np.zeros(0, np.int32)
         self._numbers: dict[SelectorKey, int] = {}
         #: Namespace and labels of pods, each once. It only grows; another list replaces it.

@@ -357,7 +357,7 @@ def _is_ours(claim: ResourceClaim, allocation: Allocation | None, user: Consumer
 
 
 def _is_refusal(error: ApiError) -> bool:
-    """Whether the API server said no, so that nothing can come of the write any more."""
+    """Whether the API server refused, so that the write cannot take effect later."""
     if isinstance(error, Unanswered):
         return not error.maybe_done
     return isinstance(error, ServerUnavailable) and error.status != _GATEWAY_TIMEOUT

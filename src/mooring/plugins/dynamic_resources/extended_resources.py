@@ -36,7 +36,7 @@ class CannotFit(Exception):
 
 
 def new_claim(pod: Pod) -> ResourceClaim:
-    """The claim for a pod, without requests. Its name tells it from those of other pods."""
+    """The claim for a pod, without requests. Its name differs from the claims of other pods."""
     uid = str(uuid.uuid5(_UIDS, pod.uid))
     owner = OwnerReference(
         api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True

@@ -85,7 +85,7 @@ class KeptAllocations:
                 rows.set(row, info.name, status, found)
                 rows.scores[row] = 0 if found is None else score(found)
         rows.pools_at = self._cluster.claims.pool_changes.position
-        rows.nodes_at = self._cluster.node_changes.position
+        rows.nodes_at = self._cluster.changes.nodes.position
         rows.revision = self._cluster.device_pools.revision
         if len(self._kinds) >= MOST_KINDS:
             del self._kinds[next(iter(self._kinds))]
@@ -95,7 +95,7 @@ class KeptAllocations:
     def _outdated(self, rows: KeptRows, columns: Columns) -> Iterable[int]:
         """The rows to be judged again."""
         cluster = self._cluster
-        nodes = cluster.node_changes.since(rows.nodes_at)
+        nodes = cluster.changes.nodes.since(rows.nodes_at)
         pools = cluster.claims.pool_changes.since(rows.pools_at)
         if (
             rows.revision != cluster.device_pools.revision

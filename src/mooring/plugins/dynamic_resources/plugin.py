@@ -169,7 +169,7 @@ class DynamicResources:
         claims.users.append(reference_to(pod))
 
     def _check(self, claim: ResourceClaim, *, is_extended: bool) -> Status | None:
-        """Why a claim cannot be allocated, on whatever node."""
+        """Why a claim cannot be allocated on any node."""
         if self._cache.in_flight(claim.uid) is not None:
             return unresolvable(IN_FLIGHT.format(claim.key))
         if is_extended:

@@ -40,7 +40,7 @@ _EXISTING_CODE, _ANTI_CODE, _AFFINITY_CODE = 1, 2, 3
 
 @dataclass(slots=True, kw_only=True)
 class Required:
-    """What PreFilter counts for required terms: those of the incoming pod and of placed pods."""
+    """What PreFilter counts for the required terms of the incoming pod and of placed pods."""
 
     pod: Pod
     #: The labels of the pod's namespace, for the namespace selectors of placed pods' terms.

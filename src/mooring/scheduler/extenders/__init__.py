@@ -34,7 +34,7 @@ from mooring.runtime.scoring import PluginScores, ScoreMatrix
 from mooring.scheduler.extenders.documents import NodeTexts
 from mooring.scheduler.extenders.extender import Extender, Transport
 
-#: The name under which extenders are blamed for a pod that fits nowhere, and hear of events.
+#: The plugin name of extenders: for pods that they reject, and for the events that they register.
 EXTENDER = "Extender"
 EXTENDER_EVENTS = tuple(EventWithHint(event) for event in DEFAULT_EVENTS)
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from mooring.objects.pod import Pod
 from mooring.objects.selectors import Selector
 from mooring.objects.well_known import REGION, ZONE
-from mooring.sim.report import node_usages
+from mooring.sim.build_report import node_usages
 from mooring.sim.scenarios.fields import Path
 from mooring.sim.scenarios.pod_conditions import PodCondition, hold_all
 from mooring.sim.scenarios.view import PodLine, Subject, View

@@ -13,7 +13,8 @@ from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.selectors import Selector
 from mooring.scheduler.journal import Preempted
-from mooring.sim.report import Pending, pending_of
+from mooring.sim.build_report import pending_of
+from mooring.sim.report import Pending
 from mooring.sim.scenarios.references import Reference
 from mooring.sim.scenarios.workloads import pods_under
 from mooring.sim.simulation import Simulation
