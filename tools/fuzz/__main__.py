@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -16,7 +15,7 @@ import msgspec
 from tools.fuzz import awaits
 from tools.fuzz.shrink import shrink
 from tools.fuzz.swarm import ALL_FAULTS, ALL_FEATURES
-from tools.fuzz.world import Mode, Result, Task, prepare_worker, run_seed, run_task
+from tools.fuzz.world import Mode, Result, Task, begin_worker, prepare_worker, run_seed, run_task
 
 MODES: tuple[Mode, ...] = ("safety", "liveness")
 
@@ -236,14 +235,8 @@ def _results(tasks: list[Task], workers: int) -> Iterator[Result]:
         prepare_worker()
         yield from map(run_task, tasks)
         return
-    with multiprocessing.get_context("spawn").Pool(workers, _begin_worker) as pool:
+    with multiprocessing.get_context("spawn").Pool(workers, begin_worker) as pool:
         yield from pool.imap_unordered(run_task, tasks, chunksize=4)
-
-
-def _begin_worker() -> None:
-    # Ctrl-C is for the process that tells the result.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    prepare_worker()
 
 
 def _counts(counts: dict[str, int]) -> str:

@@ -476,6 +476,12 @@ def prepare_worker() -> None:
     gc.set_threshold(50_000, 20, 100)
 
 
+def begin_worker() -> None:
+    """Ctrl-C is for the process that tells the result, not for those of the pool."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    prepare_worker()
+
+
 #: A seed, its mode, what is left out, whether nonsense is sent, and whether kills are aimed.
 Task = tuple[int, Mode, tuple[str, ...], bool, bool]
 
