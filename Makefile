@@ -25,11 +25,15 @@ demo: .venv/.base  ## Simulate the cluster that comes with mooring
 	$(BIN)/mooring demo
 
 # Side by side, since checking types keeps only one core busy.
-test: .venv/.dev  ## Run every check and test that needs nothing but Python
+test: .venv/.dev  ## Run the checks and tests that need nothing but Python
 	@$(MAKE) --no-print-directory -j2 lint tests
 
 tests: .venv/.dev
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not live and not web" $(PYTEST_ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not long and not live and not web" $(PYTEST_ARGS)
+
+test-long: .venv/.dev  ## Run the tests that need nothing but Python, and minutes: random lives of clusters, many processes
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "long" $(PYTEST_ARGS)
+	$(BIN)/python -m tools.fuzz --seeds 100
 
 fuzz: .venv/.dev  ## Run the live scheduler under random faults, in virtual time (SEEDS=10000, ARGS='--seed 17')
 	$(BIN)/python -m tools.fuzz --seeds $(SEEDS) $(ARGS)

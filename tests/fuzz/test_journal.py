@@ -15,6 +15,8 @@ from mooring.runtime.registry import Registry
 from tools.fuzz.scheduler import MayHold, make_registry
 from tools.fuzz.world import World
 
+pytestmark = pytest.mark.long
+
 
 def _in_files(folder: Path):
     """So small that some journals go on in a second file."""

@@ -10,6 +10,8 @@ import pytest
 from tools.fuzz.mutations import MUTATIONS, Mutation, applied
 from tools.fuzz.world import run_seed
 
+pytestmark = pytest.mark.long
+
 MOST_SEEDS = 200
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from tools.fuzz.world import Mode, run_seed
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("first", range(0, 18, 6))
 def test_whatever_breaks_nothing_wrong_is_done(first):

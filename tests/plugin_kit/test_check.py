@@ -16,6 +16,7 @@ from tests.plugin_kit.liars import LIARS, Honest, Reserves
 FEW = 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("liar", LIARS, ids=lambda liar: liar.__name__)
 def test_a_plugin_that_lies_is_caught(liar):
     report = check_subject(subject_of(liar), seeds=40, most_findings=1, shrinks=False)
@@ -23,6 +24,7 @@ def test_a_plugin_that_lies_is_caught(liar):
     assert [finding.rule.name for finding in report.findings] == [LIARS[liar]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("plugin", [Honest, Reserves])
 def test_an_honest_plugin_is_not_accused(plugin):
     report = check_plugin(plugin, seeds=5)
@@ -32,6 +34,7 @@ def test_an_honest_plugin_is_not_accused(plugin):
     assert report.checked["depends_on"] > 100
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
 def test_every_built_in_plugin_keeps_its_promises(name):
     report = check_plugin(BUILT_IN[name], seeds=FEW)

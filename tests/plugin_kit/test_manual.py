@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 PAGE = Path(__file__).parents[2] / "docs" / "plugins.md"
 SOURCES = Path(__file__).parents[2] / "src"
 
@@ -37,6 +39,7 @@ def test_every_block_is_a_file_or_a_command():
             assert re.match(r"# [\w.]+\.(py|yaml)\n", text), text
 
 
+@pytest.mark.long
 def test_the_manual_does_what_it_says(tmp_path):
     scripts = Path(sys.executable).parent
     environment = {

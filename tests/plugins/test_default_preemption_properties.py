@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
@@ -31,6 +32,8 @@ from tests.makers import (
     make_spread,
 )
 from tests.plugins.preemption_world import World, at
+
+pytestmark = pytest.mark.long
 
 NODES = tuple(f"n{i}" for i in range(5))
 PRIORITIES = (None, -5, 0, 3, 3, 10, 100)

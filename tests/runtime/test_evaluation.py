@@ -230,6 +230,7 @@ class Story:
         return f"{prefix}-{self.count}"
 
 
+@pytest.mark.long
 @given(seed=st.integers(0, 2**32))
 def test_a_kept_evaluation_decides_what_one_from_scratch_decides(seed):
     story = Story(seed)

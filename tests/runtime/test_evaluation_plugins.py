@@ -159,6 +159,7 @@ FORMS = st.lists(
 )
 
 
+@pytest.mark.long
 @given(FORMS)
 def test_whatever_the_plugins_a_ranking_chooses_what_a_full_evaluation_does(drawn):
     forms = [
@@ -341,6 +342,7 @@ def _node(number: int, how: int) -> Node:
     )
 
 
+@pytest.mark.long
 @given(
     designs=st.lists(DESIGNS, min_size=1, max_size=5),
     first=st.booleans(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,6 +59,7 @@ def decided(objects: list[KubeObject], *, keep_answers: bool) -> list[Any]:
     ]
 
 
+@pytest.mark.long
 @settings(max_examples=40)
 @given(drawn_nodes=nodes, used=st.lists(st.integers(0, 7), max_size=4), drawn_gangs=gangs)
 def test_decisions_within_placements_are_those_of_a_scheduler_that_keeps_nothing(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +13,8 @@ from mooring.plugins.node_resources_fit import NodeResourcesFit
 from mooring.runtime.placements import generate_placements
 from tests.groups import BY_RACK, GANGS, PREEMPTING, SCHEDULED, condition, nodes, start
 from tests.makers import make_group, make_node, make_pod
+
+pytestmark = pytest.mark.long
 
 RACK = "example.com/rack"
 

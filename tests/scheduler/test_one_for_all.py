@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -182,6 +183,7 @@ def test_a_pod_that_preempts_does_not_speak_for_the_others():
         assert placed[("important", "n")] + placed[("important", "m")] == 4
 
 
+@pytest.mark.long
 @given(seed=st.integers(0, 2**32))
 def test_placements_and_conditions_are_those_of_trying_every_pod(seed):
     """Each kind has nodes of its own, so that it does not matter which kind is tried first."""
@@ -200,6 +202,7 @@ def test_placements_and_conditions_are_those_of_trying_every_pod(seed):
     assert len(one.attempts) <= len(plain.attempts)
 
 
+@pytest.mark.long
 @given(seed=st.integers(0, 2**32))
 def test_no_pod_waits_that_fits(seed):
     """Kinds compete for nodes. Whoever gets a place, none is left free that a waiting pod could take."""

@@ -135,6 +135,7 @@ def test_only_so_many_are_remembered():
     assert refusals.recall(CycleState(), known) is not None
 
 
+@pytest.mark.long
 @example(seed=8850)
 @given(seed=st.integers(0, 2**32))
 def test_whatever_happens_pods_are_told_what_they_are_told_without_a_memory(seed):

@@ -151,6 +151,7 @@ def assert_all_is_well(sim: Simulation, *, pending: int) -> None:
     assert_at_rest(sim)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "fault", ["lost", "late", "refused", "unavailable", "conflict", "never sent"]
 )

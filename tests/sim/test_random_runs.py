@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -40,6 +41,8 @@ from tests.makers import (
 )
 from tests.sim.books import assert_at_rest, assert_no_volume_is_held, validate
 from tests.volume_world import make_claim, make_class, make_volume, with_annotations
+
+pytestmark = pytest.mark.long
 
 #: As many lives as other properties have examples; a quarter of them are lived twice.
 EXAMPLES = int(os.environ.get("MOORING_EXAMPLES", "100"))

@@ -226,6 +226,7 @@ def test_all_of_openb_is_read():
     assert (len(trace.nodes), len(trace.pods)) == (1523, 8152)
 
 
+@pytest.mark.long
 @needs_openb
 def test_all_of_openb_plays_and_no_pod_is_lost():
     report = replay(read_trace(OPENB), samples=50)

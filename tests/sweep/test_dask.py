@@ -16,6 +16,8 @@ from distributed import Client
 from mooring.sweep.sweep import run_loaded
 from tests.sweep.grids import loaded_grid
 
+pytestmark = pytest.mark.long
+
 SOURCES = Path(__file__).parents[2] / "src"
 
 

@@ -15,6 +15,8 @@ from tests.makers import make_pod
 from tests.web_unit.asking import asking
 from tests.web_unit.clusters import BIG, WEB, run_of, run_spec, trace_run_spec
 
+pytestmark = pytest.mark.long
+
 
 def endless():
     """A simulation that does not end while anyone waits: its pod is tried every few minutes for ages."""
