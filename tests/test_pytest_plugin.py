@@ -10,6 +10,8 @@ import pytest
 from tests.cli.clusters import FITS
 from tests.sim.scenarios.playing import HEAD
 
+pytestmark = pytest.mark.long
+
 pytest_plugins = ["pytester"]
 
 PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import combinations
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,6 +41,8 @@ from tests.devices.device_makers import (
     results,
 )
 from tests.makers import make_node
+
+pytestmark = pytest.mark.long
 
 N1 = make_node("n1")
 KINDS = st.integers(0, 1)

@@ -17,6 +17,8 @@ from tests.makers import make_node, make_pod
 from tools.fuzz import hostile
 from tools.fuzz.world import run_seed
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("first", range(0, 12, 4))
 def test_nonsense_stops_nobody(first):

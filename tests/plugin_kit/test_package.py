@@ -13,6 +13,8 @@ import pytest
 from mooring.errors import InputError, MooringError
 from mooring.plugin_kit.package import write_package
 
+pytestmark = pytest.mark.long
+
 SOURCES = Path(__file__).parent.parent.parent / "src"
 
 

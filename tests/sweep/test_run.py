@@ -20,6 +20,8 @@ from mooring.sweep.work import Work
 from mooring.sweep.workers import Processes, Workers
 from tests.sweep.grids import DATA, MOST_ALLOCATED, loaded_grid, small_grid
 
+pytestmark = pytest.mark.long
+
 CONFIGS = ["default", {"name": "packing", "config": MOST_ALLOCATED}]
 
 

@@ -17,6 +17,8 @@ from mooring.objects.meta import encode_hook
 from tests.cli.running import mooring
 from tests.web_unit.clusters import run_spec
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def cluster(tmp_path):
