@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from weakref import ref
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -62,3 +65,16 @@ def test_nodes_that_join_find_their_place_in_the_order(tie_break):
         cluster.add_node(make_node(f"x{i}"))
 
     assert choose(tie_break, *NAMES, snapshot=cluster.snapshot()) == first
+
+
+def test_a_tie_break_keeps_no_cluster_alive():
+    """After a reload, an earlier engine and all its pods were kept until the next pod was tried."""
+    tie_break = SeededSpread(1)
+    snapshot = snapshot_of("a", "b")
+    tie_break.keys(snapshot)
+    kept = ref(snapshot)
+
+    del snapshot
+    gc.collect()
+
+    assert kept() is None

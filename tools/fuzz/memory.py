@@ -32,6 +32,7 @@ BOUNDED = {
     "runtime.nominated_rows:NominatedRows._kept": "_MOST_KEPT",
     "scheduler.refusals:Refusals._refusals": "MOST_REFUSALS",
     "runtime.beside_nominated:BesideNominated._known": "the rows that were held at the last look",
+    "plugins.default_preemption.eviction:Evictions._deleted": "_MANY, once their victims are gone",
     "plugins.default_preemption.kept_outcomes:KeptOutcomes._kept": "_MOST_KEPT",
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from hashlib import blake2b
+from weakref import ReferenceType, ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,12 +42,13 @@ class SeededSpread(TieBreak):
 
     def __init__(self, seed: int) -> None:
         self._salt = str(seed).encode()
-        self._snapshot: Snapshot | None = None
+        #: Of what the keys are. After a reload, an earlier engine is behind it, so it must not be kept.
+        self._snapshot: ReferenceType[Snapshot] | None = None
         self._keys: Ints = np.empty(0, np.int64)
 
     def keys(self, snapshot: Snapshot) -> Ints:
-        if snapshot is not self._snapshot:
-            self._snapshot, self._keys = snapshot, self._shuffled(snapshot)
+        if self._snapshot is None or self._snapshot() is not snapshot:
+            self._snapshot, self._keys = ref(snapshot), self._shuffled(snapshot)
         return self._keys
 
     def _shuffled(self, snapshot: Snapshot) -> Ints:
