@@ -132,6 +132,20 @@ async def test_a_pod_whose_bind_conflicts_keeps_its_place_until_it_is_known_why(
         assert d.asked()[0] == ("POST", "/binding")
 
 
+async def test_credentials_that_expire_after_a_conflict_say_nothing_about_the_bind():
+    """Safety seed 6000818: the look at the pod was answered 401, and a bound pod counted as not bound."""
+    async with desk(refusal(409), refusal(401), stored(node="n1")) as d:
+        await d.writer.bind(POD, "n1")
+
+        assert d.asked()[0] == ("POST", "/binding")
+
+
+async def test_a_scheduler_that_may_not_read_pods_takes_a_conflict_for_one():
+    async with desk(refusal(409), *(refusal(403) for _ in range(11))) as d:
+        with pytest.raises(errors.Conflict):
+            await d.writer.bind(POD, "n1")
+
+
 async def test_a_bind_waits_for_the_patch_under_way_and_replaces_the_one_that_waits():
     """A pod waited for Permit on a node, and was rejected.
 

@@ -176,11 +176,18 @@ class LiveWriter:
 
     async def _is_bound_after_all(self, pod: Pod, node_name: str) -> bool:
         """Ask until there is an answer: as long as it is not known, the pod keeps its place."""
+        refusals = 0
         for look in itertools.count():
             try:
                 return await self._was_bound(pod, node_name)
-            except (Conflict, NotFound, Unauthorized, Forbidden):
+            except (Conflict, NotFound):
                 return False
+            except (Unauthorized, Forbidden) as error:
+                # Credentials that have just expired say nothing about the bind.
+                refusals += 1
+                if refusals > _MOST_REFUSALS:
+                    return False
+                _LOG.info("not known yet whether pod %s was bound: %s", pod.key, error)
             except (ServerUnavailable, TooManyRequests) as error:
                 _LOG.info("not known yet whether pod %s was bound: %s", pod.key, error)
             await self._pause(look)
