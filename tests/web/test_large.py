@@ -338,8 +338,8 @@ def test_what_people_do_is_answered_by_the_next_paint(
         pictures,
         answers_by_the_next_paint_ms={"asked": ANSWERS_MS, "rounds": ROUNDS, **within},
         the_first_time_ms={name: each[0] for name, each in took.items()},
-        # Of the page's main thread, what is done after the paint included. Two runs on one idle machine differ
-        # by half, so these are noted and not asserted.
+        # Of the page's main thread, what is done after the paint included. Two runs on one idle machine
+        # differ by half, so these are noted and not asserted.
         most_processor_ms={name: max(each) for name, each in used.items()},
         processor_ms_the_first_time={name: each[0] for name, each in used.items()},
     )
