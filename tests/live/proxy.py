@@ -192,6 +192,11 @@ class Proxy:
 
     async def _close(self) -> None:
         if self._server is not None:
+            # What was accepted a moment ago must have become a connection of the server before that closes:
+            # asyncio would forget it, open, without a word.
+            for sock in self._server.sockets:
+                self._loop.remove_reader(sock)
+            await asyncio.sleep(0)
             self._server.close()
             self._server = None
         for connection in list(self._connections):
