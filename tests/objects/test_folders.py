@@ -378,6 +378,25 @@ def test_marks_in_text_for_other_programs_are_no_template(folder):
     assert len(read_manifests([path]).pods) == 2
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"serviceAccountName": "$KSA_NAME"},
+        {"volumes": [{"name": "v", "nfs": {"server": "<server>", "path": "/"}}]},
+        {
+            "volumes": [
+                {"name": "v", "csi": {"driver": "d", "volumeAttributes": {"bucket": "${BUCKET}"}}}
+            ]
+        },
+    ],
+)
+def test_what_has_no_effect_on_scheduling_makes_no_template_of_a_pod(folder, fields):
+    body = json.loads(pod("p"))
+    body["spec"] |= fields
+
+    assert names(read_manifests([folder({"p.json": json.dumps(body)})])) == ["p"]
+
+
 def test_the_templates_of_a_chart_are_one_line(folder):
     templates = {
         f"chart/templates/{n}.yaml": DEPLOYMENT.format(name="'{{ .Release.Name }}'", replicas=1)
