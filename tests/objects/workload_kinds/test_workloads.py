@@ -84,6 +84,24 @@ def test_text_for_other_programs_makes_no_template_of_a_custom_resource():
     assert len(read(resource("ray.io/v1", "RayService", spec)).pods) == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("", "Prometheus): metadata.name: is missing; every object needs a name"),
+        (
+            "My_Metrics",
+            "Prometheus default/My_Metrics): metadata.name: 'My_Metrics' is not a name; ",
+        ),
+    ],
+)
+def test_a_bad_name_is_told_of_the_custom_resource_itself(name, problem):
+    with pytest.raises(InputError) as error:
+        read(resource("monitoring.coreos.com/v1", "Prometheus", {"replicas": 2}, name=name))
+
+    (line,) = error.value.problems
+    assert line.startswith(f"standard input: document 1 ({problem}")
+
+
 def test_a_count_that_is_no_number_is_not_taken_for_none():
     mpi = {"mpiReplicaSpecs": {"Worker": {"replicas": "two", "template": template()}}}
 
