@@ -506,19 +506,21 @@ class _Reading:
 
 
 def _node_warnings(entries: Iterable[Entry[KubeObject]]) -> Iterator[str]:
-    for entry in entries:
-        node = entry.obj
-        if isinstance(node, Node) and "pods" not in (
-            node.status.allocatable or node.status.capacity
-        ):
-            yield (
-                f"{entry.where} ({entry.title}): status.allocatable.pods: is missing, so no "
-                "pod fits; add it, as pods: 110"
-            )
+    lacking = [
+        entry
+        for entry in entries
+        if isinstance(entry.obj, Node)
+        and "pods" not in (entry.obj.status.allocatable or entry.obj.status.capacity)
+    ]
+    if lacking:
+        yield (
+            f"{lacking[0].where} ({lacking[0].title}){_and_more(lacking)}: "
+            "status.allocatable.pods: is missing, so no pod fits; add it, as pods: 110"
+        )
 
 
-def _and_more(refused: Sequence[Refused]) -> str:
-    return "" if len(refused) == 1 else f" and {len(refused) - 1:,} more"
+def _and_more(found: Sequence[object]) -> str:
+    return "" if len(found) == 1 else f" and {len(found) - 1:,} more"
 
 
 def _replicas(obj: KubeObject) -> int | None:
