@@ -113,7 +113,7 @@ def test_a_broken_document_of_a_kind_without_effect_is_left_out(folder):
     manifests = read_manifests([path])
 
     assert names(manifests) == ["web"]
-    assert "left out, as a Secret has no effect" in manifests.warnings[0]
+    assert "left out, without effect on scheduling (Secret): " in manifests.warnings[0]
     assert "secret.yaml: document 1: line 4, column 4: mapping values are" in manifests.warnings[0]
 
 
@@ -446,5 +446,7 @@ def test_broken_documents_of_kinds_without_effect_are_one_line(folder):
 
     assert names(manifests) == ["web"]
     (line,) = manifests.warnings
-    assert line.startswith(f"left out, as ConfigMap, Secret have no effect: {path}/0.yaml: ")
+    assert line.startswith(
+        f"left out, without effect on scheduling (ConfigMap, Secret): {path}/0.yaml: "
+    )
     assert line.endswith(" (and 3 more)")

@@ -66,10 +66,9 @@ class Findings:
                 yield f"left out {number}: {listed(files)}"
         if self.broken_without_effect:
             kinds = sorted({kind for kind, _ in self.broken_without_effect})
-            what = f"a {kinds[0]} has" if len(kinds) == 1 else f"{listed(kinds)} have"
             (_, problem), *others = self.broken_without_effect
             more = f" (and {len(others):,} more)" if others else ""
-            yield f"left out, as {what} no effect: {problem}{more}"
+            yield f"left out, without effect on scheduling ({listed(kinds)}): {problem}{more}"
 
     def _template_problems(self) -> Iterator[str]:
         for place, marks in self._templates.items():
