@@ -145,14 +145,14 @@ def read_live(
 def read_cluster(
     cluster: ClusterInput,
     *more: str,
-    needs_nodes: bool = False,
+    warns_without_nodes: bool = True,
     kinds: tuple[Kind, ...] = (),
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Manifests:
     """Read all files and the real cluster, and warn about kinds that mooring skips. Raises InputError.
 
-    An object in a file replaces the same object of the real cluster. Commands that need nodes refuse a
-    cluster without them; for others, a warning says what to do. `kinds` are those that the plugins of the
+    An object in a file replaces the same object of the real cluster. A warning says what to do about a
+    cluster without nodes, unless the command answers that itself. `kinds` are those that the plugins of the
     configuration declare.
     """
     cluster.check(*more)
@@ -184,7 +184,7 @@ def read_cluster(
         )
     if not manifests.objects and not manifests.refused:
         print_warnings(["the input contains no objects"])
-    elif manifests.pods and not manifests.nodes and not needs_nodes:
+    elif manifests.pods and not manifests.nodes and warns_without_nodes:
         print_warnings([f"the cluster has no nodes, so no pod can be placed; {ADD_NODES}"])
     print_notes((*manifests.notes, *_without_pods(manifests)))
     print_warnings((*manifests.warnings, *manifests.refusals))
