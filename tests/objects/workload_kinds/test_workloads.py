@@ -390,6 +390,12 @@ class TestRay:
         spec = {"rayClusterSpec": self.CLUSTER, "submissionMode": "HTTPMode"}
         assert of_type(read(resource("ray.io/v1", "RayJob", spec)), Job) == []
 
+    @pytest.mark.parametrize(("suspend", "pods"), [(False, 6), (True, 0)])
+    def test_a_cron_job_runs_once(self, suspend, pods):
+        spec = {"jobTemplate": {"rayClusterSpec": self.CLUSTER}, "suspend": suspend}
+
+        assert len(read(resource("ray.io/v1", "RayCronJob", spec)).pods) == pods
+
     def test_a_service_has_a_cluster(self):
         manifests = read(resource("ray.io/v1", "RayService", {"rayClusterConfig": self.CLUSTER}))
 
