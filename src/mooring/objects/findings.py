@@ -83,10 +83,19 @@ def _advice(place: str, file: str, mark: str) -> str:
     if is_file(Path(place) / CHART):
         return f"render the chart: {helm_command(place)} | mooring simulate -"
     if mark.startswith("$"):
-        return f"fill it in first: envsubst < {file} | mooring simulate -"
+        return f"fill it in first: {_filled_in(file)} | mooring simulate -"
     if mark.startswith("<"):
         return "replace it by a value"
     return "render it first, and give mooring the result"
+
+
+def _filled_in(file: str) -> str:
+    """The command; what was rendered is a folder."""
+    if is_file(Path(file) / CHART):
+        return f"{helm_command(file)} | envsubst"
+    if Path(file).is_dir():
+        return f"kubectl kustomize {file} | envsubst"
+    return f"envsubst < {file}"
 
 
 def chart_of(file: str) -> str:
