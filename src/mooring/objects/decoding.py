@@ -26,7 +26,7 @@ _BY_LOWER_NAME = {kind.name.lower(): kind for kind in KINDS}
 #: The API groups whose kinds only Kubernetes defines.
 _GROUPS = {kind.group for kind in KINDS} | {"extensions"}
 #: How alike a misspelt kind and the one that is meant are.
-_ALIKE = 0.8
+_ALIKE = 0.85
 
 _PATH = re.compile(r"(?s)(.*) - at (`key` in )?`\$(.*)`")
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]|(\[\.\.\.\])")
@@ -74,6 +74,8 @@ def kind_of(
     `custom` are the kinds that plugins declare.
     """
     if not isinstance(api_version, str) or not isinstance(kind, str):
+        return None
+    if device_versions.is_another_api(api_version):
         return None
     group = group_of(api_version)
     for each in custom:
