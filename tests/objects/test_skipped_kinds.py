@@ -56,6 +56,7 @@ from mooring.objects.skipped_kinds import Effect, effect_of
         ("serving.kubeflow.org", "InferenceService", Effect.MAKES_PODS),
         ("maistra.io", "ServiceMeshControlPlane", Effect.MAKES_PODS),
         ("security-profiles-operator.x-k8s.io", "ProfileBinding", Effect.NONE),
+        ("data.fluid.io", "ThinRuntimeProfile", Effect.NONE),
     ],
 )
 def test_well_known_kinds_are_told_apart(group, kind, effect):
