@@ -18,6 +18,7 @@ from mooring.config import DEFAULT_GATES, FeatureGates
 from mooring.errors import InputError, MooringError
 from mooring.objects.daemons import why_nowhere
 from mooring.objects.device_groups import CannotAddDevices, DeviceGroup, device_objects
+from mooring.objects.device_warnings import missing_classes
 from mooring.objects.devices import DeviceClass, ResourceSlice
 from mooring.objects.findings import SUSPENDED, listed
 from mooring.objects.kinds import (
@@ -187,7 +188,9 @@ def read_cluster(
     elif manifests.pods and not manifests.nodes and warns_without_nodes:
         print_warnings([f"the cluster has no nodes, so no pod can be placed; {ADD_NODES}"])
     print_notes((*manifests.notes, *_without_pods(manifests)))
-    print_warnings((*manifests.warnings, *manifests.refusals))
+    warnings = [*manifests.warnings, *missing_classes(manifests.objects)]
+    manifests = replace(manifests, warnings=warnings)
+    print_warnings((*warnings, *manifests.refusals))
     for line in skipped_lines(manifests):
         click.echo(line, err=True)
     return manifests
