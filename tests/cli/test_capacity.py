@@ -214,6 +214,17 @@ def test_an_empty_cluster_has_room_for_none(files):
     assert "no nodes available to schedule pods" in result.stdout
 
 
+def test_a_cluster_to_which_nodes_are_added_is_not_warned_to_have_none(files):
+    """The warning said that no pod can be placed, above the number of nodes that place them."""
+    (files / "pods.yaml").write_text(DEPLOYMENT)
+
+    added = mooring("capacity", files / "pods.yaml", "--add-node", "m5.xlarge")
+
+    assert added.exit_code == 0
+    assert added.stderr == ""
+    assert "the cluster has no nodes" in mooring("simulate", files / "pods.yaml").stderr
+
+
 @pytest.mark.parametrize(
     "text", ["", "{apiVersion: example.com/v1, kind: Database, spec: {replicas: 3}}"]
 )

@@ -644,6 +644,21 @@ def test_pods_that_wait_for_the_same_reasons_are_one_line_whatever_their_counts(
     assert rows[3] == "use --output json to see every pod"
 
 
+ALTERNATIVE = (
+    "{requests: [{name: a, firstAvailable: [{name: b, deviceClassName: gpu.example.com}]}]}"
+)
+EXACTLY = "{requests: [{name: a, exactly: {deviceClassName: gpu.example.com}}]}"
+TWO_PODS = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c}]}}
+"""
+
+
 def test_devices_are_given_to_nodes_and_a_gate_that_mooring_does_not_read_is_named():
     result = mooring(
         *("simulate", "--nodes", "2x8cpu,32Gi", "--devices", "8xgpu,memory=80Gi,model=H100"),
@@ -653,6 +668,29 @@ def test_devices_are_given_to_nodes_and_a_gate_that_mooring_does_not_read_is_nam
     assert result.exit_code == 0
     assert re.search(r"gpu\.example\.com +- +- +16 +- +16", result.stdout)
     assert "the feature gate DRANodeAllocatableResources has no effect" in result.stderr
+
+
+def test_a_class_of_devices_that_does_not_exist_is_named_with_what_makes_it(tmp_path):
+    claims = [
+        f"""apiVersion: resource.k8s.io/v1
+kind: {kind}
+metadata: {{name: {kind.lower()}}}
+spec: {spec}
+"""
+        for kind, spec in (
+            ("ResourceClaim", f"{{devices: {ALTERNATIVE}}}"),
+            ("ResourceClaimTemplate", f"{{spec: {{devices: {EXACTLY}}}}}"),
+        )
+    ]
+    (tmp_path / "claims.yaml").write_text("---\n".join([*claims, TWO_PODS]))
+    command = ("simulate", tmp_path, "--nodes", "2x8cpu,32Gi")
+
+    assert (
+        "warning: ResourceClaim default/resourceclaim, ResourceClaimTemplate default/"
+        "resourceclaimtemplate ask for the DeviceClass 'gpu.example.com', which does not exist; "
+        "add it, or give the nodes such devices: --devices 8xgpu.example.com\n"
+    ) in mooring(*command).stderr
+    assert mooring(*command, "--devices", "8xgpu.example.com").stderr == ""
 
 
 def test_a_mistake_in_devices_is_named():

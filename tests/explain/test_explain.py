@@ -180,6 +180,13 @@ def test_the_only_node_that_fits_is_not_scored():
 # Nonsense
 
 
+def test_one_pod_is_counted_as_one():
+    with pytest.raises(CannotAnswer) as caught:
+        explain(make_node("n"), make_pod("web"), pod="qqqqqqqq")
+
+    assert str(caught.value) == "there is no pod 'qqqqqqqq' among 1 pod"
+
+
 @pytest.mark.parametrize(
     ("asked", "answer"),
     [

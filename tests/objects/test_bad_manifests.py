@@ -546,6 +546,43 @@ def test_a_template_is_told_from_a_mistake():
     )
 
 
+@pytest.mark.parametrize(
+    ("api_version", "kind", "advice"),
+    [
+        ("v1", "Deployment", "apiVersion: apps/v1 and kind: Deployment"),
+        ("V1", "pod", "apiVersion: v1 and kind: Pod"),
+        ("apps/v1", "Deploymnet", "apiVersion: apps/v1 and kind: Deployment"),
+        ("extensions/v1beta1", "Job", "apiVersion: batch/v1 and kind: Job"),
+        ("v1", "StorageClass", "apiVersion: storage.k8s.io/v1 and kind: StorageClass"),
+    ],
+)
+def test_a_kind_that_kubernetes_does_not_have_there_is_named(api_version, kind, advice):
+    text = json.dumps({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}})
+
+    assert problems(text) == [
+        f"standard input: document 1: there is no kind {kind!r} in {api_version!r}; write {advice}"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind"),
+    [
+        ("v1", "PodTemplate"),
+        ("v1", "ServiceAccount"),
+        ("apps/v1", "ControllerRevision"),
+        ("extensions/v1beta1", "Ingress"),
+        ("policy/v1beta1", "PodSecurityPolicy"),
+        ("storage.k8s.io/v1", "VolumeAttributesClass"),
+        ("resource.k8s.io/v1alpha3", "ResourcePoolStatusRequest"),
+        ("serving.knative.dev/v1", "Services"),
+    ],
+)
+def test_other_kinds_of_kubernetes_are_not_taken_for_misspelt_ones(api_version, kind):
+    text = json.dumps({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}})
+
+    assert read_manifests(["-"], stdin=io.BytesIO(text.encode())).skipped != {}
+
+
 def test_what_a_provisioner_fills_in_makes_no_template_of_a_storage_class():
     text = (
         "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: crypto}\n"

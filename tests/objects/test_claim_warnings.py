@@ -146,22 +146,22 @@ def test_a_claim_that_is_refused_is_told_once():
     assert len(manifests.refusals) == 1
 
 
+NO_NODE = (
+    "StorageClass standard allows only nodes with the label topology.gke.io/zone=a|b, "
+    "and no node has it; add it to the nodes, or change allowedTopologies"
+)
+
+
 @pytest.mark.parametrize(
     ("labels", "warnings"),
     [
-        pytest.param({"topology.gke.io/zone": "b"}, [], id="a node of another zone"),
-        pytest.param(
-            {},
-            [
-                "StorageClass standard allows only nodes with the label topology.gke.io/zone, "
-                "and no node has it; add it to the nodes, or change allowedTopologies"
-            ],
-            id="no node with the label",
-        ),
+        pytest.param({"topology.gke.io/zone": "b"}, [], id="a node of one of the zones"),
+        pytest.param({"topology.gke.io/zone": "c"}, [NO_NODE], id="a node of another zone"),
+        pytest.param({}, [NO_NODE], id="no node with the label"),
     ],
 )
-def test_a_class_for_nodes_with_a_label_that_no_node_has_is_warned_about(labels, warnings):
-    terms = [{"matchLabelExpressions": [{"key": "topology.gke.io/zone", "values": ["a"]}]}]
+def test_a_class_that_allows_none_of_the_nodes_is_warned_about(labels, warnings):
+    terms = [{"matchLabelExpressions": [{"key": "topology.gke.io/zone", "values": ["a", "b"]}]}]
     kubelet = {f"kubernetes.io/{key}": key for key in ("hostname", "os", "arch")}
     node = obj("v1", "Node", "n-1", status={"capacity": {"pods": "9"}})
     node["metadata"]["labels"] = kubelet | labels

@@ -34,8 +34,9 @@ EXACTLY = {"deviceClassName": CLASS, "count": 2, "allocationMode": "ExactCount"}
 ALTERNATIVES = {"name": "b", "firstAvailable": [{"name": "s", "deviceClassName": CLASS}]}
 
 
-def test_v1beta1_has_the_fields_of_a_request_beside_its_name():
-    flat = claim("v1beta1", {"name": "a", **EXACTLY}, ALTERNATIVES)
+@pytest.mark.parametrize("version", ["v1beta1", "v1alpha3"])
+def test_older_versions_have_the_fields_of_a_request_beside_its_name(version):
+    flat = claim(version, {"name": "a", **EXACTLY}, ALTERNATIVES)
     nested = [{"name": "a", "exactly": EXACTLY}, ALTERNATIVES]
 
     expected = decode_object(claim("v1", *nested))

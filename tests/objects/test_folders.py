@@ -113,7 +113,7 @@ def test_a_broken_document_of_a_kind_without_effect_is_left_out(folder):
     manifests = read_manifests([path])
 
     assert names(manifests) == ["web"]
-    assert "left out, as a Secret has no effect" in manifests.warnings[0]
+    assert "left out, without effect on scheduling (Secret): " in manifests.warnings[0]
     assert "secret.yaml: document 1: line 4, column 4: mapping values are" in manifests.warnings[0]
 
 
@@ -378,6 +378,25 @@ def test_marks_in_text_for_other_programs_are_no_template(folder):
     assert len(read_manifests([path]).pods) == 2
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"serviceAccountName": "$KSA_NAME"},
+        {"volumes": [{"name": "v", "nfs": {"server": "<server>", "path": "/"}}]},
+        {
+            "volumes": [
+                {"name": "v", "csi": {"driver": "d", "volumeAttributes": {"bucket": "${BUCKET}"}}}
+            ]
+        },
+    ],
+)
+def test_what_has_no_effect_on_scheduling_makes_no_template_of_a_pod(folder, fields):
+    body = json.loads(pod("p"))
+    body["spec"] |= fields
+
+    assert names(read_manifests([folder({"p.json": json.dumps(body)})])) == ["p"]
+
+
 def test_the_templates_of_a_chart_are_one_line(folder):
     templates = {
         f"chart/templates/{n}.yaml": DEPLOYMENT.format(name="'{{ .Release.Name }}'", replicas=1)
@@ -427,5 +446,7 @@ def test_broken_documents_of_kinds_without_effect_are_one_line(folder):
 
     assert names(manifests) == ["web"]
     (line,) = manifests.warnings
-    assert line.startswith(f"left out, as ConfigMap, Secret have no effect: {path}/0.yaml: ")
+    assert line.startswith(
+        f"left out, without effect on scheduling (ConfigMap, Secret): {path}/0.yaml: "
+    )
     assert line.endswith(" (and 3 more)")

@@ -241,6 +241,14 @@ def test_a_node_on_which_nothing_fits_is_warned_about():
     assert read(NODE).warnings == []
 
 
+def test_nodes_on_which_nothing_fits_are_one_line():
+    node = NODE.replace(", pods: 110", "")
+
+    (line,) = read("\n---\n".join(node.replace("n1", f"n{n}") for n in range(3))).warnings
+
+    assert "(Node n0) and 2 more: status.allocatable.pods: is missing" in line
+
+
 def test_nothing_at_all_is_no_error():
     assert read("").objects == []
     assert read("# a comment\n").objects == []

@@ -2,6 +2,7 @@ import io
 
 import pytest
 
+from mooring.errors import InputError
 from mooring.objects.manifests import read_manifests
 
 WORKLOAD = """
@@ -65,6 +66,37 @@ def test_other_old_versions_are_read_with_a_note(version, kind, said):
 
     assert [obj.kind for obj in manifests.objects].count(kind) == 2
     assert len([w for w in manifests.warnings if said in w and w.startswith("2 ")]) == 1
+
+
+def test_claims_of_before_structured_parameters_are_not_read():
+    """They have no requests that v1 knows: the pod was placed, and no device was allocated."""
+    text = """
+apiVersion: resource.k8s.io/v1alpha2
+kind: ResourceClaim
+metadata: {name: gpu}
+spec: {resourceClassName: gpu.example.com}
+"""
+    with pytest.raises(InputError) as error:
+        read(text)
+
+    assert list(error.value.problems) == [
+        "standard input: document 1: there is no kind 'ResourceClaim' in 'resource.k8s.io/v1alpha2'; "
+        "write apiVersion: resource.k8s.io/v1 and kind: ResourceClaim"
+    ]
+
+
+def test_claims_of_v1alpha3_are_read_with_a_note():
+    text = """
+apiVersion: resource.k8s.io/v1alpha3
+kind: ResourceClaim
+metadata: {name: gpu}
+spec: {devices: {requests: [{name: r, deviceClassName: gpu.example.com}]}}
+"""
+    manifests = read(text)
+
+    (claim,) = manifests.objects
+    assert claim.spec.devices.requests[0].exactly.device_class_name == "gpu.example.com"
+    assert "which Kubernetes 1.34 removed: read as resource.k8s.io/v1" in manifests.warnings[0]
 
 
 def test_an_indexed_job_without_any_number_has_one_pod():

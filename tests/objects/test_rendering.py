@@ -173,7 +173,30 @@ def test_a_program_that_fails_is_told_with_what_it_said(programs, folder):
     programs("kubectl", 'echo "no such base" >&2; exit 1')
     path = folder("kustomization.yaml")
 
-    assert problem(path) == f"{path}: `kubectl kustomize {path}` failed: no such base"
+    assert problem(path) == (
+        f"{path}: `kubectl kustomize {path}` failed: no such base; "
+        "correct it, or leave it out with --exclude"
+    )
+
+
+def test_what_was_rendered_and_is_a_template_is_rendered_before_it_is_filled_in(programs, folder):
+    programs("kubectl", f"echo '{POD.replace('raw', '${NAME}')}'")
+    path = folder("kustomization.yaml")
+
+    assert problem(path) == (
+        f"{path}: is a template, as '${{NAME}}' shows; "
+        f"fill it in first: kubectl kustomize {path} | envsubst | mooring simulate -"
+    )
+
+
+def test_a_chart_is_rendered_before_it_is_filled_in(programs, folder):
+    programs("helm", f"echo '{POD.replace('raw', '${NAME}')}'")
+    path = folder("shop/Chart.yaml") / "shop"
+
+    assert problem(path) == (
+        f"{path}: is a template, as '${{NAME}}' shows; "
+        f"fill it in first: helm template shop {path} {FLAGS} | envsubst | mooring simulate -"
+    )
 
 
 def test_a_library_chart_makes_nothing(programs, folder):

@@ -55,6 +55,8 @@ from mooring.objects.skipped_kinds import Effect, effect_of
         ("cloud.google.com", "BackendConfig", Effect.NONE),
         ("serving.kubeflow.org", "InferenceService", Effect.MAKES_PODS),
         ("maistra.io", "ServiceMeshControlPlane", Effect.MAKES_PODS),
+        ("security-profiles-operator.x-k8s.io", "ProfileBinding", Effect.NONE),
+        ("data.fluid.io", "ThinRuntimeProfile", Effect.NONE),
     ],
 )
 def test_well_known_kinds_are_told_apart(group, kind, effect):

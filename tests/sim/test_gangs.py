@@ -78,14 +78,15 @@ def test_half_a_gang_in_a_rack_keeps_the_other_half_there():
         assert len({node[0] for node in placed(sim).values()}) == 1
 
 
-def test_without_the_gate_users_are_told_that_pods_are_scheduled_alone():
+@pytest.mark.parametrize(("size", "pods"), [(1, "1 pod is"), (2, "2 pods are")])
+def test_without_the_gate_users_are_told_that_pods_are_scheduled_alone(size, pods):
     with Simulation() as sim:
-        sim.load([make_node("n", cpu=1), make_group("a", min_count=2), *gang("a", 2)])
+        sim.load([make_node("n", cpu=1), make_group("a", min_count=2), *gang("a", size)])
         sim.run()
 
         assert len(placed(sim)) == 1
         (note,) = build_report(sim).notes
-        assert "2 pods are in pod groups, but the feature gate GenericWorkload is off" in note
+        assert f"{pods} in pod groups, but the feature gate GenericWorkload is off" in note
 
 
 @pytest.mark.parametrize(

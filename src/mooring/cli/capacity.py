@@ -126,7 +126,7 @@ def capacity(
     if not (pods or templates or drained or lost):
         raise click.UsageError("no question: give --pod, --add-node, --drain or --lose")
     loaded = config.read()
-    manifests = read_cluster(cluster, kinds=loaded.kinds)
+    manifests = read_cluster(cluster, warns_without_nodes=not templates, kinds=loaded.kinds)
     if not pods:
         check_something_to_place(manifests, cluster.options.selector)
     mix = [read_mix(text, manifests, cluster.namespace, config.scheduler_name) for text in pods]

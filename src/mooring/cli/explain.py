@@ -83,7 +83,7 @@ def explain(
       mooring explain web-0 cluster.yaml -o json | jq '.nodes[] | select(.fits)'
     """
     loaded = config.read()
-    manifests = read_cluster(cluster, needs_nodes=True, kinds=loaded.kinds)
+    manifests = read_cluster(cluster, warns_without_nodes=False, kinds=loaded.kinds)
     check_created(manifests.refused, pod)
     objects = config.choose_pods(manifests.objects, loaded)
     options = SimOptions(config=loaded.config, seed=seed)

@@ -18,6 +18,7 @@ from mooring.config import DEFAULT_GATES, FeatureGates
 from mooring.errors import InputError, MooringError
 from mooring.objects.daemons import why_nowhere
 from mooring.objects.device_groups import CannotAddDevices, DeviceGroup, device_objects
+from mooring.objects.device_warnings import missing_classes
 from mooring.objects.devices import DeviceClass, ResourceSlice
 from mooring.objects.findings import SUSPENDED, listed
 from mooring.objects.kinds import (
@@ -145,14 +146,14 @@ def read_live(
 def read_cluster(
     cluster: ClusterInput,
     *more: str,
-    needs_nodes: bool = False,
+    warns_without_nodes: bool = True,
     kinds: tuple[Kind, ...] = (),
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Manifests:
     """Read all files and the real cluster, and warn about kinds that mooring skips. Raises InputError.
 
-    An object in a file replaces the same object of the real cluster. Commands that need nodes refuse a
-    cluster without them; for others, a warning says what to do. `kinds` are those that the plugins of the
+    An object in a file replaces the same object of the real cluster. A warning says what to do about a
+    cluster without nodes, unless the command answers that itself. `kinds` are those that the plugins of the
     configuration declare.
     """
     cluster.check(*more)
@@ -184,10 +185,12 @@ def read_cluster(
         )
     if not manifests.objects and not manifests.refused:
         print_warnings(["the input contains no objects"])
-    elif manifests.pods and not manifests.nodes and not needs_nodes:
+    elif manifests.pods and not manifests.nodes and warns_without_nodes:
         print_warnings([f"the cluster has no nodes, so no pod can be placed; {ADD_NODES}"])
     print_notes((*manifests.notes, *_without_pods(manifests)))
-    print_warnings((*manifests.warnings, *manifests.refusals))
+    warnings = [*manifests.warnings, *missing_classes(manifests.objects)]
+    manifests = replace(manifests, warnings=warnings)
+    print_warnings((*warnings, *manifests.refusals))
     for line in skipped_lines(manifests):
         click.echo(line, err=True)
     return manifests

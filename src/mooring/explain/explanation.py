@@ -257,9 +257,9 @@ def unknown(what: str, name: str, known: Sequence[str]) -> str:
     alike = _alike(name, known)
     if alike:
         return f"{text}; did you mean {' or '.join(alike)}?"
-    return (
-        f"{text} among {len(known):,} {what}s" if known else f"{text}: the cluster has no {what}s"
-    )
+    if not known:
+        return f"{text}: the cluster has no {what}s"
+    return f"{text} among {len(known):,} {what}{'' if len(known) == 1 else 's'}"
 
 
 def _alike(name: str, known: Sequence[str]) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from mooring.objects.claims import (
     CLASS_ANNOTATION,
+    allows_topology,
     bound_to,
     class_of_claim,
     class_of_volume,
@@ -108,20 +109,27 @@ def _without_their_class(
 def _without_nodes(
     claims: Sequence[PersistentVolumeClaim], cluster: Sequence[KubeObject]
 ) -> Iterator[str]:
-    """Classes that allow nodes by a label that no node has, as a CSI driver sets it."""
+    """Classes that allow none of the nodes: for another zone, or by a label that a CSI driver sets."""
     nodes = [obj for obj in cluster if isinstance(obj, Node)]
     if not nodes:
         return
     used = {class_of_claim(claim) for claim in claims}
     for obj in cluster:
-        if isinstance(obj, StorageClass) and obj.name in used:
-            terms = obj.allowed_topologies
-            keys = {each.key for term in terms for each in term.match_label_expressions}
-            for key in sorted(key for key in keys if not any(key in n.labels for n in nodes)):
-                yield (
-                    f"StorageClass {obj.name} allows only nodes with the label {key}, and no node "
-                    "has it; add it to the nodes, or change allowedTopologies"
-                )
+        if not isinstance(obj, StorageClass) or obj.name not in used:
+            continue
+        if not any(allows_topology(obj, node.labels) for node in nodes):
+            yield (
+                f"StorageClass {obj.name} allows only nodes with the label {_topologies(obj)}, and no "
+                "node has it; add it to the nodes, or change allowedTopologies"
+            )
+
+
+def _topologies(storage_class: StorageClass) -> str:
+    """`topology.kubernetes.io/zone=a|b`."""
+    return " or ".join(
+        " and ".join(f"{each.key}={'|'.join(each.values)}" for each in term.match_label_expressions)
+        for term in storage_class.allowed_topologies
+    )
 
 
 def _missing(objects: Sequence[KubeObject], cluster: Sequence[KubeObject]) -> Iterator[str]:

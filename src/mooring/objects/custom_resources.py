@@ -15,11 +15,13 @@ from mooring.objects.duplicates import Entry, resolved
 from mooring.objects.findings import SUSPENDED, Findings, listed
 from mooring.objects.generated_names import letters_of
 from mooring.objects.kinds import Deployment, ReplicaSet, StatefulSet
-from mooring.objects.meta import KubeObject, encode_hook
+from mooring.objects.meta import KubeObject, ObjectMeta, encode_hook
 from mooring.objects.skipped_kinds import Effect, effect_of
+from mooring.objects.template_marks import mark_in_object
 from mooring.objects.titles import DEFAULT_NAMESPACE, one_line
+from mooring.objects.validation import metadata_problems
 from mooring.objects.workload_kinds.descriptions import Descriptions
-from mooring.objects.workload_kinds.expansion import Expansion, Resource
+from mooring.objects.workload_kinds.expansion import Expansion, Outcome, Resource
 from mooring.objects.workload_kinds.world import World
 
 
@@ -74,6 +76,17 @@ class CustomResources:
             resource = _resource(document, entry.obj)
             outcome = expansion.of(resource)
             notes |= outcome.notes
+            mark = _mark(entry.obj, outcome)
+            if mark:
+                findings.add_template(entry.file or entry.where, mark)
+                continue
+            problems = list(metadata_problems(ObjectMeta(name=resource.name)))
+            if outcome.made and problems:
+                findings.problems += [
+                    f"{entry.where} ({entry.title}): {path}: {problem}"
+                    for path, problem in problems
+                ]
+                continue
             findings.warnings += [f"{entry.where}: {line}" for line in outcome.warnings]
             if not outcome.is_known:
                 self._skip(resource)
@@ -134,6 +147,13 @@ class CustomResources:
                     namespace = _resource(document, entry.obj).namespace
                     owned.add((namespace, str(each.get("kind")), str(each.get("name"))))
         return owned
+
+
+def _mark(resource: dict[str, Any], outcome: Outcome) -> str:
+    """What a template has yet to fill in; much text of custom resources is for other programs."""
+    if not mark_in_object(resource) or not (outcome.made or outcome.warnings):
+        return ""
+    return mark_in_object([resource.get("metadata"), outcome.made, outcome.warnings])
 
 
 def _resource(document: Document, body: dict[str, Any]) -> Resource:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -21,6 +22,11 @@ K = TypeVar("K", bound=KubeObject)
 _MOST_PROBLEMS = 20
 
 _STRUCTS = {(kind.group, kind.name): kind.struct for kind in KINDS}
+_BY_LOWER_NAME = {kind.name.lower(): kind for kind in KINDS}
+#: The API groups whose kinds only Kubernetes defines.
+_GROUPS = {kind.group for kind in KINDS} | {"extensions"}
+#: How alike a misspelt kind and the one that is meant are.
+_ALIKE = 0.85
 
 _PATH = re.compile(r"(?s)(.*) - at (`key` in )?`\$(.*)`")
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]|(\[\.\.\.\])")
@@ -69,11 +75,21 @@ def kind_of(
     """
     if not isinstance(api_version, str) or not isinstance(kind, str):
         return None
+    if device_versions.is_another_api(api_version):
+        return None
     group = group_of(api_version)
     for each in custom:
         if each.group == group and each.name == kind:
             return each.struct
     return _STRUCTS.get((group, kind))
+
+
+def kind_meant(api_version: str, kind: str) -> Kind | None:
+    """The kind that was probably meant by one that mooring does not read, as `Deployment` in `v1`."""
+    if group_of(api_version).lower() not in _GROUPS:
+        return None
+    found = difflib.get_close_matches(kind.lower(), _BY_LOWER_NAME, n=1, cutoff=_ALIKE)
+    return _BY_LOWER_NAME[found[0]] if found else None
 
 
 def group_of(api_version: str) -> str:

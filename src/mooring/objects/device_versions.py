@@ -1,8 +1,8 @@
 """Older versions of resource.k8s.io, in the form of v1.
 
 The API server stores one version and converts the others. v1beta2 differs from v1 in nothing that a
-manifest can say. v1beta1 has the fields of a request beside its name instead of under `exactly`, and the
-fields of a device under `basic`.
+manifest can say. v1beta1 and v1alpha3 have the fields of a request beside its name instead of under
+`exactly`, and the fields of a device under `basic`. v1alpha1 and v1alpha2 were another API.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import Any
 GROUP = "resource.k8s.io"
 CURRENT = f"{GROUP}/v1"
 _SAME_FORM = f"{GROUP}/v1beta2"
-_FLAT_FORM = f"{GROUP}/v1beta1"
+_FLAT_FORMS = (f"{GROUP}/v1beta1", f"{GROUP}/v1alpha3")
+_ANOTHER_API = (f"{GROUP}/v1alpha1", f"{GROUP}/v1alpha2")
 
-#: What v1beta1 has beside the name of a request, and v1 under `exactly`.
+#: What the flat forms have beside the name of a request, and v1 under `exactly`.
 _EXACTLY = (
     "deviceClassName",
     "selectors",
@@ -28,13 +29,18 @@ _EXACTLY = (
 
 
 def is_older(api_version: object) -> bool:
-    return api_version in (_SAME_FORM, _FLAT_FORM)
+    return api_version in (_SAME_FORM, *_FLAT_FORMS)
+
+
+def is_another_api(api_version: object) -> bool:
+    """Whether the claims of a version say nothing that v1 has: read as v1, they would ask for no device."""
+    return api_version in _ANOTHER_API
 
 
 def upgraded(raw: Mapping[str, Any]) -> dict[str, Any]:
     """An object of an older version as v1. What has the wrong type is left for the decoder to refuse."""
     obj = {**raw, "apiVersion": CURRENT}
-    if raw.get("apiVersion") != _FLAT_FORM:
+    if raw.get("apiVersion") not in _FLAT_FORMS:
         return obj
     match raw.get("kind"):
         case "ResourceClaim":

@@ -66,10 +66,9 @@ class Findings:
                 yield f"left out {number}: {listed(files)}"
         if self.broken_without_effect:
             kinds = sorted({kind for kind, _ in self.broken_without_effect})
-            what = f"a {kinds[0]} has" if len(kinds) == 1 else f"{listed(kinds)} have"
             (_, problem), *others = self.broken_without_effect
             more = f" (and {len(others):,} more)" if others else ""
-            yield f"left out, as {what} no effect: {problem}{more}"
+            yield f"left out, without effect on scheduling ({listed(kinds)}): {problem}{more}"
 
     def _template_problems(self) -> Iterator[str]:
         for place, marks in self._templates.items():
@@ -84,10 +83,19 @@ def _advice(place: str, file: str, mark: str) -> str:
     if is_file(Path(place) / CHART):
         return f"render the chart: {helm_command(place)} | mooring simulate -"
     if mark.startswith("$"):
-        return f"fill it in first: envsubst < {file} | mooring simulate -"
+        return f"fill it in first: {_filled_in(file)} | mooring simulate -"
     if mark.startswith("<"):
         return "replace it by a value"
     return "render it first, and give mooring the result"
+
+
+def _filled_in(file: str) -> str:
+    """The command; what was rendered is a folder."""
+    if is_file(Path(file) / CHART):
+        return f"{helm_command(file)} | envsubst"
+    if Path(file).is_dir():
+        return f"kubectl kustomize {file} | envsubst"
+    return f"envsubst < {file}"
 
 
 def chart_of(file: str) -> str:

@@ -32,6 +32,7 @@ from mooring.objects.decoding import (
     decode_json,
     group_of,
     identified,
+    kind_meant,
     kind_of,
     type_problems,
     without_nulls,
@@ -226,7 +227,7 @@ class _Reading:
         current = old_versions.replaced_by(document.api_version, document.kind)
         kind = kind_of(current or document.api_version, document.kind, self._options.kinds)
         if kind is None:
-            self._custom.add(document, self._number)
+            self._add_custom(document)
             return
         mark = mark_in_document(document.body)
         if mark:
@@ -243,6 +244,16 @@ class _Reading:
         obj = in_namespace(obj, self._namespace, self._cluster_scoped)
         self._check_fields(document, obj)
         self._add(document, obj, self._number)
+
+    def _add_custom(self, document: Document) -> None:
+        meant = kind_meant(document.api_version, document.kind)
+        if meant is None:
+            self._custom.add(document, self._number)
+            return
+        self._findings.problems.append(
+            f"{document.where}: there is no kind {document.kind!r} in {document.api_version!r}; "
+            f"write apiVersion: {meant.api_version} and kind: {meant.name}"
+        )
 
     def _add(self, document: Document, obj: KubeObject, number: int, title: str = "") -> None:
         shares_with = None
@@ -495,19 +506,21 @@ class _Reading:
 
 
 def _node_warnings(entries: Iterable[Entry[KubeObject]]) -> Iterator[str]:
-    for entry in entries:
-        node = entry.obj
-        if isinstance(node, Node) and "pods" not in (
-            node.status.allocatable or node.status.capacity
-        ):
-            yield (
-                f"{entry.where} ({entry.title}): status.allocatable.pods: is missing, so no "
-                "pod fits; add it, as pods: 110"
-            )
+    lacking = [
+        entry
+        for entry in entries
+        if isinstance(entry.obj, Node)
+        and "pods" not in (entry.obj.status.allocatable or entry.obj.status.capacity)
+    ]
+    if lacking:
+        yield (
+            f"{lacking[0].where} ({lacking[0].title}){_and_more(lacking)}: "
+            "status.allocatable.pods: is missing, so no pod fits; add it, as pods: 110"
+        )
 
 
-def _and_more(refused: Sequence[Refused]) -> str:
-    return "" if len(refused) == 1 else f" and {len(refused) - 1:,} more"
+def _and_more(found: Sequence[object]) -> str:
+    return "" if len(found) == 1 else f" and {len(found) - 1:,} more"
 
 
 def _replicas(obj: KubeObject) -> int | None:

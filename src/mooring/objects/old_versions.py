@@ -1,6 +1,7 @@
 """API versions that Kubernetes no longer serves: their objects are read as those of the version after.
 
-The fields that scheduling depends on have kept their names and places.
+The fields that scheduling depends on have kept their names and places, except those of
+`device_versions`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ _REMOVED = {
     "batch/v2alpha1": (("CronJob",), "batch/v1", "1.21"),
     "batch/v1beta1": (("CronJob",), "batch/v1", "1.25"),
     "policy/v1beta1": (("PodDisruptionBudget",), "policy/v1", "1.25"),
+    "resource.k8s.io/v1alpha3": (
+        ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"),
+        "resource.k8s.io/v1",
+        "1.34",
+    ),
     "scheduling.k8s.io/v1alpha1": (("PriorityClass",), "scheduling.k8s.io/v1", "1.22"),
     "scheduling.k8s.io/v1beta1": (("PriorityClass",), "scheduling.k8s.io/v1", "1.22"),
     "storage.k8s.io/v1beta1": (

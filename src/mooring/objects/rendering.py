@@ -160,7 +160,9 @@ def _run(command: list[str], shown: str, folder: str, findings: Findings) -> Ren
         said = " ".join(done.stderr.decode(errors="replace").split())
         why = f"…{said[-_LONGEST:]}" if len(said) > _LONGEST else said
         why = why or f"it exited {done.returncode}"
-        findings.problems.append(f"{folder}: `{shown}` failed: {why}")
+        findings.problems.append(
+            f"{folder}: `{shown}` failed: {why}; correct it, or leave it out with --exclude"
+        )
         return None
     findings.notes.append(f"{folder}: rendered with `{shown}`")
     return Rendered(folder, done.stdout)

@@ -54,7 +54,7 @@ _LONGEST_SETTLING_S = 86_400.0
 
 
 _ALONE = (
-    "{} pods are in pod groups, but the feature gate GenericWorkload is off: each is scheduled alone;"
+    "{} in pod groups, but the feature gate GenericWorkload is off: each is scheduled alone;"
     " use --feature-gates GenericWorkload=true,GangScheduling=true"
 )
 #: For groups that ask for something whose feature gate is off.
@@ -176,7 +176,7 @@ class Simulation:
         if not gates.enabled("GenericWorkload"):
             alone = _pods_in_gangs(given)
             if alone:
-                self._note(_ALONE.format(alone))
+                self._note(_ALONE.format("1 pod is" if alone == 1 else f"{alone} pods are"))
             return given
         jobs = gates.enabled("WorkloadWithJob")
         grouped, notes = with_gangs(given, among=self.api.all(KubeObject), jobs=jobs)

@@ -46,6 +46,71 @@ def test_a_custom_resource_with_replicas_and_a_template_becomes_pods():
     assert manifests.skipped == {}
 
 
+@pytest.mark.parametrize(
+    ("name", "replicas", "pod", "mark"),
+    [
+        ("x-${JOB_ID}", 1, {}, "${JOB_ID}"),
+        ("x", "$WORKERS", {}, "$WORKERS"),
+        ("x", 1, {"nodeSelector": {"gpu": "{{ .gpu }}"}}, "{{ .gpu }}"),
+    ],
+)
+def test_a_template_of_a_custom_resource_is_recognised(name, replicas, pod, mark):
+    spec = template()
+    spec["spec"] |= pod
+    cluster = {
+        "headGroupSpec": {"template": template()},
+        "workerGroupSpecs": [{"groupName": "w", "replicas": replicas, "template": spec}],
+    }
+    mpi = {"mpiReplicaSpecs": {"Worker": {"replicas": replicas, "template": spec}}}
+
+    for body in (
+        resource("ray.io/v1", "RayCluster", cluster, name=name),
+        resource("kubeflow.org/v2beta1", "MPIJob", mpi, name=name),
+    ):
+        with pytest.raises(InputError) as error:
+            read(body)
+        (line,) = error.value.problems
+        assert f": is a template, as {mark!r} shows; " in line
+
+
+def test_text_for_other_programs_makes_no_template_of_a_custom_resource():
+    spec = {
+        "serveConfigV2": "{{ prompt }}",
+        "rayClusterConfig": {
+            "headGroupSpec": {"rayStartParams": {"key": "$KEY"}, "template": template()}
+        },
+    }
+
+    assert len(read(resource("ray.io/v1", "RayService", spec)).pods) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("", "Prometheus): metadata.name: is missing; every object needs a name"),
+        (
+            "My_Metrics",
+            "Prometheus default/My_Metrics): metadata.name: 'My_Metrics' is not a name; ",
+        ),
+    ],
+)
+def test_a_bad_name_is_told_of_the_custom_resource_itself(name, problem):
+    with pytest.raises(InputError) as error:
+        read(resource("monitoring.coreos.com/v1", "Prometheus", {"replicas": 2}, name=name))
+
+    (line,) = error.value.problems
+    assert line.startswith(f"standard input: document 1 ({problem}")
+
+
+def test_a_count_that_is_no_number_is_not_taken_for_none():
+    mpi = {"mpiReplicaSpecs": {"Worker": {"replicas": "two", "template": template()}}}
+
+    manifests = read(resource("kubeflow.org/v2beta1", "MPIJob", mpi))
+
+    assert manifests.effects == {"MPIJob.kubeflow.org": Effect.MAKES_PODS}
+    assert "MPIJob default/x: 'two' is not a whole number" in manifests.warnings[0]
+
+
 def test_pods_of_a_dump_are_not_made_again():
     thing = resource("example.com/v1", "CloneSet", {"replicas": 2, "template": template()})
     pod = {
@@ -324,6 +389,12 @@ class TestRay:
         assert [job.name for job in of_type(manifests, Job)] == ["x"]
         spec = {"rayClusterSpec": self.CLUSTER, "submissionMode": "HTTPMode"}
         assert of_type(read(resource("ray.io/v1", "RayJob", spec)), Job) == []
+
+    @pytest.mark.parametrize(("suspend", "pods"), [(False, 6), (True, 0)])
+    def test_a_cron_job_runs_once(self, suspend, pods):
+        spec = {"jobTemplate": {"rayClusterSpec": self.CLUSTER}, "suspend": suspend}
+
+        assert len(read(resource("ray.io/v1", "RayCronJob", spec)).pods) == pods
 
     def test_a_service_has_a_cluster(self):
         manifests = read(resource("ray.io/v1", "RayService", {"rayClusterConfig": self.CLUSTER}))

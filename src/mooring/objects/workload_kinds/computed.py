@@ -121,6 +121,8 @@ def _float(value: object, default: float) -> float:
 
 
 def _int(value: object, default: int) -> int:
+    if isinstance(value, str) and not value.isdecimal():
+        raise DescriptionError(f"{value!r} is not a whole number")
     return int(str(value)) if str(value).isdecimal() else default
 
 

@@ -223,7 +223,9 @@ def _count(made: Made, values: Mapping[str, Any]) -> int:
 
 def _number(value: Any) -> int:
     """A count may be text: the value of an annotation."""
-    if isinstance(value, str) and value.strip().lstrip("-").isdecimal():
+    if isinstance(value, str):
+        if not value.strip().lstrip("-").isdecimal():
+            raise DescriptionError(f"{value!r} is not a whole number")
         return int(value)
     return value if isinstance(value, int) else 0
 
