@@ -57,6 +57,7 @@ from mooring.objects.skipped_kinds import Effect, effect_of
         ("maistra.io", "ServiceMeshControlPlane", Effect.MAKES_PODS),
         ("security-profiles-operator.x-k8s.io", "ProfileBinding", Effect.NONE),
         ("data.fluid.io", "ThinRuntimeProfile", Effect.NONE),
+        ("kaito.sh", "Workspace", Effect.MAKES_PODS),
     ],
 )
 def test_well_known_kinds_are_told_apart(group, kind, effect):
