@@ -5,6 +5,8 @@
 import { layOut, nodeAt, podRects } from "mooring/layout";
 import { inkOn, stepOf } from "mooring/colour";
 
+// Of a quay's head: where there is less, quays have no names.
+const NAMED_FROM = 10;
 const NAMES_FROM = 54;
 const PODS_FROM = 15;
 const POD_NAMES_FROM = 110;
@@ -127,6 +129,10 @@ export class Drawing {
       const [wide, high] = [block.w * k - 4, block.h * k - 4];
       if (left > this.width || top > this.height || left + wide < 0 || top + high < 0) continue;
       context.fillStyle = palette.pontoon;
+      if (head < NAMED_FROM) {
+        context.fillRect(left, top, wide, high);
+        continue;
+      }
       context.beginPath();
       context.roundRect(left, top, wide, high, 5);
       context.fill();
