@@ -216,6 +216,10 @@ def test_what_a_gated_pod_would_meet_is_only_what_would_be(
     expect(page.locator(".point.would-be", has_text="PreFilter")).to_be_visible()
     expect(page.locator(".point.would-be", has_text="PreEnqueue")).to_have_count(0)
     expect(page.locator(".picture")).to_contain_text("what would happen")
+    # It said that a node was chosen.
+    expect(page.locator(".sentences")).to_contain_text(re.compile("^would be chosen: berth-"))
+    matrix = page.get_by_role("table", name="Node by plugin")
+    expect(matrix.locator("tr.winner .chip")).to_have_text("would be chosen")
 
 
 def test_a_pod_that_came_with_its_node_is_marked_there_and_the_story_is_told(
