@@ -55,7 +55,7 @@ function Rejections({ rejections, text, onText, atEnd }) {
   const part = ({ nodes, of }) => (of ? ` · ${share(nodes / of)} of nodes` : "");
   const choose = (plugin) =>
     onText(withField(text, "plugin", plugin.toLowerCase() === chosen ? "" : plugin));
-  return html`<section class="holders" aria-label="Rejected by">
+  return html`<section class="holders" aria-labelledby="rejected-by"><h2 id="rejected-by">Rejected by</h2>
     ${rejections.slice(0, 8).map(
       ({ name, nodes, of, pods }) => html`<button type="button" class="holder" disabled=${!atEnd}
         title=${of ? `${name} rejects ${nodes.toLocaleString("en")} of ${count(of, "node")}, summed over ${count(pods, "pod")}` : name}
