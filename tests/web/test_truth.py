@@ -337,3 +337,64 @@ def test_a_misspelt_plugin_is_marked_where_it_stands(
     told = subprocess.run([*command, "--config", str(path)], capture_output=True, check=False)
     assert told.returncode == 2
     assert b"enabled[1].name" in told.stderr
+
+
+def test_what_prefilter_rejects_is_rejected_on_all_nodes(
+    browser: Browser, open_page: OpenPage, tmp_path: Path
+) -> None:
+    """It said "0 of 2" nodes and no plugin, while the page of the pod named the plugin and both nodes."""
+    from playwright.sync_api import expect
+
+    lost = [{"name": "v", "persistentVolumeClaim": {"claimName": "lost"}}]
+    objects = [
+        *(node(f"n{i}", cpu="4", memory="8Gi", zone="a", pool="p") for i in range(2)),
+        pod("default/volume", cpu="1", memory="1Gi", volumes=lost),
+    ]
+    with page_server(write_cluster(tmp_path / "lost", iter(objects))) as server:
+        page = open_page(server.view("pending?at=end"))
+        cause = page.locator(".cause-reasons li")
+        expect(cause).to_have_count(1)
+        expect(cause).to_contain_text("2 of 2")
+        expect(cause).to_contain_text('"lost" not found VolumeRestrictions')
+        rejected = page.get_by_role("region", name="Rejected by")
+        expect(rejected.get_by_role("button")).to_contain_text("1 pod · 100% of nodes")
+        page.close()
+
+
+def test_a_pod_that_got_its_node_late_leads_from_each_attempt_to_its_node(
+    browser: Browser, open_page: OpenPage, tmp_path: Path
+) -> None:
+    """From an attempt that failed, the link to the decision said "at the end", where the pod was over."""
+    from playwright.sync_api import expect
+
+    runs = {"mooring.dev/run-seconds": "60"}
+    objects = [
+        node("n", cpu="4", memory="8Gi", zone="a", pool="p"),
+        pod("default/first", cpu="4", memory="1Gi", annotations=runs, priorityClassName="high"),
+        pod("default/second", cpu="4", memory="1Gi", annotations=runs),
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": "high"},
+            "value": 10,
+        },
+    ]
+    with page_server(write_cluster(tmp_path / "late", iter(objects))) as server:
+        page = open_page(server.view("pod/default/second?attempt=1"))
+        attempts = page.locator(".attempts a")
+        expect(attempts).to_have_count(3)
+        expect(attempts.last).to_have_text("as placed")
+        attempts.last.click()
+        expect(page.locator(".sentences")).to_contain_text("is the only node that fits")
+        page.close()
+
+
+SHARES = """async () => {
+    const { share } = await import("mooring/words");
+    return [0, 0.0002, 0.5, 0.9998, 1].map(share);
+}"""
+
+
+def test_all_but_one_is_not_all(served: PageServer, open_page: OpenPage) -> None:
+    page = open_page(served.address)
+    assert page.evaluate(SHARES) == ["0%", "<1%", "50%", ">99%", "100%"]

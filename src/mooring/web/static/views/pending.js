@@ -123,6 +123,7 @@ function Reasons({ cause, message, nominated }) {
   return html`<ul class="cause-reasons" title=${message}>
     ${nominated && html`<li><span>Holds a place on ${nominated}</span></li>`}
     ${cause.reasons.map(
+      ([text, some, plugin]) => [text, some || cause.of, plugin]).map(
       ([text, nodes, plugin]) => html`<li>
       <span class="bar" aria-hidden="true"><span style=${{ width: `${(nodes / cause.of) * 100}%` }}></span></span>
       <span class="numbers">${nodes.toLocaleString("en")} of ${cause.of.toLocaleString("en")}</span>
