@@ -249,6 +249,13 @@ def test_escape_closes_the_panel_of_a_node(served: PageServer, open_page: OpenPa
     page.keyboard.press("Escape")
     expect(page.locator(".panel")).to_have_count(0)
     expect(page.locator(".map-keys")).to_be_focused()
+    # Also where the node was looked for.
+    page.keyboard.press("/")
+    page.keyboard.type("berth-41")
+    page.keyboard.press("Enter")
+    expect(page.locator(".panel h2")).to_have_text("berth-41")
+    page.keyboard.press("Escape")
+    expect(page.locator(".panel")).to_have_count(0)
 
 
 def test_an_invalid_weight_is_told(served: PageServer, open_page: OpenPage) -> None:

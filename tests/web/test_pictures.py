@@ -130,6 +130,11 @@ def test_a_phone_shows_the_view_by_more_than_a_colour_and_breaks_no_word(
     assert choice is not None
     assert switch is not None
     assert abs(choice["y"] - switch["y"]) < 20
+    page.locator(".warnings summary").click()
+    warnings = page.locator(".warnings ul").bounding_box()
+    assert warnings is not None
+    assert warnings["x"] >= 0
+    assert warnings["x"] + warnings["width"] <= NARROW[0]
 
 
 @pytest.mark.parametrize(("shape", "size", "scheme"), SHAPES)

@@ -398,3 +398,26 @@ SHARES = """async () => {
 def test_all_but_one_is_not_all(served: PageServer, open_page: OpenPage) -> None:
     page = open_page(served.address)
     assert page.evaluate(SHARES) == ["0%", "<1%", "50%", ">99%", "100%"]
+
+
+def test_the_numbers_of_one_pod_are_not_those_of_all_that_are_folded_with_it(
+    browser: Browser, open_page: OpenPage, tmp_path: Path
+) -> None:
+    from playwright.sync_api import expect
+
+    objects = [
+        node("small", cpu="2", memory="8Gi", zone="a", pool="p"),
+        node("large", cpu="4", memory="8Gi", zone="a", pool="p"),
+        pod("default/first", cpu="3", memory="1Gi", nodeName="large"),
+        pod("default/like-0", cpu="3", memory="10Gi"),
+        pod("default/like-1", cpu="2", memory="10Gi"),
+        pod("other/same-0", cpu="9", memory="1Gi"),
+        pod("other/same-1", cpu="9", memory="1Gi"),
+    ]
+    with page_server(write_cluster(tmp_path / "folded", iter(objects))) as server:
+        page = open_page(server.view("pending?at=end"))
+        differ = page.locator(".cause").filter(has_text="those of the others differ")
+        expect(page.locator(".cause")).to_have_count(2)
+        expect(differ).to_have_count(1)
+        expect(differ).to_contain_text("default/like-* × 2")
+        page.close()

@@ -54,7 +54,7 @@ function columnsOf(scene, groupKey) {
     })),
     {
       key: "count",
-      label: "Pods",
+      label: "Number of pods",
       align: "number",
       downFirst: true,
       sort: (row) => scene.podsOn(row.node).length,

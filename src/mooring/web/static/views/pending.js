@@ -80,6 +80,7 @@ function Group({ group, run, cluster, scene, atEnd }) {
   const { rows, cause, state, title, gang } = group;
   const [first] = rows;
   const since = rows.reduce((least, row) => Math.min(least, row.sinceSeconds), Infinity);
+  const differ = !gang && rows.some((row) => row.cause.text !== cause.text);
   const helpable = atEnd && !gang && (state === "unschedulable" || state === "gated");
   return html`<li class="cause box">
     <div class="cause-head">
@@ -93,6 +94,7 @@ function Group({ group, run, cluster, scene, atEnd }) {
     </div>
     ${gang && html`<p class="cause-why">${gangSentence(gang, scene)}</p>`}
     <${Reasons} cause=${cause} message=${first.message} nominated=${first.nominated} />
+    ${differ && html`<p class="quiet">These are the numbers of ${first.key}; those of the others differ.</p>`}
     ${
       rows.length > 1 &&
       html`<p class="cause-pods">${rows.slice(0, 6).map((row) => html`<a href=${podLink(row.key)}>${row.key}</a> `)}
