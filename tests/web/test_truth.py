@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.web.clusters import deployment, node, pod, write_cluster
-from tests.web.conftest import OpenPage
+from tests.web.conftest import OpenPage, go
 from tests.web.page_server import PageServer, page_server
 
 if TYPE_CHECKING:
@@ -257,6 +257,7 @@ def test_finished_and_preempted_pods_have_pages_that_name_both_sides(
     preemptor.click()
     expect(page.locator(".title h1")).to_have_text(by)
     expect(page.get_by_role("region", name="Preemption")).to_contain_text(name)
+    expect(page.locator(".point.helped")).to_contain_text("PostFilter")
 
 
 def test_plugins_are_ranked_by_the_nodes_they_reject_and_pods_folded_by_cause(
@@ -384,6 +385,8 @@ def test_a_pod_that_got_its_node_late_leads_from_each_attempt_to_its_node(
         attempts = page.locator(".attempts a")
         expect(attempts).to_have_count(3)
         expect(attempts.last).to_have_text("as placed")
+        expect(page.locator(".attempts [aria-current]")).to_contain_text("1 0s · no node")
+        expect(page.locator(".matrix")).to_contain_text("at attempt 1. 0 nodes of 1 fit.")
         attempts.last.click()
         expect(page.locator(".sentences")).to_contain_text("is the only node that fits")
         page.close()
@@ -421,3 +424,35 @@ def test_the_numbers_of_one_pod_are_not_those_of_all_that_are_folded_with_it(
         expect(differ).to_have_count(1)
         expect(differ).to_contain_text("default/like-* × 2")
         page.close()
+
+
+#: View → something that is there once it is complete.
+SPOKEN = {
+    "map": ".whole",
+    "map/berth-88": ".panel table",
+    "map?show=table": ".map-view .rows table",
+    "pending": ".cause",
+    "pending?tab=pods": ".pending-view table",
+    "time": ".plot canvas",
+    "whatif": ".weights",
+    "pod/data/archive-0": ".would li button",
+    "pod/shop/checkout-0": ".margin",
+    "pod/batch/nightly-0": ".matrix",
+    "pod/batch/gated-0": ".would li button",
+    "workload/data/quorum": ".workload-view table",
+}
+WRONG_SINGULAR = re.compile(
+    r"\b1\s+(pods|nodes|plugins|attempts|changes|events|warnings|groups|problems|devices)\b"
+)
+
+
+def test_every_view_speaks_plainly_and_counts_rightly(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    page = open_page(served.view("map"))
+    for view, complete in SPOKEN.items():
+        go(page, view)
+        page.locator(complete).first.wait_for()
+        text = page.locator("body").inner_text()
+        assert "refus" not in text.lower(), view
+        assert WRONG_SINGULAR.findall(text) == [], view

@@ -272,7 +272,7 @@ export class Drawing {
     scene.podsOn(node).forEach((pod, k) => {
       const [x, y, w, h] = rects.subarray(k * 4, k * 4 + 4);
       if (w * side < 58 || h * side < 34 || (found && !found.pods[pod])) return;
-      context.fillStyle = inkOn(paint ? paint.colourOf(pod) : behind, palette);
+      context.fillStyle = inkOn(paint ? paint.colourOf(pod) : behind);
       const name = shortened(context, scene.cluster.map.pods.name[pod], w * side - 10);
       context.fillText(name, left + x * side + 5, top + (y + h) * side - 9);
     });
