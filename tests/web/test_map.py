@@ -234,7 +234,8 @@ def test_the_page_says_when_its_server_is_gone(
 
     with page_server(harbour_files) as server:
         page = open_page(server.address)
-        expect(page.locator(".whole")).to_be_visible()
+        # Until the timeline is there, that it cannot be read would be told, too.
+        expect(page.get_by_role("slider", name="Moment")).to_be_visible()
     expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
     page.close()
     assert all("ERR_" in each for each in complaints)
