@@ -83,6 +83,7 @@ def test_pictures_of_every_view(
 CUT = """(all) => all.filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.textContent)"""
 BELOW_ITS_LIST = """(link) =>
     link.getBoundingClientRect().bottom - link.closest("nav").getBoundingClientRect().bottom"""
+CUT_OFF = "(region) => region.scrollWidth - region.clientWidth"
 LINES = """(cell) => {
     const all = document.createRange();
     all.selectNodeContents(cell);
@@ -125,6 +126,7 @@ def test_a_phone_shows_the_view_by_more_than_a_colour_and_breaks_no_word(
     measure = page.get_by_role("rowheader", name="cpu fragmentation")
     expect(measure).to_be_visible()
     assert measure.evaluate(LINES) <= 2
+    assert page.get_by_role("region", name="Numbers before and after").evaluate(CUT_OFF) <= 0
     # The switch of the colours is beside the choice of the run.
     choice, switch = (page.locator(each).bounding_box() for each in (".where select", ".theme"))
     assert choice is not None
