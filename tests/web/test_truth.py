@@ -340,6 +340,9 @@ def test_a_misspelt_plugin_is_marked_where_it_stands(
     assert b"enabled[1].name" in told.stderr
 
 
+WIDE = "(element) => element.getBoundingClientRect().width"
+
+
 def test_what_prefilter_rejects_is_rejected_on_all_nodes(
     browser: Browser, open_page: OpenPage, tmp_path: Path
 ) -> None:
@@ -359,6 +362,8 @@ def test_what_prefilter_rejects_is_rejected_on_all_nodes(
         expect(cause).to_contain_text('"lost" not found VolumeRestrictions')
         rejected = page.get_by_role("region", name="Rejected by")
         expect(rejected.get_by_role("button")).to_contain_text("1 pod · 100% of nodes")
+        whole, part = rejected.locator(".bar, .bar > span").all()
+        assert whole.evaluate(WIDE) == part.evaluate(WIDE)
         page.close()
 
 
@@ -456,3 +461,18 @@ def test_every_view_speaks_plainly_and_counts_rightly(
         text = page.locator("body").inner_text()
         assert "refus" not in text.lower(), view
         assert WRONG_SINGULAR.findall(text) == [], view
+
+
+def test_bars_of_plugins_are_as_long_as_the_number_beside_them(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    """They told how often a plugin rejects, beside the part of the nodes: a full bar stood before 68 %."""
+    page = open_page(served.view("pending?at=end"))
+    holders = page.locator(".holder")
+    holders.first.wait_for()
+    for holder in holders.all():
+        said = re.search(r"(\d+)% of nodes", holder.inner_text())
+        if said is None:
+            continue
+        whole, part = (holder.locator(each).evaluate(WIDE) for each in (".bar", ".bar > span"))
+        assert abs(100 * part / whole - int(said[1])) < 2

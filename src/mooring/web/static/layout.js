@@ -28,7 +28,7 @@ export function layOut(groups, sides, width, height) {
   const all = ordered.reduce((sum, group) => sum + group.area, 0);
   let [unit, edge] = [0, EDGES[0]];
   for (const each of EDGES) {
-    const found = largestUnit(ordered, width, height, each);
+    const found = largestUnit(ordered, width, height, each, all);
     if (found > unit * 1.15) [unit, edge] = [found, each];
     if (unit >= LARGEST || (all * unit * unit) / (width * height) > each.enough) break;
   }
@@ -38,9 +38,10 @@ export function layOut(groups, sides, width, height) {
   return { blocks, xs, ys, ss, unit, head: edge.head, width, height };
 }
 
-function largestUnit(groups, width, height, edge) {
+function largestUnit(groups, width, height, edge, area) {
   const fits = (unit) => heightOf(shelvesAt(groups, unit, width, edge)) <= height;
-  let [low, high] = [SMALLEST, LARGEST];
+  // Nodes cannot take more than the whole map.
+  let [low, high] = [SMALLEST, Math.max(SMALLEST, Math.min(LARGEST, Math.sqrt((width * height) / area)))];
   if (fits(high)) return high;
   while (high - low > 0.2) {
     const middle = (low + high) / 2;

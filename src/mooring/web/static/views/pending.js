@@ -51,7 +51,6 @@ function sentence(shown, all, pods, moments) {
 
 function Rejections({ rejections, text, onText, atEnd }) {
   const chosen = fieldIn(text, "plugin");
-  const most = Math.max(...rejections.map((each) => each.nodes), 1);
   const part = ({ nodes, of }) => (of ? ` · ${share(nodes / of)} of nodes` : "");
   const choose = (plugin) =>
     onText(withField(text, "plugin", plugin.toLowerCase() === chosen ? "" : plugin));
@@ -61,7 +60,7 @@ function Rejections({ rejections, text, onText, atEnd }) {
         title=${of ? `${name} rejects ${nodes.toLocaleString("en")} of ${count(of, "node")}, summed over ${count(pods, "pod")}` : name}
         aria-pressed=${name.toLowerCase() === chosen ? "true" : "false"} onClick=${() => choose(name)}>
       <span class="name">${name}</span>
-      <span class="bar" aria-hidden="true"><span style=${{ width: `${(nodes / most) * 100}%` }}></span></span>
+      <span class="bar" aria-hidden="true"><span style=${{ width: `${of ? (nodes / of) * 100 : 0}%` }}></span></span>
       <span class="numbers">${count(pods, "pod")}${part({ nodes, of })}</span></button>`,
     )}
   </section>`;
