@@ -38,6 +38,11 @@ from mooring.explain.reasons import Reason, cause_data, reasons_in
             id="DynamicResources alone",
         ),
         pytest.param(
+            '0/3 nodes are available: persistentvolumeclaim "data" not found. not found',
+            (Reason('persistentvolumeclaim "data" not found', 0),),
+            id="without what PostFilter says of a pod that PreFilter rejected",
+        ),
+        pytest.param(
             "0/3 nodes are available: 3 needs 4. has 2. no room was made, preemption: 0/3 nodes",
             (Reason("needs 4. has 2", 3),),
             id="without what any plugin says before preemption",

@@ -32,6 +32,12 @@ FLAGS = (
     "--disable-sync",
 )
 WIDE, NARROW = (1440, 900), (390, 844)
+#: What people look at pages on, and in which colours.
+SHAPES = [
+    pytest.param(shape, size, scheme, id=f"{shape}-{scheme}")
+    for shape, size in (("wide", (1920, 1080)), ("desktop", WIDE), ("phone", NARROW))
+    for scheme in ("light", "dark")
+]
 #: How long a page may take on a busy machine before it counts as stuck.
 PATIENCE_MS = 60_000
 #: Kept out of git; looked at by people.

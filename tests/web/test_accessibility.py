@@ -16,6 +16,7 @@ VIEWS = {
     "pending": ".cause",
     "pending?tab=pods": ".pending-view table",
     "pod/batch/nightly-0": ".sentences",
+    "pod/batch/nightly-0?sort=node": ".matrix tr.here",
     "pod/batch/gated-0": ".picture",
     "map?colour=workload&resource=nvidia.com/gpu": "canvas[data-pictures]",
     "time": ".plot canvas",

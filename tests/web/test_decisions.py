@@ -89,3 +89,22 @@ def test_a_counterfactual_is_applied_and_the_difference_shown_in_every_tab(
     expect(runs.last).to_contain_text("5 pods pending")
     page.reload()
     expect(page.locator(".verdict")).to_contain_text("1 fewer pending")
+
+
+def test_a_pod_leads_to_its_workload_with_its_pods_and_what_keeps_them_back(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("pending"))
+    page.get_by_role("link", name=re.compile("^data.quorum-")).first.click()
+    page.get_by_role("link", name="Deployment data/quorum").click()
+    view = page.locator(".workload-view")
+    expect(view).to_contain_text("Deployment: 3 pods on 3 nodes, 1 pod pending.")
+    expect(view.locator(".reason")).to_contain_text(
+        "76 node(s) didn't match pod anti-affinity rules"
+    )
+    expect(view.get_by_role("table").locator("tbody tr")).to_have_count(4)
+    view.get_by_role("link", name="Show on the map").click()
+    expect(page.locator("#find")).to_have_value("workload:data/quorum")
+    expect(page.locator(".found-count")).to_contain_text("3 nodes, 4 pods found")

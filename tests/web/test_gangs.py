@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.web.clusters import write_cluster
-from tests.web.conftest import OpenPage, go
+from tests.web.conftest import SHAPES, OpenPage, go
 from tests.web.page_server import PageServer, page_server
 
 if TYPE_CHECKING:
@@ -132,11 +132,16 @@ def test_what_happens_to_a_gang_at_once_is_one_line_of_the_time_line(
     expect(rows.filter(has_text="ml/llm")).to_contain_text("a-1, a-2")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("shape", "size", "scheme"), SHAPES)
 def test_pictures_of_gangs(
-    served: PageServer, open_page: OpenPage, pictures: Path, scheme: str
+    served: PageServer,
+    open_page: OpenPage,
+    pictures: Path,
+    shape: str,
+    size: tuple[int, int],
+    scheme: str,
 ) -> None:
-    page = open_page(served.address, scheme=scheme)
+    page = open_page(served.address, size=size, scheme=scheme)
     for view, complete in (
         ("map?colour=gang", "canvas[data-pictures]"),
         ("pending", ".cause"),
@@ -146,4 +151,4 @@ def test_pictures_of_gangs(
         go(page, view)
         page.locator(complete).first.wait_for()
         name = view.partition("?")[0].replace("/", "-")
-        page.screenshot(path=pictures / f"gangs-{name}-{scheme}.png", full_page=True)
+        page.screenshot(path=pictures / f"gangs-{name}-{shape}-{scheme}.png", full_page=True)

@@ -120,6 +120,21 @@ INTERACT = """async () => {
     return took;
 }"""
 
+GROUP_BY = """async (key) => {
+    const choice = document.querySelector("select[aria-label='Group by']");
+    const from = performance.now();
+    choice.value = key;
+    choice.dispatchEvent(new Event("change", {bubbles: true}));
+    await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+    return Math.round(performance.now() - from);
+}"""
+
+#: The part of the map that nodes take.
+AREA_USED = """() => {
+    const {ss, width, height} = document.querySelector(".map").drawing.layout;
+    return ss.reduce((sum, side) => sum + side * side, 0) / (width * height);
+}"""
+
 #: The browser's own times (Event Timing): from an input to the paint after it, in steps of 8 ms, from 16 ms.
 WATCH_EVENTS = """() => {
     window.took = [];
@@ -338,12 +353,28 @@ def test_what_people_do_is_answered_by_the_next_paint(
         pictures,
         answers_by_the_next_paint_ms={"asked": ANSWERS_MS, "rounds": ROUNDS, **within},
         the_first_time_ms={name: each[0] for name, each in took.items()},
+        the_longest_ms={name: max(each) for name, each in took.items()},
         # Of the page's main thread, what is done after the paint included. Two runs on one idle machine
         # differ by half, so these are noted and not asserted.
         most_processor_ms={name: max(each) for name, each in used.items()},
         processor_ms_the_first_time={name: each[0] for name, each in used.items()},
     )
     assert max(within.values()) < ANSWERS_ON_ANY_MACHINE_MS
+
+
+def test_a_group_for_each_node_does_not_stop_the_page(
+    large_served: PageServer, open_page: OpenPage, pictures: Path
+) -> None:
+    """Grouping 5,000 nodes by their hostname took six seconds, and drew none of them."""
+    page = open_page(large_served.address)
+    ready(page)
+    spent = processor_time(page)
+    took = page.evaluate(GROUP_BY, "kubernetes.io/hostname")
+    used = spent()
+    note(pictures, a_group_for_each_node_ms={"asked": ANSWERS_MS, "took": took, "processor": used})
+    page.screenshot(path=pictures / "large-by-hostname.png")
+    assert page.evaluate(AREA_USED) > 0.2
+    assert used < ANSWERS_ON_ANY_MACHINE_MS
 
 
 def test_a_run_under_way_tells_how_far_it_is_and_can_be_cancelled(
@@ -380,7 +411,8 @@ def test_progress_moves_and_then_tells_of_retries(
         page.close()
     placing = [(value, most) for text, value, most in seen if "placing pods" in text]
     retrying = [value for text, value, _ in seen if "retrying" in text]
-    assert len(placing) > 3, seen
+    # A fast machine has placed all of them after a second.
+    assert len(placing) > 1, seen
     assert placing == sorted(placing)
     assert {most for _, most in placing} == {4100.0}
     assert all(value < most for value, most in placing)

@@ -234,7 +234,8 @@ def test_the_page_says_when_its_server_is_gone(
 
     with page_server(harbour_files) as server:
         page = open_page(server.address)
-        expect(page.locator(".whole")).to_be_visible()
+        # Until the timeline is there, that it cannot be read would be told, too.
+        expect(page.get_by_role("slider", name="Moment")).to_be_visible()
     expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
     page.close()
     assert all("ERR_" in each for each in complaints)
@@ -259,3 +260,77 @@ def test_of_very_many_namespaces_some_are_listed_and_the_others_are_written(
         expect(page.locator(".found-count")).to_contain_text("1 pod ")
         expect(choice).to_have_value("space-399")
         page.close()
+
+
+#: The colour in the middle of a node, and at a third of its height from the top.
+COLOURS_OF = """(name) => {
+    const map = document.querySelector(".map");
+    const { drawing } = map;
+    const { left, top, side } = drawing.boxOf(drawing.shown.scene.cluster.indexOfNode(name));
+    const at = (part) => [...drawing.context.getImageData(
+        (left + side / 2) * drawing.ratio, (top + side * part) * drawing.ratio, 1, 1).data].join();
+    return [at(0.5), at(0.95)];
+}"""
+DRAWN = "(before) => document.querySelector('.map canvas').dataset.pictures !== before"
+PICTURES = "() => document.querySelector('.map canvas').dataset.pictures"
+
+
+def test_a_node_that_has_none_is_not_one_that_is_empty_and_what_does_not_match_is_dimmed(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("map?resource=nvidia.com/gpu"))
+    expect(page.locator("canvas[data-pictures]")).to_be_visible()
+    expect(page.locator(".legend")).to_contain_text("has no nvidia.com/gpu")
+    assert page.evaluate(COLOURS_OF, "crane-0") != page.evaluate(COLOURS_OF, "berth-88")
+
+    page.get_by_label("Resource").select_option("cpu")
+    plain = page.evaluate(COLOURS_OF, "berth-88")
+    before = page.evaluate(PICTURES)
+    page.locator("#find").fill("node:berth-00")
+    page.wait_for_function(DRAWN, arg=before)
+    assert page.evaluate(COLOURS_OF, "berth-88") != plain
+
+
+def test_pods_have_the_colours_of_what_they_are(served: PageServer, open_page: OpenPage) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("map"))
+    for colour, named in (("namespace", "shop"), ("workload", "shop/web"), ("priority", "1000")):
+        page.get_by_label("Colour", exact=True).select_option(colour)
+        expect(page.locator(".legend")).to_contain_text(named)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_names_on_the_map_can_be_read_on_every_colour(
+    served: PageServer, open_page: OpenPage, theme: str
+) -> None:
+    page = open_page(served.address, scheme=theme)
+    found = page.evaluate(
+        """async (theme) => {
+            const { inkOn, paletteOf } = await import("mooring/colour");
+            const palette = paletteOf(theme);
+            const behind = [...palette.ramp, ...palette.kinds];
+            return [[palette.ink, palette.empty], ...behind.map((each) => [inkOn(each), each])];
+        }""",
+        theme,
+    )
+    assert {
+        tuple(pair): round(_contrast(*pair), 1) for pair in found if _contrast(*pair) < 4.5
+    } == {}
+
+
+def _contrast(one: str, two: str) -> float:
+    """As WCAG counts it."""
+    low, high = sorted(_luminance(each) for each in (one, two))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    if colour.startswith("#"):
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    else:
+        parts = [int(each) / 255 for each in re.findall(r"\d+", colour)]
+    linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

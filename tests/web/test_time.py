@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -123,3 +124,62 @@ def test_the_moment_stays_when_the_view_changes(served: PageServer, open_page: O
     moment = page.locator(".moment").inner_text()
     page.get_by_role("link", name="Map", exact=True).click()
     expect(page.locator(".moment")).to_have_text(moment)
+
+
+#: The part of time that each plot shows.
+SHOWN = """() => [...document.querySelectorAll(".plot > div")]
+    .map(({ plot }) => [plot.scales.x.min, plot.scales.x.max])"""
+TICKS = "() => document.querySelector('.plot > div').plot.axes[0]._values"
+
+
+def test_a_crosshair_tells_the_values_of_all_plots(served: PageServer, open_page: OpenPage) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("time"))
+    plots = page.locator(".plot .u-over")
+    expect(plots).to_have_count(4)
+    plots.nth(1).hover(position={"x": 150, "y": 40})
+    said = page.locator(".plot .now")
+    for i in range(4):
+        expect(said.nth(i)).to_have_text(re.compile(r"^at (\d+m )?\d+s: |^at \d+m: "))
+
+
+def test_a_drag_zooms_all_plots_and_a_double_click_shows_all(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    page = open_page(served.view("time"))
+    plot = page.locator(".plot .u-over").first
+    plot.wait_for()
+    whole = page.evaluate(SHOWN)
+    box = plot.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 60, box["y"] + 30)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 200, box["y"] + 30, steps=5)
+    page.mouse.up()
+    shown = page.evaluate(SHOWN)
+    assert len({tuple(each) for each in shown}) == 1
+    assert shown[0][0] > whole[0][0]
+    assert shown[0][1] < whole[0][1]
+    plot.dblclick()
+    page.wait_for_function(f"(whole) => JSON.stringify(({SHOWN})()) === whole", arg=_written(whole))
+
+
+def _written(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def test_times_are_those_that_people_count_in(served: PageServer, open_page: OpenPage) -> None:
+    page = open_page(served.view("time"))
+    page.locator(".plot canvas").first.wait_for()
+    assert page.evaluate(TICKS)[:4] == ["0s", "2m", "4m", "6m"]
+
+
+def test_preemptions_and_failed_attempts_are_marked_on_the_slider(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("map"))
+    expect(page.locator(".marks .preempted")).to_have_count(1)
+    assert page.locator(".marks .failed").count() > 10

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.web.clusters import deployment, node, pod, write_cluster
-from tests.web.conftest import OpenPage
+from tests.web.conftest import OpenPage, go
 from tests.web.page_server import PageServer, page_server
 
 if TYPE_CHECKING:
@@ -216,6 +216,10 @@ def test_what_a_gated_pod_would_meet_is_only_what_would_be(
     expect(page.locator(".point.would-be", has_text="PreFilter")).to_be_visible()
     expect(page.locator(".point.would-be", has_text="PreEnqueue")).to_have_count(0)
     expect(page.locator(".picture")).to_contain_text("what would happen")
+    # It said that a node was chosen.
+    expect(page.locator(".sentences")).to_contain_text(re.compile("^would be chosen: berth-"))
+    matrix = page.get_by_role("table", name="Node by plugin")
+    expect(matrix.locator("tr.winner .chip")).to_have_text("would be chosen")
 
 
 def test_a_pod_that_came_with_its_node_is_marked_there_and_the_story_is_told(
@@ -253,6 +257,7 @@ def test_finished_and_preempted_pods_have_pages_that_name_both_sides(
     preemptor.click()
     expect(page.locator(".title h1")).to_have_text(by)
     expect(page.get_by_role("region", name="Preemption")).to_contain_text(name)
+    expect(page.locator(".point.helped")).to_contain_text("PostFilter")
 
 
 def test_plugins_are_ranked_by_the_nodes_they_reject_and_pods_folded_by_cause(
@@ -333,3 +338,141 @@ def test_a_misspelt_plugin_is_marked_where_it_stands(
     told = subprocess.run([*command, "--config", str(path)], capture_output=True, check=False)
     assert told.returncode == 2
     assert b"enabled[1].name" in told.stderr
+
+
+WIDE = "(element) => element.getBoundingClientRect().width"
+
+
+def test_what_prefilter_rejects_is_rejected_on_all_nodes(
+    browser: Browser, open_page: OpenPage, tmp_path: Path
+) -> None:
+    """It said "0 of 2" nodes and no plugin, while the page of the pod named the plugin and both nodes."""
+    from playwright.sync_api import expect
+
+    lost = [{"name": "v", "persistentVolumeClaim": {"claimName": "lost"}}]
+    objects = [
+        *(node(f"n{i}", cpu="4", memory="8Gi", zone="a", pool="p") for i in range(2)),
+        pod("default/volume", cpu="1", memory="1Gi", volumes=lost),
+    ]
+    with page_server(write_cluster(tmp_path / "lost", iter(objects))) as server:
+        page = open_page(server.view("pending?at=end"))
+        cause = page.locator(".cause-reasons li")
+        expect(cause).to_have_count(1)
+        expect(cause).to_contain_text("2 of 2")
+        expect(cause).to_contain_text('"lost" not found VolumeRestrictions')
+        rejected = page.get_by_role("region", name="Rejected by")
+        expect(rejected.get_by_role("button")).to_contain_text("1 pod · 100% of nodes")
+        whole, part = rejected.locator(".bar, .bar > span").all()
+        assert whole.evaluate(WIDE) == part.evaluate(WIDE)
+        page.close()
+
+
+def test_a_pod_that_got_its_node_late_leads_from_each_attempt_to_its_node(
+    browser: Browser, open_page: OpenPage, tmp_path: Path
+) -> None:
+    """From an attempt that failed, the link to the decision said "at the end", where the pod was over."""
+    from playwright.sync_api import expect
+
+    runs = {"mooring.dev/run-seconds": "60"}
+    objects = [
+        node("n", cpu="4", memory="8Gi", zone="a", pool="p"),
+        pod("default/first", cpu="4", memory="1Gi", annotations=runs, priorityClassName="high"),
+        pod("default/second", cpu="4", memory="1Gi", annotations=runs),
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": "high"},
+            "value": 10,
+        },
+    ]
+    with page_server(write_cluster(tmp_path / "late", iter(objects))) as server:
+        page = open_page(server.view("pod/default/second?attempt=1"))
+        attempts = page.locator(".attempts a")
+        expect(attempts).to_have_count(3)
+        expect(attempts.last).to_have_text("as placed")
+        expect(page.locator(".attempts [aria-current]")).to_contain_text("1 0s · no node")
+        expect(page.locator(".matrix")).to_contain_text("at attempt 1. 0 nodes of 1 fit.")
+        attempts.last.click()
+        expect(page.locator(".sentences")).to_contain_text("is the only node that fits")
+        page.close()
+
+
+SHARES = """async () => {
+    const { share } = await import("mooring/words");
+    return [0, 0.0002, 0.5, 0.9998, 1].map(share);
+}"""
+
+
+def test_all_but_one_is_not_all(served: PageServer, open_page: OpenPage) -> None:
+    page = open_page(served.address)
+    assert page.evaluate(SHARES) == ["0%", "<1%", "50%", ">99%", "100%"]
+
+
+def test_the_numbers_of_one_pod_are_not_those_of_all_that_are_folded_with_it(
+    browser: Browser, open_page: OpenPage, tmp_path: Path
+) -> None:
+    from playwright.sync_api import expect
+
+    objects = [
+        node("small", cpu="2", memory="8Gi", zone="a", pool="p"),
+        node("large", cpu="4", memory="8Gi", zone="a", pool="p"),
+        pod("default/first", cpu="3", memory="1Gi", nodeName="large"),
+        pod("default/like-0", cpu="3", memory="10Gi"),
+        pod("default/like-1", cpu="2", memory="10Gi"),
+        pod("other/same-0", cpu="9", memory="1Gi"),
+        pod("other/same-1", cpu="9", memory="1Gi"),
+    ]
+    with page_server(write_cluster(tmp_path / "folded", iter(objects))) as server:
+        page = open_page(server.view("pending?at=end"))
+        differ = page.locator(".cause").filter(has_text="those of the others differ")
+        expect(page.locator(".cause")).to_have_count(2)
+        expect(differ).to_have_count(1)
+        expect(differ).to_contain_text("default/like-* × 2")
+        page.close()
+
+
+#: View → something that is there once it is complete.
+SPOKEN = {
+    "map": ".whole",
+    "map/berth-88": ".panel table",
+    "map?show=table": ".map-view .rows table",
+    "pending": ".cause",
+    "pending?tab=pods": ".pending-view table",
+    "time": ".plot canvas",
+    "whatif": ".weights",
+    "pod/data/archive-0": ".would li button",
+    "pod/shop/checkout-0": ".margin",
+    "pod/batch/nightly-0": ".matrix",
+    "pod/batch/gated-0": ".would li button",
+    "workload/data/quorum": ".workload-view table",
+}
+WRONG_SINGULAR = re.compile(
+    r"\b1\s+(pods|nodes|plugins|attempts|changes|events|warnings|groups|problems|devices)\b"
+)
+
+
+def test_every_view_speaks_plainly_and_counts_rightly(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    page = open_page(served.view("map"))
+    for view, complete in SPOKEN.items():
+        go(page, view)
+        page.locator(complete).first.wait_for()
+        text = page.locator("body").inner_text()
+        assert "refus" not in text.lower(), view
+        assert WRONG_SINGULAR.findall(text) == [], view
+
+
+def test_bars_of_plugins_are_as_long_as_the_number_beside_them(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    """They told how often a plugin rejects, beside the part of the nodes: a full bar stood before 68 %."""
+    page = open_page(served.view("pending?at=end"))
+    holders = page.locator(".holder")
+    holders.first.wait_for()
+    for holder in holders.all():
+        said = re.search(r"(\d+)% of nodes", holder.inner_text())
+        if said is None:
+            continue
+        whole, part = (holder.locator(each).evaluate(WIDE) for each in (".bar", ".bar > span"))
+        assert abs(100 * part / whole - int(said[1])) < 2

@@ -170,6 +170,11 @@ def test_it_is_counted_how_many_more_pods_fit(served: PageServer, open_page: Ope
     expect(page.get_by_text(re.compile(r"\d+ more pods like shop/web-.* fit"))).to_be_visible()
 
 
+LAYOUTS = """() =>
+    [...document.querySelectorAll(".side .map")]
+        .map(({ drawing }) => [[...drawing.layout.xs], [...drawing.layout.ys]])"""
+
+
 def test_a_changed_weight_is_run_and_compared(served: PageServer, open_page: OpenPage) -> None:
     from playwright.sync_api import expect
 
@@ -187,6 +192,15 @@ def test_a_changed_weight_is_run_and_compared(served: PageServer, open_page: Ope
     expect(page.get_by_role("heading", name="The first decisions that differ")).to_be_visible()
     page.get_by_role("button", name="Explain").click()
     expect(page.locator(".why-sides").first).to_contain_text("balance first")
+    difference = page.get_by_role("region", name="Difference of the configurations")
+    expect(difference.locator(".added")).to_contain_text(["weight: 50"])
+    workloads = page.get_by_role("table", name="Workloads that changed")
+    expect(workloads.get_by_role("columnheader")).to_contain_text(
+        ["Workload", "Newly pending or evicted", "Newly placed", "Moved", "Other"]
+    )
+    expect(workloads.get_by_role("rowheader", name="Deployment shop/web")).to_be_visible()
+    before, after = page.evaluate(LAYOUTS)
+    assert before == after
     moved = page.get_by_role("table", name="Pods that changed")
     assert int(moved.get_attribute("aria-rowcount") or 0) > 2
 

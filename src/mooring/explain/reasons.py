@@ -17,7 +17,7 @@ from mooring.scheduler.diagnosis import Diagnosis
 _FIT_ERROR = re.compile(r"0/(\d+) nodes are available: (.*)", re.DOTALL)
 #: What PostFilter plugins add follows the reasons.
 _ADDED = re.compile(
-    r"\.(?:$| (?=[^.]*preemption:)| (?=no new claims to deallocate|still not schedulable))"
+    r"\.(?:$| (?=[^.]*preemption:)| (?=no new claims to deallocate|still not schedulable|not found$))"
 )
 _NEXT = re.compile(r", (?=\d+ )")
 _COUNTED = re.compile(r"(\d+) (.*)", re.DOTALL)

@@ -86,7 +86,7 @@ def _timeline(run: Run, pod: Pod) -> list[Fact]:
 def _chosen(explanation: Explanation, pod: Pod) -> str | None:
     """The node that wins the evaluation, which need not be the node that the pod is on."""
     matrix = explanation.matrix
-    if matrix is None or not _is_hypothetical(explanation):
+    if matrix is None or not (_is_hypothetical(explanation) or _is_gated(explanation)):
         return explanation.node or None
     if len(matrix.scored):
         return matrix.nodes[int(matrix.scored[0])]
@@ -99,10 +99,20 @@ def _is_hypothetical(explanation: Explanation) -> bool:
     return first.point == "queue" and first.outcome == "reached"
 
 
+def _is_gated(explanation: Explanation) -> bool:
+    """Whether a gate keeps the pod out of the queue: nothing was chosen for it."""
+    return any(
+        (step.point, step.outcome) == ("PreEnqueue", "refused") for step in explanation.story
+    )
+
+
 def _sentences(explanation: Explanation, attempts: list[Attempt]) -> list[str]:
     """What the page says under the title."""
+    chosen = "would be chosen" if _is_gated(explanation) else "chosen"
     told = [
-        f"chosen: {step.text}" if (step.point, step.outcome) == ("choice", "passed") else step.text
+        f"{chosen}: {step.text}"
+        if (step.point, step.outcome) == ("choice", "passed")
+        else step.text
         for step in explanation.story
         if step.point in _SENTENCES
     ]
@@ -161,7 +171,7 @@ def _points(
             steps.setdefault(point, Step(point, "passed", ""))
     _add_preemption(steps, attempts, shown)
     _add_skipped(steps, explanation, plugins)
-    gated = "PreEnqueue" in steps and steps["PreEnqueue"].outcome == "refused"
+    gated = _is_gated(explanation)
     came_with_node = _is_hypothetical(explanation)
     return [
         {

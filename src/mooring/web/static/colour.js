@@ -22,7 +22,6 @@ const INK = {
     focus: "#0b6477",
     empty: "#f8faf9",
     gap: "#f8faf9",
-    onFull: "#ffffff",
   },
   dark: {
     water: "#0b151a",
@@ -37,7 +36,6 @@ const INK = {
     focus: "#6fd0df",
     empty: "#0a1318",
     gap: "#0a1318",
-    onFull: "#0b1a20",
   },
 };
 
@@ -56,11 +54,10 @@ export function paletteOf(theme) {
   return { ...INK[theme], ramp: rampOf(theme), series: SERIES[theme], kinds: KINDS[theme] };
 }
 
-// What can be read on a colour: the ink of the page, or what stands on full nodes, whichever differs more.
-export function inkOn(colour, palette) {
-  const [on, ink, full] = [colour, palette.ink, palette.onFull].map(luminance);
-  const contrast = (a, b) => (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-  return contrast(on, ink) >= contrast(on, full) ? palette.ink : palette.onFull;
+// What can be read on any colour (AA): black or white, whichever differs more. Softer inks fail in the middle.
+export function inkOn(colour) {
+  const on = luminance(colour) + 0.05;
+  return on / 0.05 >= 1.05 / on ? "#000000" : "#ffffff";
 }
 
 const luminances = new Map();

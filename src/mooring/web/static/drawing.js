@@ -5,6 +5,8 @@
 import { layOut, nodeAt, podRects } from "mooring/layout";
 import { inkOn, stepOf } from "mooring/colour";
 
+// Of a quay's head: where there is less, quays have no names.
+const NAMED_FROM = 10;
 const NAMES_FROM = 54;
 const PODS_FROM = 15;
 const POD_NAMES_FROM = 110;
@@ -127,6 +129,10 @@ export class Drawing {
       const [wide, high] = [block.w * k - 4, block.h * k - 4];
       if (left > this.width || top > this.height || left + wide < 0 || top + high < 0) continue;
       context.fillStyle = palette.pontoon;
+      if (head < NAMED_FROM) {
+        context.fillRect(left, top, wide, high);
+        continue;
+      }
       context.beginPath();
       context.roundRect(left, top, wide, high, 5);
       context.fill();
@@ -266,7 +272,7 @@ export class Drawing {
     scene.podsOn(node).forEach((pod, k) => {
       const [x, y, w, h] = rects.subarray(k * 4, k * 4 + 4);
       if (w * side < 58 || h * side < 34 || (found && !found.pods[pod])) return;
-      context.fillStyle = inkOn(paint ? paint.colourOf(pod) : behind, palette);
+      context.fillStyle = inkOn(paint ? paint.colourOf(pod) : behind);
       const name = shortened(context, scene.cluster.map.pods.name[pod], w * side - 10);
       context.fillText(name, left + x * side + 5, top + (y + h) * side - 9);
     });

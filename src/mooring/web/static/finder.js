@@ -24,10 +24,11 @@ export function Finder({ scene, text, onText }) {
     return () => clearTimeout(wait);
   }, [scene?.cluster]);
   const shown = open && offers.length > 0;
-  // What was looked for is found, so the filter goes.
+  // What was looked for is found, so the filter goes, and keys are for the view again.
   const take = (offer) => {
     setOpen(false);
     go(offer.address);
+    document.getElementById("main").focus({ preventScroll: true });
   };
   const clear = () => {
     onText("");

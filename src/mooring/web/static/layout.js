@@ -6,29 +6,31 @@
 //
 // The scale is the largest at which everything fits, so a small group does not make the others smaller.
 
-// How much of a quay is its name and its edge; where there are many quays, names are small.
+// How much of a quay is its name and its edge; where there are many quays, names are small, and where there are
+// thousands, there are none. Nodes that take `enough` of the map need no smaller edge.
 const EDGES = [
-  { head: 26, pad: 8 },
-  { head: 14, pad: 3 },
+  { head: 26, pad: 8, enough: 0.4 },
+  { head: 14, pad: 3, enough: 0.1 },
+  { head: 2, pad: 2, enough: 0 },
 ];
-// Below this part of the whole, it is worth having smaller names.
-const ENOUGH = 0.4;
 const LARGEST = 700;
 const SMALLEST = 1;
-const SHARES = [1, 1 / 2, 1 / 3, 1 / 4, 1 / 6, 1 / 9, 1 / 14, 1 / 20, 1 / 28];
+const SHARES = [1, 3 / 4, 2 / 3, 1 / 2, 1 / 3, 1 / 4, 1 / 6, 1 / 9, 1 / 14, 1 / 20, 1 / 28];
 
 // `sides`: each node's side, 0..1 of the largest. `groups`: [{name, nodes}], nodes in drawing order.
 export function layOut(groups, sides, width, height) {
   const ordered = groups
     .filter((group) => group.nodes.length)
     .map(({ name, nodes }) => ({ name, nodes, runs: runsOf(nodes, sides) }))
-    .sort((a, b) => room(b) - room(a));
-  const all = ordered.reduce((sum, group) => sum + room(group), 0);
+    .map((group) => ({ ...group, area: areaOf(group.runs) }))
+    .sort((a, b) => b.area - a.area);
+  shareRuns(ordered);
+  const all = ordered.reduce((sum, group) => sum + group.area, 0);
   let [unit, edge] = [0, EDGES[0]];
   for (const each of EDGES) {
-    const found = largestUnit(ordered, width, height, each);
+    const found = largestUnit(ordered, width, height, each, all);
     if (found > unit * 1.15) [unit, edge] = [found, each];
-    if (unit >= LARGEST || (all * unit * unit) / (width * height) > ENOUGH) break;
+    if (unit >= LARGEST || (all * unit * unit) / (width * height) > each.enough) break;
   }
   const blocks = stretched(shelvesAt(ordered, unit, width, edge), width, height);
   const [xs, ys, ss] = [0, 0, 0].map(() => new Float32Array(sides.length));
@@ -36,9 +38,10 @@ export function layOut(groups, sides, width, height) {
   return { blocks, xs, ys, ss, unit, head: edge.head, width, height };
 }
 
-function largestUnit(groups, width, height, edge) {
+function largestUnit(groups, width, height, edge, area) {
   const fits = (unit) => heightOf(shelvesAt(groups, unit, width, edge)) <= height;
-  let [low, high] = [SMALLEST, LARGEST];
+  // Nodes cannot take more than the whole map.
+  let [low, high] = [SMALLEST, Math.max(SMALLEST, Math.min(LARGEST, Math.sqrt((width * height) / area)))];
   if (fits(high)) return high;
   while (high - low > 0.2) {
     const middle = (low + high) / 2;
@@ -60,29 +63,51 @@ function runsOf(nodes, sides) {
   return runs;
 }
 
-function room({ runs }) {
+function areaOf(runs) {
   return runs.reduce((sum, [side, many]) => sum + many * side * side, 0);
+}
+
+// Groups of like nodes get the same runs, for which a width is then looked for once.
+function shareRuns(groups) {
+  const known = new Map();
+  for (const group of groups) {
+    const key = group.runs.join(";");
+    if (!known.has(key)) known.set(key, group.runs);
+    group.runs = known.get(key);
+  }
 }
 
 // [{h, blocks: [{group, w}]}], each shelf as full as can be.
 function shelvesAt(groups, unit, width, edge) {
   const shelves = [];
+  const scale = { unit, width, edge, widths: new Map() };
   for (let start = 0; start < groups.length; ) {
     let best = null;
-    for (const share of SHARES) {
-      const shelf = shelfAt(groups, start, { unit, width, edge }, share);
-      if (shelf && (!best || shelf.fill > best.fill + 0.01)) best = shelf;
+    for (const share of sharesFor(groups[start], scale)) {
+      const shelf = shelfAt(groups, start, scale, share);
+      if (shelf && (!best || fillOf(shelf, scale) > fillOf(best, scale) + 0.01)) best = shelf;
     }
     // Too small to be wide enough for a node: as wide as there is.
-    best ??= { h: Infinity, blocks: [{ group: groups[start], w: width }], fill: 0 };
+    best ??= { h: Infinity, blocks: [{ group: groups[start], w: width }] };
     shelves.push(best);
     start += best.blocks.length;
   }
   return shelves;
 }
 
+// Those that make a group neither a thread nor a ribbon; if all do, it is as narrow as its largest node.
+function sharesFor(group, { unit, width }) {
+  const [side, gap] = [Math.sqrt(group.area), gapOf(unit)];
+  const least = 0.4 * side * (unit + gap);
+  // There is nothing to put beside a single row.
+  const most = Math.min(20 * least, group.nodes.length * (unit + gap) * 1.5);
+  const shares = SHARES.filter((share) => share * width > least && share * width < most);
+  return shares.length ? shares : [0];
+}
+
 // A shelf whose first group takes this share of its width; the next ones follow as long as they fit.
-function shelfAt(groups, start, { unit, width, edge }, share) {
+function shelfAt(groups, start, scale, share) {
+  const { unit, width, edge } = scale;
   const first = groups[start];
   const wide = Math.max(width * share, unit + 2 * edge.pad + 1);
   if (wide > width) return null;
@@ -90,30 +115,46 @@ function shelfAt(groups, start, { unit, width, edge }, share) {
   const blocks = [{ group: first, w: wide }];
   let used = wide;
   for (let k = start + 1; k < groups.length; k += 1) {
-    const w = widthFor(groups[k].runs, unit, edge, h, width - used);
+    const w = knownWidth(groups[k].runs, scale, h, width - used);
     if (w === null) break;
     blocks.push({ group: groups[k], w });
     used += w;
   }
-  const gap = gapOf(unit);
-  const filled = blocks.reduce(
-    (sum, { group }) => sum + group.runs.reduce((area, [side, many]) => area + many * (side * unit + gap) ** 2, 0),
-    0,
-  );
-  return { h, blocks, fill: filled / (width * h) };
+  return { h, blocks };
 }
 
-// The least width at which the nodes are no higher than the shelf; null if there is none.
-function widthFor(runs, unit, { head, pad }, h, most) {
-  const inner = h - head - pad + 0.01;
-  if (most < unit + 2 * pad + 1 || flow(runs, unit, most - 2 * pad) > inner) return null;
-  let [low, high] = [unit + 2 * pad + 1, most];
-  while (high - low > Math.max(1, unit / 4)) {
+// How much of a shelf its nodes take, with the gaps beside them.
+function fillOf({ h, blocks }, { unit, width }) {
+  const gap = gapOf(unit);
+  let area = 0;
+  for (const { group } of blocks) for (const [side, many] of group.runs) area += many * (side * unit + gap) ** 2;
+  return area / (width * h);
+}
+
+function knownWidth(runs, scale, h, most) {
+  const { width, widths } = scale;
+  if (!widths.has(runs)) widths.set(runs, new Map());
+  const ofRuns = widths.get(runs);
+  if (!ofRuns.has(h)) ofRuns.set(h, widthFor(runs, scale, h, width));
+  const w = ofRuns.get(h);
+  if (w === null || w <= most) return w;
+  return fitsIn(runs, scale, h, most) ? most : null;
+}
+
+// About the least width at which the nodes are no higher than the shelf; null if there is none.
+function widthFor(runs, scale, h, most) {
+  if (!fitsIn(runs, scale, h, most)) return null;
+  let [low, high] = [scale.unit, most];
+  while (high - low > Math.max(1, scale.unit / 4)) {
     const middle = (low + high) / 2;
-    if (flow(runs, unit, middle - 2 * pad) <= inner) high = middle;
+    if (fitsIn(runs, scale, h, middle)) high = middle;
     else low = middle;
   }
   return high;
+}
+
+function fitsIn(runs, { unit, edge: { head, pad } }, h, w) {
+  return w >= unit + 2 * pad + 1 && flow(runs, unit, w - 2 * pad) <= h - head - pad + 0.01;
 }
 
 function heightOf(shelves) {

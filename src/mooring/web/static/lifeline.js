@@ -7,7 +7,7 @@ import { clock, count } from "mooring/words";
 // What a pod is in after each kind of happening.
 const AFTER = {
   queued: ["in the queue", "queue"],
-  gated: ["held by a scheduling gate", "gate"],
+  gated: ["held back before the queue", "gate"],
   ignored: ["ignored", "gate"],
   failed: ["unschedulable or backing off", "back"],
   nominated: ["waiting for victims to terminate", "hold"],

@@ -46,7 +46,8 @@ function rowsOf(cluster, matrix) {
       verdict,
       fits: verdict.code === "Success",
       rank: rank.get(i) ?? null,
-      reason: (verdict.reasons ?? []).join(", "),
+      // Nodes that no plugin was asked about have no reason.
+      reason: (verdict.reasons ?? []).join(", ") || (verdict.code === "Success" ? "" : "not considered"),
       nominated: nominated.has(i),
     };
   });
@@ -80,7 +81,7 @@ function columnsOf(page, matrix) {
         row.fits
           ? html`<span class="state ok"><span aria-hidden="true">✓</span> fits</span>`
           : html`<span class="why"
-            title=${`${row.verdict.plugin ?? ""}: ${row.reason} (${row.verdict.code})`}>${row.reason || row.verdict.code}${row.nominated && " (with the pods nominated to it)"}</span>`,
+            title=${`${row.verdict.plugin ?? ""}: ${row.reason} (${row.verdict.code})`}>${row.reason}${row.nominated && " (with the pods nominated to it)"}</span>`,
     },
     ...matrix.filters.map((filter) => ({
       key: `f:${filter.plugin}`,

@@ -49,12 +49,12 @@ function columnsOf(scene, groupKey) {
       cell: (row) =>
         cluster.capacityOf(row.node, r)
           ? html`<${Meter} label=${resourceName(name)}
-            value=${scene.utilisation(row.node, r)} /> ${share(scene.utilisation(row.node, r))}`
+            value=${scene.utilisation(row.node, r)} /><span class="share">${share(scene.utilisation(row.node, r))}</span>`
           : "–",
     })),
     {
       key: "count",
-      label: "Pods",
+      label: "Number of pods",
       align: "number",
       downFirst: true,
       sort: (row) => scene.podsOn(row.node).length,

@@ -83,11 +83,12 @@ export function rejectionsOf(rows) {
   return [...sums.values()].sort((a, b) => b.nodes - a.nodes || b.pods - a.pods || (a.name < b.name ? -1 : 1));
 }
 
-// A plugin may give several reasons for one node, so the largest counts. A gate keeps a pod from all nodes.
+// A plugin may give several reasons for one node, so the largest counts. A reason without a number is one of PreFilter,
+// which is about all nodes. A gate keeps a pod from all nodes.
 function byPlugin(row) {
   const most = new Map();
   for (const [, nodes, plugin] of row.cause.reasons) {
-    if (plugin) most.set(plugin, Math.max(most.get(plugin) ?? 0, nodes));
+    if (plugin) most.set(plugin, Math.max(most.get(plugin) ?? 0, nodes || row.cause.of));
   }
   if (!most.size) for (const plugin of row.plugins) most.set(plugin, 0);
   return most;

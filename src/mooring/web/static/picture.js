@@ -68,6 +68,6 @@ function Point({ point, chosen, onChoose }) {
       <span class="sign" aria-hidden="true">${SIGNS[outcome] ?? ""}</span>
       <span class="name">${point.point}</span>
       <span class="unseen">${outcome ? `${would}${WORDS[outcome]}` : "not reached"}</span>
-      <span class="numbers">${point.plugins.length}<span class="unseen"> plugins</span></span>
+      <span class="numbers">${point.plugins.length}<span class="unseen"> ${point.plugins.length === 1 ? "plugin" : "plugins"}</span></span>
     </button></li>`;
 }

@@ -46,7 +46,7 @@ export function lastPart(title) {
 }
 
 function Badge({ pods }) {
-  return html`${" "}<span class="badge">${pods.toLocaleString("en")}<span class="unseen"> pods</span></span>`;
+  return html`${" "}<span class="badge">${pods.toLocaleString("en")}<span class="unseen"> ${pods === 1 ? "pod" : "pods"}</span></span>`;
 }
 
 function RunChoice({ runs, route }) {

@@ -9,6 +9,8 @@ export function count(n, one, many = `${one}s`) {
 export function share(x) {
   if (x === null || x === undefined || Number.isNaN(x)) return "–";
   const percent = x * 100;
+  // All but one of 5,000 is not all.
+  if (percent > 99 && percent < 100) return ">99%";
   return `${percent > 0 && percent < 1 ? "<1" : Math.round(percent)}%`;
 }
 

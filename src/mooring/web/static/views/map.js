@@ -116,7 +116,7 @@ export function MapView({ moments, cluster, text, onText, chosen }) {
       ]} />
       ${
         found &&
-        html`<p class="found-count" role="status">${foundSentence(scene, text)}
+        html`<p class="found-count" role="status">${foundSentence(scene, text)}${" "}
         <button type="button" class="text" onClick=${() => onText("")}>clear</button></p>`
       }
     </div>

@@ -51,17 +51,16 @@ function sentence(shown, all, pods, moments) {
 
 function Rejections({ rejections, text, onText, atEnd }) {
   const chosen = fieldIn(text, "plugin");
-  const most = Math.max(...rejections.map((each) => each.nodes), 1);
   const part = ({ nodes, of }) => (of ? ` · ${share(nodes / of)} of nodes` : "");
   const choose = (plugin) =>
     onText(withField(text, "plugin", plugin.toLowerCase() === chosen ? "" : plugin));
-  return html`<section class="holders" aria-label="Rejected by">
+  return html`<section class="holders" aria-labelledby="rejected-by"><h2 id="rejected-by">Rejected by</h2>
     ${rejections.slice(0, 8).map(
       ({ name, nodes, of, pods }) => html`<button type="button" class="holder" disabled=${!atEnd}
         title=${of ? `${name} rejects ${nodes.toLocaleString("en")} of ${count(of, "node")}, summed over ${count(pods, "pod")}` : name}
         aria-pressed=${name.toLowerCase() === chosen ? "true" : "false"} onClick=${() => choose(name)}>
       <span class="name">${name}</span>
-      <span class="bar" aria-hidden="true"><span style=${{ width: `${(nodes / most) * 100}%` }}></span></span>
+      <span class="bar" aria-hidden="true"><span style=${{ width: `${of ? (nodes / of) * 100 : 0}%` }}></span></span>
       <span class="numbers">${count(pods, "pod")}${part({ nodes, of })}</span></button>`,
     )}
   </section>`;
@@ -80,6 +79,7 @@ function Group({ group, run, cluster, scene, atEnd }) {
   const { rows, cause, state, title, gang } = group;
   const [first] = rows;
   const since = rows.reduce((least, row) => Math.min(least, row.sinceSeconds), Infinity);
+  const differ = !gang && rows.some((row) => row.cause.text !== cause.text);
   const helpable = atEnd && !gang && (state === "unschedulable" || state === "gated");
   return html`<li class="cause box">
     <div class="cause-head">
@@ -93,6 +93,7 @@ function Group({ group, run, cluster, scene, atEnd }) {
     </div>
     ${gang && html`<p class="cause-why">${gangSentence(gang, scene)}</p>`}
     <${Reasons} cause=${cause} message=${first.message} nominated=${first.nominated} />
+    ${differ && html`<p class="quiet">These are the numbers of ${first.key}; those of the others differ.</p>`}
     ${
       rows.length > 1 &&
       html`<p class="cause-pods">${rows.slice(0, 6).map((row) => html`<a href=${podLink(row.key)}>${row.key}</a> `)}
@@ -123,6 +124,7 @@ function Reasons({ cause, message, nominated }) {
   return html`<ul class="cause-reasons" title=${message}>
     ${nominated && html`<li><span>Holds a place on ${nominated}</span></li>`}
     ${cause.reasons.map(
+      ([text, some, plugin]) => [text, some || cause.of, plugin]).map(
       ([text, nodes, plugin]) => html`<li>
       <span class="bar" aria-hidden="true"><span style=${{ width: `${(nodes / cause.of) * 100}%` }}></span></span>
       <span class="numbers">${nodes.toLocaleString("en")} of ${cause.of.toLocaleString("en")}</span>

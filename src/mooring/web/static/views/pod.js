@@ -98,7 +98,7 @@ function Attempts({ page, podKey, asked }) {
     )}
     ${
       (page.attempt === null || asked) &&
-      html`<li><a class="button" href=${address(null)} aria-current=${!asked ? "true" : undefined}>${page.attempt === null || !page.node ? "at the end" : "as placed"}</a></li>`
+      html`<li><a class="button" href=${address(null)} aria-current=${!asked ? "true" : undefined}>${attempts.some((each) => each.outcome === "bound") ? "as placed" : "at the end"}</a></li>`
     }
   </ol></nav>`;
 }
@@ -136,7 +136,7 @@ function Refusals({ page }) {
     <ul>${page.refusals.map(
       (each) => html`<li>
       <span class="name">${each.plugin || "the scheduler"}</span>
-      <span class="why">${each.reasons.join(", ")}${each.code === "UnschedulableAndUnresolvable" ? " (no eviction would help)" : ""}</span>
+      <span class="why">${each.reasons.join(", ") || "not considered"}${each.code === "UnschedulableAndUnresolvable" ? " (no eviction would help)" : ""}</span>
       <span class="bar" aria-hidden="true"><span style=${{ width: `${(each.count / all) * 100}%` }}></span></span>
       <span class="numbers">${count(each.count, "node")}</span></li>`,
     )}</ul>

@@ -238,7 +238,7 @@ function Adding({ cluster, onAdd }) {
       ${
         numbered &&
         html`<label class="field"><span>${kind === "scale" ? "Replicas" : "Add"}</span><input type="number"
-        min=${kind === "scale" ? 0 : 1} max="10000" value=${number}
+        min=${kind === "scale" ? 0 : 1} max="10000" value=${Number.isNaN(number) ? "" : number}
         onInput=${(e) => setNumber(e.currentTarget.value === "" ? NaN : Number(e.currentTarget.value))} /></label>`
       }
       <label class="field grow"><span>${fields[kind]}</span><input list=${`offered-${kind}`} value=${given}
