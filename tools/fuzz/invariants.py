@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from math import inf
 
 from mooring.cluster.node_info import HostPort
 from mooring.errors import InvariantError
 from mooring.framework.status import Status
+from mooring.live.status_patches import REPEAT_AFTER_S, StatusPatches, _Waiting
 from mooring.objects.devices import ResourceClaim
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
@@ -330,6 +332,24 @@ def _check_writer(process: SchedulerProcess, store: Store) -> None:
     _none("patches under way", patches._under_way)
     _none("patches of pods that are gone", [uid for uid in patches._waiting if uid not in uids])
     _none("written of pods that are gone", [uid for uid in patches._written if uid not in uids])
+    waiting = patches._waiting.values()
+    _none(
+        "patches that say news", [each.pod.key for each in waiting if not _repeats(each, patches)]
+    )
+
+
+def _repeats(waiting: _Waiting, patches: StatusPatches) -> bool:
+    """Whether it only says with other words what was written less than 20 s ago.
+
+    Where Permit refuses for ever, pods are tried for ever, and such conditions never end.
+    """
+    at, said = patches._written.get(waiting.pod.uid, (-inf, None))
+    is_due_s = at + REPEAT_AFTER_S - patches._clock.now()
+    says = [
+        (condition.type, condition.status, condition.reason)
+        for condition in waiting.conditions.values()
+    ]
+    return says == [said] and not waiting.tries and is_due_s > 0.0
 
 
 def _check_gangs(engine: Engine, store: Store, truth: Truth) -> None:
@@ -383,8 +403,23 @@ def _check_claims(store: Store) -> None:
 def _check_memory(process: SchedulerProcess, store: Store, truth: Truth) -> None:
     gone = truth.known_pods - {pod.uid for pod in store.all(Pod)}
     _none("remembered, though the pods are gone", memory.remembered(process.runner, gone))
-    work = [place for place in process.waiting_places() if place.startswith(_WORK)]
-    _none("at work", work)
+    assert process.runner is not None
+    assert process.runner.session is not None
+    waits = [places for places in process.waiting() if any(map(_is_work, places))]
+    repeats = [places for places in waits if any(map(_is_patch, places))]
+    _none("at work", [places for places in waits if places not in repeats])
+    patches = process.runner.session.writer._patches
+    if len(repeats) > len(patches._waiting):
+        raise Violation(f"{len(repeats)} tasks wait for {len(patches._waiting)} patches")
+
+
+def _is_work(place: str) -> bool:
+    return place.startswith(_WORK)
+
+
+def _is_patch(place: str) -> bool:
+    """Of what it waits for, `_check_writer` knows."""
+    return place.startswith("live.status_patches:patch:")
 
 
 def check_all_are_placed(engine: Engine, *, woken: bool) -> None:
