@@ -47,8 +47,8 @@ class Truth:
         self.is_late = False
         #: Whether the sender of the write under way has given up waiting for its answer.
         self.is_abandoned = False
-        #: UIDs of pods that such a write, or one of a scheduler that was shown the past, has nominated when
-        #: they had a node already.
+        #: UIDs of pods that such a write, or one of a scheduler that was not told of the bind, has
+        #: nominated when they had a node already.
         self.nominated_late: set[str] = set()
         #: By UID: the scheduler of ours that has bound a pod in time. Then UIDs of claims it has allocated.
         self._placed: dict[str, SchedulerProcess] = {}
@@ -124,10 +124,13 @@ class Truth:
 
     def _check_condition(self, pod: Pod, old: Pod) -> None:
         """A pod is never told that it fits nowhere by the scheduler that gave it a node."""
-        if self.is_abandoned or self.is_late or self.was_lied_to:
-            # Nothing can call it back; and who was shown the past may nominate a pod that is bound.
-            if pod.node_name and pod.nominated_node_name:
+        is_out_of_date = self.is_abandoned or self.is_late or self.was_lied_to
+        if pod.node_name and pod.nominated_node_name:
+            # Nothing can call a late write back; and who was shown the past, or was not told yet that
+            # somebody else has bound the pod, may nominate it.
+            if is_out_of_date or self._placed.get(pod.uid) is not self.writer:
                 self.nominated_late.add(pod.uid)
+        if is_out_of_date:
             return
         told, before = pod.condition("PodScheduled"), old.condition("PodScheduled")
         if pod.node_name and told is not None and told != before and told.status == "False":
@@ -435,6 +438,10 @@ def check_all_are_placed(engine: Engine, *, woken: bool) -> None:
             # A new node wakes only pods with terms of their own, here as in the reference.
             terms = pod.spec.affinity
             if terms is None or (terms.pod_affinity is None and terms.pod_anti_affinity is None):
+                continue
+            # Where it would be the first of its kind, nobody is woken when the last one goes: the same.
+            needed = pod.affinity_terms.required_affinity
+            if needed and all(term.matches(pod.namespace, pod.labels, {}) for term in needed):
                 continue
         if engine.fits(pod):
             why = "was not woken" if woken else "was not placed"
