@@ -434,6 +434,10 @@ def check_all_are_placed(engine: Engine, *, woken: bool) -> None:
         if "MayHold" in queued.unschedulable_plugins:
             # It fits, and Permit says no.
             continue
+        if woken and "DefaultPreemption" in queued.unschedulable_plugins:
+            # What its first victims freed was told while it was held back for the last one: as in the
+            # reference, where DefaultPreemption is asked about such an event, and always says no.
+            continue
         if woken and "InterPodAffinity" in queued.unschedulable_plugins:
             # A new node wakes only pods with terms of their own, here as in the reference.
             terms = pod.spec.affinity
