@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from math import inf
 
 from mooring.cluster.node_info import HostPort
 from mooring.errors import InvariantError
 from mooring.framework.status import Status
+from mooring.live.status_patches import REPEAT_AFTER_S, StatusPatches, _Waiting
 from mooring.objects.devices import ResourceClaim
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
@@ -45,8 +47,8 @@ class Truth:
         self.is_late = False
         #: Whether the sender of the write under way has given up waiting for its answer.
         self.is_abandoned = False
-        #: UIDs of pods that such a write, or one of a scheduler that was shown the past, has nominated when
-        #: they had a node already.
+        #: UIDs of pods that such a write, or one of a scheduler that was not told of the bind, has
+        #: nominated when they had a node already.
         self.nominated_late: set[str] = set()
         #: By UID: the scheduler of ours that has bound a pod in time. Then UIDs of claims it has allocated.
         self._placed: dict[str, SchedulerProcess] = {}
@@ -122,10 +124,13 @@ class Truth:
 
     def _check_condition(self, pod: Pod, old: Pod) -> None:
         """A pod is never told that it fits nowhere by the scheduler that gave it a node."""
-        if self.is_abandoned or self.is_late or self.was_lied_to:
-            # Nothing can call it back; and who was shown the past may nominate a pod that is bound.
-            if pod.node_name and pod.nominated_node_name:
+        is_out_of_date = self.is_abandoned or self.is_late or self.was_lied_to
+        if pod.node_name and pod.nominated_node_name:
+            # Nothing can call a late write back; and who was shown the past, or was not told yet that
+            # somebody else has bound the pod, may nominate it.
+            if is_out_of_date or self._placed.get(pod.uid) is not self.writer:
                 self.nominated_late.add(pod.uid)
+        if is_out_of_date:
             return
         told, before = pod.condition("PodScheduled"), old.condition("PodScheduled")
         if pod.node_name and told is not None and told != before and told.status == "False":
@@ -330,6 +335,24 @@ def _check_writer(process: SchedulerProcess, store: Store) -> None:
     _none("patches under way", patches._under_way)
     _none("patches of pods that are gone", [uid for uid in patches._waiting if uid not in uids])
     _none("written of pods that are gone", [uid for uid in patches._written if uid not in uids])
+    waiting = patches._waiting.values()
+    _none(
+        "patches that say news", [each.pod.key for each in waiting if not _repeats(each, patches)]
+    )
+
+
+def _repeats(waiting: _Waiting, patches: StatusPatches) -> bool:
+    """Whether it only says with other words what was written less than 20 s ago.
+
+    Where Permit refuses for ever, pods are tried for ever, and such conditions never end.
+    """
+    at, said = patches._written.get(waiting.pod.uid, (-inf, None))
+    is_due_s = at + REPEAT_AFTER_S - patches._clock.now()
+    says = [
+        (condition.type, condition.status, condition.reason)
+        for condition in waiting.conditions.values()
+    ]
+    return says == [said] and not waiting.tries and is_due_s > 0.0
 
 
 def _check_gangs(engine: Engine, store: Store, truth: Truth) -> None:
@@ -383,8 +406,23 @@ def _check_claims(store: Store) -> None:
 def _check_memory(process: SchedulerProcess, store: Store, truth: Truth) -> None:
     gone = truth.known_pods - {pod.uid for pod in store.all(Pod)}
     _none("remembered, though the pods are gone", memory.remembered(process.runner, gone))
-    work = [place for place in process.waiting_places() if place.startswith(_WORK)]
-    _none("at work", work)
+    assert process.runner is not None
+    assert process.runner.session is not None
+    waits = [places for places in process.waiting() if any(map(_is_work, places))]
+    repeats = [places for places in waits if any(map(_is_patch, places))]
+    _none("at work", [places for places in waits if places not in repeats])
+    patches = process.runner.session.writer._patches
+    if len(repeats) > len(patches._waiting):
+        raise Violation(f"{len(repeats)} tasks wait for {len(patches._waiting)} patches")
+
+
+def _is_work(place: str) -> bool:
+    return place.startswith(_WORK)
+
+
+def _is_patch(place: str) -> bool:
+    """Of what it waits for, `_check_writer` knows."""
+    return place.startswith("live.status_patches:patch:")
 
 
 def check_all_are_placed(engine: Engine, *, woken: bool) -> None:
@@ -396,10 +434,18 @@ def check_all_are_placed(engine: Engine, *, woken: bool) -> None:
         if "MayHold" in queued.unschedulable_plugins:
             # It fits, and Permit says no.
             continue
+        if woken and "DefaultPreemption" in queued.unschedulable_plugins:
+            # What its first victims freed was told while it was held back for the last one: as in the
+            # reference, where DefaultPreemption is asked about such an event, and always says no.
+            continue
         if woken and "InterPodAffinity" in queued.unschedulable_plugins:
             # A new node wakes only pods with terms of their own, here as in the reference.
             terms = pod.spec.affinity
             if terms is None or (terms.pod_affinity is None and terms.pod_anti_affinity is None):
+                continue
+            # Where it would be the first of its kind, nobody is woken when the last one goes: the same.
+            needed = pod.affinity_terms.required_affinity
+            if needed and all(term.matches(pod.namespace, pod.labels, {}) for term in needed):
                 continue
         if engine.fits(pod):
             why = "was not woken" if woken else "was not placed"

@@ -268,8 +268,12 @@ class SchedulerProcess:
 
     def waiting_places(self) -> list[str]:
         """The lines of mooring that its tasks wait in."""
+        return [place for places in self.waiting() for place in places]
+
+    def waiting(self) -> list[list[str]]:
+        """The same, for each task."""
         self.tasks = [task for task in self.tasks if not task.done()]
-        return [place for task in self.tasks for place in waits(task)]
+        return [waits(task) for task in self.tasks]
 
     def kill(self) -> None:
         """As SIGKILL does: nothing of it runs any more."""

@@ -142,6 +142,9 @@ class ApiServer:
         if refusal is not None:
             self._answer(connection, asked, refusal)
             return
+        if self._faults.happens("lost request"):
+            self._lose(connection, asked, "request")
+            return
         for listener in self.on_write:
             listener(asked)
         answer = self._do(asked)
@@ -150,15 +153,19 @@ class ApiServer:
         for listener in self.after_write:
             listener(asked)
         if self._faults.happens("lost answer"):
-            lost = f"lost answer: {_kind(asked)}"
-            self.answered[lost] = self.answered.get(lost, 0) + 1
-            connection.wire.cut()
+            self._lose(connection, asked, "answer")
             return
         if self._faults.happens("late 504"):
             answer = _status(504, "Timeout", "request did not complete within the allotted time")
         elif answer.status < 300 and self._faults.happens("late 500"):
             answer = _status(500, "InternalError", "etcdserver: request timed out")
         self._answer(connection, asked, answer)
+
+    def _lose(self, connection: Connection, asked: Asked, what: str) -> None:
+        """Cut the connection before the request is carried out, or before it is answered."""
+        lost = f"lost {what}: {_kind(asked)}"
+        self.answered[lost] = self.answered.get(lost, 0) + 1
+        connection.wire.cut()
 
     def _refusal(self) -> Answered | None:
         if self._faults.happens("401"):
@@ -180,6 +187,9 @@ class ApiServer:
             connection.wire.down(hostile.garbled(answer.status, answer.body, self._faults.rng))
         else:
             connection.answer(answer)
+        if self._faults.happens("close after answer"):
+            # As load balancers do, and servers that stop. The client may have another request waiting.
+            connection.wire.closed_by_server()
 
     def _do(self, asked: Asked) -> Answered:
         try:

@@ -72,6 +72,8 @@ LATER_FEATURES = (
     "request limit",
     "watch as leader only",
 )
+#: Drawn after those.
+LAST_FAULTS: dict[str, float] = {"lost request": 0.05, "close after answer": 0.05}
 _LATER_SHARE = 0.15
 
 #: What many awaits take before anybody waits at them: on in most worlds that aim at an await.
@@ -95,6 +97,8 @@ _AIMED = (
     "compaction",
     "few connections",
     "lists in pages",
+    "lost request",
+    "close after answer",
 )
 
 #: How long a request, an answer or a change takes as a rule, and at most if the fault happens.
@@ -109,7 +113,7 @@ _LONG_S = {
 }
 
 
-ALL_FAULTS = FAULTS | LATER_FAULTS
+ALL_FAULTS = FAULTS | LATER_FAULTS | LAST_FAULTS
 ALL_FEATURES = (*FEATURES, *LATER_FEATURES)
 _LIKELY = ALL_FAULTS | HOSTILE
 
@@ -137,7 +141,8 @@ class Swarm:
             chosen |= set(HOSTILE)
         later = random.Random(f"later {seed}")
         share = 0.3 if aimed else _LATER_SHARE
-        chosen |= {name for name in (*LATER_FAULTS, *LATER_FEATURES) if later.random() < share}
+        apart = (*LATER_FAULTS, *LATER_FEATURES, *LAST_FAULTS)
+        chosen |= {name for name in apart if later.random() < share}
         if aimed:
             chosen |= {name for name in _AIMED if choose.random() < 0.7}
         #: What this world has.

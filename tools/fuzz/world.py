@@ -132,6 +132,9 @@ class World:
         #: Whoever waits at one of these points next dies there (`awaits.POINTS`).
         self._dies_at_await: set[str] = _aims(seed) if aim else set()
         self._steps_to_check = _CHECK_EVERY
+        #: Whether somebody else has bound a pod to another node than the one that was assumed for it. That
+        #: node is free then, and nobody is woken for it, as in the reference (ForgetPod fails).
+        self._frees_in_silence = False
 
     def run(self) -> Result:
         handler = _Listener(self)
@@ -348,7 +351,7 @@ class World:
         return leaders[0]
 
     def _check_placed(self, *, woken: bool) -> None:
-        if woken and self.truth.was_lied_to:
+        if woken and (self.truth.was_lied_to or self._frees_in_silence):
             # What was not told cannot wake anybody; the self-check finds it in its own time.
             return
         if not self.result.violation:
@@ -387,6 +390,7 @@ class World:
 
     def noticed(self, record: logging.LogRecord) -> None:
         self._say(f"{record.levelname} {record.getMessage()}")
+        self._frees_in_silence |= "was assumed on" in record.getMessage()
         if record.name == "mooring.live.self_check" and record.levelno >= logging.ERROR:
             self.result.done["repair"] += 1
             if not self.truth.was_lied_to:
