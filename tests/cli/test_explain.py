@@ -42,7 +42,7 @@ def test_it_exits_1_for_a_pending_pod_and_says_what_would_help(cluster):
     result = mooring("explain", "big", cluster(TOO_BIG))
 
     assert result.exit_code == 1
-    assert "REFUSED BY, 2 of 2 nodes" in result.stdout
+    assert "REJECTED BY, 2 of 2 nodes" in result.stdout
     would_fit_if = result.stdout.partition("WOULD FIT IF\n")[2]
     assert "lower the cpu request from 8 to 1 " in would_fit_if
     assert result.stdout.splitlines()[-1].startswith("default/big is unschedulable: 0/2 nodes")

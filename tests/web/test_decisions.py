@@ -45,7 +45,7 @@ def test_a_pending_pod_is_lit_up_to_the_point_that_stopped_it(
     assert "passed" in str(outcomes["PreFilter"])
     assert "dark" in str(outcomes["Score"])
     assert "dark" in str(outcomes["Bind"])
-    expect(page.locator(".point.refused").first).to_contain_text("Filter")
+    expect(page.locator(".point.rejected").first).to_contain_text("Filter")
     expect(page.locator(".reason")).to_contain_text("nodes are available")
     matrix = page.get_by_role("table", name="Node by plugin")
     expect(matrix).to_have_attribute("aria-rowcount", "103")

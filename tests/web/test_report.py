@@ -65,7 +65,7 @@ def test_a_report_explains_a_pending_pod_but_applies_nothing(
 
     page = open_page(f"{report}#/pending")
     page.get_by_role("link", name="data/archive-0").click()
-    expect(page.locator(".point.refused").first).to_contain_text("Filter")
+    expect(page.locator(".point.rejected").first).to_contain_text("Filter")
     expect(page.locator(".would")).to_contain_text("lower the memory request")
     expect(page.get_by_role("button", name="Apply and run again").first).to_be_disabled()
     expect(page.locator(".would")).to_contain_text("A report cannot run the scheduler")

@@ -129,7 +129,7 @@ def test_a_pod_that_waits_on_permit_waits_and_is_offered_nothing(
         expect(page.locator(".would")).to_have_count(0)
         attempts = page.get_by_role("navigation", name="Attempts").get_by_role("link")
         attempts.first.click()
-        expect(page.locator(".point.refused").first).to_contain_text("Filter")
+        expect(page.locator(".point.rejected").first).to_contain_text("Filter")
         expect(page.locator(".reason")).to_contain_text("Insufficient cpu")
         page.close()
 
@@ -212,7 +212,7 @@ def test_what_a_gated_pod_would_meet_is_only_what_would_be(
     from playwright.sync_api import expect
 
     page = open_page(served.view("pod/batch/gated-0"))
-    expect(page.locator(".point.refused", has_text="PreEnqueue")).to_be_visible()
+    expect(page.locator(".point.rejected", has_text="PreEnqueue")).to_be_visible()
     expect(page.locator(".point.would-be", has_text="PreFilter")).to_be_visible()
     expect(page.locator(".point.would-be", has_text="PreEnqueue")).to_have_count(0)
     expect(page.locator(".picture")).to_contain_text("what would happen")

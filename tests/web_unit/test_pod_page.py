@@ -74,8 +74,8 @@ def test_a_pod_that_fits_nowhere_is_lit_up_to_post_filter(run):
     lit = outcomes(page(run, BIG))
 
     assert lit["PreFilter"] == "passed"
-    assert lit["Filter"] == "refused"
-    assert lit["PostFilter"] == "refused"
+    assert lit["Filter"] == "rejected"
+    assert lit["PostFilter"] == "rejected"
     assert [lit[point] for point in ("PreScore", "Score", "Reserve", "Bind", "PostBind")] == [
         None
     ] * 5
@@ -89,7 +89,7 @@ def test_a_pod_that_was_placed_is_lit_up_to_the_end(run):
 
 
 def test_a_gated_pod_stops_at_pre_enqueue(run):
-    assert outcomes(page(run, GATED))["PreEnqueue"] == "refused"
+    assert outcomes(page(run, GATED))["PreEnqueue"] == "rejected"
 
 
 def test_only_what_fits_nowhere_is_worth_a_counterfactual(run):

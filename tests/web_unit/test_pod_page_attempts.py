@@ -70,7 +70,7 @@ def test_each_attempt_is_shown_on_the_cluster_of_its_moment(run):
     assert first["attempt"] == 1
     assert first["state"] == "preempted" or first["state"] == "failed"
     assert first["asOf"] == "as the cluster was at attempt 1"
-    assert points(first)["Filter"]["outcome"] == "refused"
+    assert points(first)["Filter"]["outcome"] == "rejected"
     assert points(first)["PostFilter"]["outcome"] == "helped"
     assert points(first)["Bind"]["outcome"] is None
     assert not any(first["matrix"]["verdicts"][i] == 0 for i in range(2))
@@ -123,5 +123,5 @@ def test_a_pod_that_left_while_it_waited_shows_its_last_attempt():
 
     assert data["state"] == "deleted"
     assert data["node"] is None
-    assert points(data)["Filter"]["outcome"] == "refused"
+    assert points(data)["Filter"]["outcome"] == "rejected"
     assert not data["counterfactuals"]

@@ -63,7 +63,7 @@ def _explain(page: Page, report: SimulationReport) -> None:
                 f" reports: {pending.message}"
             )
             page.line(
-                f"Refused by: {', '.join(pending.plugins)}. Evicting pods cannot help, because no node"
+                f"Rejected by: {', '.join(pending.plugins)}. Evicting pods cannot help, because no node"
                 " is large enough."
             )
     page.line()

@@ -19,7 +19,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 _MOST_CHANGES = 10
 _STYLES = {
     "passed": "green",
-    "refused": "yellow",
+    "rejected": "yellow",
     "helped": "cyan",
     "reached": "dim",
     "waiting": "yellow",
@@ -182,7 +182,7 @@ def _score_row(score: Score, highest: int) -> Sequence[str | Cell]:
 def _refusals(page: Page, matrix: Matrix) -> None:
     refusals = matrix.refusals()
     count = sum(len(each.nodes) for each in refusals)
-    page.heading(f"REFUSED BY, {count:,} of {counted(len(matrix), 'node')}")
+    page.heading(f"REJECTED BY, {count:,} of {counted(len(matrix), 'node')}")
     page.table(
         (
             Column("PLUGIN"),
@@ -244,10 +244,10 @@ def write_changes(page: Page, changes: Counterfactuals) -> None:
 
 def _filter_row(plugin: str, status: Status | None) -> Sequence[str | Cell]:
     if status is None:
-        return plugin, Cell("not asked", "dim"), "an earlier plugin refused the node"
+        return plugin, Cell("not asked", "dim"), "an earlier plugin rejected the node"
     if status.ok:
         return plugin, Cell("passes", "green"), ""
-    return plugin, Cell("refuses", "yellow"), status.message
+    return plugin, Cell("rejects", "yellow"), status.message
 
 
 def _node_summary(explanation: Explanation, view: NodeView) -> str:

@@ -108,13 +108,13 @@ def _followed(view: DecisionView, attempt: Attempt) -> Iterator[Step]:
             yield Step("PostFilter", "helped", f"the pod is nominated for {attempt.nominated}")
         else:
             more = attempt.failure.removeprefix(view.fit_error).strip()
-            yield Step("PostFilter", "refused", more or "no pod can be evicted to make room")
+            yield Step("PostFilter", "rejected", more or "no pod can be evicted to make room")
         return
     if attempt.waited.startswith("for Permit"):
-        outcome = "refused" if attempt.failure else "passed" if attempt.bound else "waiting"
+        outcome = "rejected" if attempt.failure else "passed" if attempt.bound else "waiting"
         said = attempt.failure or f"waited {attempt.waited}"
         yield Step("Permit", outcome, said)
     elif attempt.failure:
-        yield Step("choice", "refused", f"{node} was given up: {attempt.failure}")
+        yield Step("choice", "rejected", f"{node} was given up: {attempt.failure}")
     if attempt.bound:
         yield Step("Bind", "passed", f"bound to {node}")

@@ -294,7 +294,7 @@ def _alike(name: str, known: Sequence[str]) -> list[str]:
 
 
 def _ignored(pod: Pod, state: str, why: str) -> Explanation:
-    step = Step("queue", "refused", why)
+    step = Step("queue", "rejected", why)
     return Explanation(pod.key, state, "", "nothing was evaluated", why, (step,), None)
 
 
@@ -337,7 +337,7 @@ def _not_placed(what_if: WhatIf, pod: Pod, *, as_read: bool) -> Explanation:
     refused = "" if as_read or view.chosen is None else _refused_with_group(what_if, pod)
     if refused:
         text = f"it fits on {view.chosen}, but its group does not fit: see podgroup/{pod.group_key}"
-        story = (*story, Step(_GROUP, "refused", text))
+        story = (*story, Step(_GROUP, "rejected", text))
         explanation = _explanation(view, "unschedulable", as_of, story, "")
         return replace(explanation, message=refused)
     state = "unschedulable" if view.chosen is None else "schedulable"

@@ -29,7 +29,7 @@ class Step:
 def gate_step(gate: Status | None, said: str) -> Step:
     if gate is None:
         return Step("PreEnqueue", "passed", "no plugin holds the pod back")
-    return Step("PreEnqueue", "refused", said or f"{gate.plugin}: {gate.message}")
+    return Step("PreEnqueue", "rejected", said or f"{gate.plugin}: {gate.message}")
 
 
 def steps_of(view: DecisionView) -> Iterator[Step]:
@@ -57,7 +57,7 @@ def _pre_filter(view: DecisionView) -> Step:
     if not view.pre_filter.ok:
         by = view.pre_filter.plugin or ", ".join(view.narrowed_by)
         text = f"{by}: {view.pre_filter.message}" if by else view.pre_filter.message
-        return Step("PreFilter", "refused", text)
+        return Step("PreFilter", "rejected", text)
     if view.left_by_pre_filter is None:
         few = len(view.matrix) == 1
         considered = "the only node is considered" if few else f"all {_nodes(view)} are considered"
@@ -77,7 +77,7 @@ def _filter(view: DecisionView) -> Step:
     if refused:
         parts = (f"{plugin} rejects {count:,}" for plugin, count in refused.most_common())
         text = f"{text}: {', '.join(parts)}"
-    return Step("Filter", "passed" if fitting else "refused", text)
+    return Step("Filter", "passed" if fitting else "rejected", text)
 
 
 def _nodes(view: DecisionView) -> str:
@@ -91,10 +91,10 @@ def _post_filter(view: DecisionView) -> Iterator[Step]:
     if told.node:
         yield Step("PostFilter", "helped", _evictions(told))
     elif told.message:
-        yield Step("PostFilter", "refused", told.message)
+        yield Step("PostFilter", "rejected", told.message)
     if told.unasked:
         text = f"{', '.join(told.unasked)}: not asked, because asking could change the cluster"
-        yield Step("PostFilter", "refused", text)
+        yield Step("PostFilter", "rejected", text)
 
 
 def _evictions(told: PostFiltering) -> str:

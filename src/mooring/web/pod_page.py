@@ -102,7 +102,7 @@ def _is_hypothetical(explanation: Explanation) -> bool:
 def _is_gated(explanation: Explanation) -> bool:
     """Whether a gate keeps the pod out of the queue: nothing was chosen for it."""
     return any(
-        (step.point, step.outcome) == ("PreEnqueue", "refused") for step in explanation.story
+        (step.point, step.outcome) == ("PreEnqueue", "rejected") for step in explanation.story
     )
 
 

@@ -8,10 +8,10 @@ const LANES = [
   ["Binding cycle", ["PreBind", "Bind", "PostBind"]],
 ];
 
-const SIGNS = { passed: "✓", refused: "✕", helped: "↺", reached: "·", waiting: "◐", skipped: "»" };
+const SIGNS = { passed: "✓", rejected: "✕", helped: "↺", reached: "·", waiting: "◐", skipped: "»" };
 const WORDS = {
   passed: "passed",
-  refused: "rejected",
+  rejected: "rejected",
   helped: "made room",
   reached: "reached",
   waiting: "waiting",
@@ -21,7 +21,7 @@ const WORDS = {
 export function Picture({ points }) {
   const byName = new Map(points.map((each) => [each.point, each]));
   const lit = points.filter((each) => each.outcome && each.text);
-  const stops = (each) => each.outcome === "refused" || each.outcome === "waiting";
+  const stops = (each) => each.outcome === "rejected" || each.outcome === "waiting";
   const happened = lit.filter((each) => each.outcome !== "skipped");
   const last = points.find(stops) ?? happened[happened.length - 1] ?? points[0];
   const [chosen, setChosen] = useState(null);
