@@ -129,8 +129,9 @@ def _machine(facts: Data) -> str:
         ", ".join(f"{load:.1f}" for load in facts[f"load_average_at_{when}"])
         for when in ("start", "end")
     )
+    cores = "1 core" if facts["cores"] == 1 else f"{facts['cores']} cores"
     return (
-        f"{facts['cores']} cores of {facts['cpu']}, {facts['memory_gb']} GB, {facts['system']},"
+        f"{cores} of {facts['cpu']}, {facts['memory_gb']} GB, {facts['system']},"
         f" {facts['python']}, NumPy {facts['numpy']}, commit {facts['commit']},"
         f" {facts['started'][:10]}. Load average at the start {start}; at the end {end}."
     )
