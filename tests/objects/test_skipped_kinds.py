@@ -58,6 +58,8 @@ from mooring.objects.skipped_kinds import Effect, effect_of
         ("security-profiles-operator.x-k8s.io", "ProfileBinding", Effect.NONE),
         ("data.fluid.io", "ThinRuntimeProfile", Effect.NONE),
         ("kaito.sh", "Workspace", Effect.MAKES_PODS),
+        ("psmdb.percona.com", "PerconaServerMongoDB", Effect.MAKES_PODS),
+        ("psmdb.percona.com", "PerconaServerMongoDBBackup", Effect.NONE),
     ],
 )
 def test_well_known_kinds_are_told_apart(group, kind, effect):
