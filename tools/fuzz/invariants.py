@@ -13,15 +13,17 @@ from collections.abc import Iterable
 from math import inf
 
 from mooring.cluster.node_info import HostPort
+from mooring.config.extension_points import ExtensionPoint
 from mooring.errors import InvariantError
 from mooring.framework.status import Status
-from mooring.live.status_patches import REPEAT_AFTER_S, StatusPatches, _Waiting
+from mooring.live.status_patches import REPEAT_AFTER_S, StatusPatches, _said, _Waiting
 from mooring.objects.devices import ResourceClaim
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 from mooring.objects.pod_groups import PodGroup
 from mooring.objects.storage import PersistentVolume, PersistentVolumeClaim
+from mooring.plugins.default_preemption import DefaultPreemption
 from mooring.scheduler.engine import Engine
 from tools.fuzz import memory
 from tools.fuzz.scheduler import SchedulerProcess
@@ -50,6 +52,8 @@ class Truth:
         #: UIDs of pods that such a write, or one of a scheduler that was not told of the bind, has
         #: nominated when they had a node already.
         self.nominated_late: set[str] = set()
+        #: UIDs of pods that have preempted more than one pod at once.
+        self.have_several_victims: set[str] = set()
         #: By UID: the scheduler of ours that has bound a pod in time. Then UIDs of claims it has allocated.
         self._placed: dict[str, SchedulerProcess] = {}
         self._allocated: set[str] = set()
@@ -153,6 +157,15 @@ class Truth:
         for node in engine.nominator.nodes():
             for pod in engine.nominator.nominated_pods_for_node(node):
                 held[node] = max(held.get(node, pod.priority), pod.priority)
+        for framework in engine.frameworks.values():
+            for call in framework.points[ExtensionPoint.POST_FILTER]:
+                if isinstance(call.plugin, DefaultPreemption):
+                    self._note_victims(call.plugin)
+
+    def _note_victims(self, plugin: DefaultPreemption) -> None:
+        for eviction in plugin._evictions._under_way.values():
+            if len(eviction.victims) > 1:
+                self.have_several_victims.update(pod.uid for pod in eviction.preemptor.pods)
 
     def _check_plan(self, victim: Pod, process: SchedulerProcess) -> None:
         """A pod is evicted only where this scheduler holds the node, or held it, for a more important one."""
@@ -347,12 +360,9 @@ def _repeats(waiting: _Waiting, patches: StatusPatches) -> bool:
     Where Permit refuses for ever, pods are tried for ever, and such conditions never end.
     """
     at, said = patches._written.get(waiting.pod.uid, (-inf, None))
-    is_due_s = at + REPEAT_AFTER_S - patches._clock.now()
-    says = [
-        (condition.type, condition.status, condition.reason)
-        for condition in waiting.conditions.values()
-    ]
-    return says == [said] and not waiting.tries and is_due_s > 0.0
+    due_in_s = at + REPEAT_AFTER_S - patches._clock.now()
+    says = [_said(condition) for condition in waiting.conditions.values()]
+    return says == [said] and not waiting.tries and due_in_s > 0.0
 
 
 def _check_gangs(engine: Engine, store: Store, truth: Truth) -> None:
@@ -425,7 +435,7 @@ def _is_patch(place: str) -> bool:
     return place.startswith("live.status_patches:patch:")
 
 
-def check_all_are_placed(engine: Engine, *, woken: bool) -> None:
+def check_all_are_placed(engine: Engine, truth: Truth, *, woken: bool) -> None:
     """No pod waits that would fit. If `woken`, without waiting for the flush every five minutes."""
     for queued in engine.queue.unschedulable_pods():
         pod = queued.pod
@@ -434,7 +444,8 @@ def check_all_are_placed(engine: Engine, *, woken: bool) -> None:
         if "MayHold" in queued.unschedulable_plugins:
             # It fits, and Permit says no.
             continue
-        if woken and "DefaultPreemption" in queued.unschedulable_plugins:
+        was_held_back = "DefaultPreemption" in queued.unschedulable_plugins
+        if woken and was_held_back and pod.uid in truth.have_several_victims:
             # What its first victims freed was told while it was held back for the last one: as in the
             # reference, where DefaultPreemption is asked about such an event, and always says no.
             continue

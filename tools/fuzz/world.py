@@ -357,7 +357,7 @@ class World:
         if not self.result.violation:
             engine = self._leader().engine
             assert engine is not None
-            invariants.check_all_are_placed(engine, woken=woken)
+            invariants.check_all_are_placed(engine, self.truth, woken=woken)
 
     def _check_rest(self) -> None:
         if not self.result.violation:
