@@ -205,6 +205,30 @@ def test_a_changed_weight_is_run_and_compared(served: PageServer, open_page: Ope
     assert int(moved.get_attribute("aria-rowcount") or 0) > 2
 
 
+def test_the_configuration_is_not_edited_before_it_is_there(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    """What was typed meanwhile stood behind the text that came later, as one configuration."""
+    from playwright.sync_api import Route, expect
+
+    page = open_page(served.view("map"))
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/api/runs/*/config", hold)
+    page.get_by_role("link", name="What if", exact=True).click()
+    editor = page.get_by_label("Scheduler configuration")
+    expect(editor).to_be_disabled()
+    expect(page.locator("#config-text-check")).to_contain_text("Reading")
+    held[0].continue_()
+    expect(editor).to_have_value(re.compile("LeastAllocated"))
+    expect(editor).to_be_enabled()
+    editor.fill("nonsense: true\n")
+    expect(editor).to_have_value("nonsense: true\n")
+
+
 def test_problems_are_told_as_one_types_with_their_lines(
     served: PageServer, open_page: OpenPage
 ) -> None:

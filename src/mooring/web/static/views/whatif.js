@@ -137,13 +137,15 @@ function ConfigEditor({ run, text, onText }) {
   const shown = text ?? value?.text ?? "";
   const check = useCheck(run.id, "config", text);
   const changed = text !== null && text !== value?.text;
+  // What is typed into the empty editor would be mixed with the text that is still to come.
+  const awaited = text === null && value === null && error === null;
   return html`<div>
     <${Problems} error=${error} />
     <${Weights} text=${shown} onText=${onText} />
     <${Editor} id="config-text" label="Scheduler configuration" text=${shown} onText=${onText}
-      problems=${check?.problems} />
+      problems=${check?.problems} disabled=${awaited} />
     <${Said} id="config-text" text=${changed ? text : null} check=${check} fine="A valid configuration."
-      unchanged="This is the configuration of the run; change it to try another." />
+      unchanged=${awaited ? "Reading …" : "This is the configuration of the run; change it to try another."} />
     ${changed && html`<button type="button" class="small" onClick=${() => onText(null)}>Undo all edits</button>`}
   </div>`;
 }
