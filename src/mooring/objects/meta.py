@@ -8,6 +8,7 @@ from typing import Any, Self
 import msgspec
 
 from mooring.objects.cached_property import cached_property
+from mooring.objects.empties import NO_ITEMS, NO_KEYS
 from mooring.objects.quantity import ZERO, Quantity, parse_quantity
 
 #: A resource list: resource name → quantity.
@@ -31,14 +32,14 @@ class ObjectMeta(Part, frozen=True):
     namespace: str = ""
     uid: str = ""
     generate_name: str = ""
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-    owner_references: list[OwnerReference] = []
+    labels: dict[str, str] = NO_KEYS
+    annotations: dict[str, str] = NO_KEYS
+    owner_references: list[OwnerReference] = NO_ITEMS
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
     resource_version: str = ""
     generation: int = 0
-    finalizers: list[str] = []
+    finalizers: list[str] = NO_ITEMS
 
     @property
     def controller(self) -> OwnerReference | None:

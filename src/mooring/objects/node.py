@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from mooring.objects.cached_property import cached_property
+from mooring.objects.empties import NO_ITEMS, NO_KEYS
 from mooring.objects.meta import KubeObject, Part, ResourceList
 from mooring.objects.taints import Taint
 
 
 class NodeSpec(Part, frozen=True):
     unschedulable: bool = False
-    taints: list[Taint] = []
+    taints: list[Taint] = NO_ITEMS
     provider_id: str = ""
 
 
 class ContainerImage(Part, frozen=True):
-    names: list[str] = []
+    names: list[str] = NO_ITEMS
     size_bytes: int = 0
 
 
@@ -29,11 +30,11 @@ class NodeSystemInfo(Part, frozen=True):
 
 
 class NodeStatus(Part, frozen=True):
-    allocatable: ResourceList = {}
-    capacity: ResourceList = {}
-    images: list[ContainerImage] = []
-    conditions: list[NodeCondition] = []
-    declared_features: list[str] = []
+    allocatable: ResourceList = NO_KEYS
+    capacity: ResourceList = NO_KEYS
+    images: list[ContainerImage] = NO_ITEMS
+    conditions: list[NodeCondition] = NO_ITEMS
+    declared_features: list[str] = NO_ITEMS
     node_info: NodeSystemInfo = NodeSystemInfo()
 
 

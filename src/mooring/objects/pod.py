@@ -9,6 +9,7 @@ import msgspec
 from mooring.objects import requests
 from mooring.objects.affinity import PodTerms, compile_pod_terms
 from mooring.objects.cached_property import cached_property
+from mooring.objects.empties import NO_ITEMS, NO_KEYS
 from mooring.objects.meta import KubeObject, Part, ResourceList
 from mooring.objects.quantity import ZERO
 from mooring.objects.requests import Amounts
@@ -33,9 +34,9 @@ class ResourceClaimName(Part, frozen=True):
 
 
 class ResourceRequirements(Part, frozen=True):
-    requests: ResourceList = {}
-    limits: ResourceList = {}
-    claims: list[ResourceClaimName] = []
+    requests: ResourceList = NO_KEYS
+    limits: ResourceList = NO_KEYS
+    claims: list[ResourceClaimName] = NO_ITEMS
 
 
 class RestartRule(Part, frozen=True):
@@ -46,9 +47,9 @@ class Container(Part, frozen=True):
     name: str = ""
     image: str = ""
     resources: ResourceRequirements = ResourceRequirements()
-    ports: list[ContainerPort] = []
+    ports: list[ContainerPort] = NO_ITEMS
     restart_policy: str = ""
-    restart_policy_rules: list[RestartRule] = []
+    restart_policy_rules: list[RestartRule] = NO_ITEMS
 
     @property
     def restartable(self) -> bool:
@@ -58,11 +59,11 @@ class Container(Part, frozen=True):
 
 class PodAffinityTerm(Part, frozen=True):
     label_selector: LabelSelector | None = None
-    namespaces: list[str] = []
+    namespaces: list[str] = NO_ITEMS
     namespace_selector: LabelSelector | None = None
     topology_key: str = ""
-    match_label_keys: list[str] = []
-    mismatch_label_keys: list[str] = []
+    match_label_keys: list[str] = NO_ITEMS
+    mismatch_label_keys: list[str] = NO_ITEMS
 
 
 class WeightedPodAffinityTerm(Part, frozen=True):
@@ -110,7 +111,7 @@ class TopologySpreadConstraint(Part, frozen=True):
     min_domains: int | None = None
     node_affinity_policy: str | None = None
     node_taints_policy: str | None = None
-    match_label_keys: list[str] = []
+    match_label_keys: list[str] = NO_ITEMS
 
 
 class SchedulingGate(Part, frozen=True):
@@ -134,20 +135,20 @@ class PodSpec(Part, frozen=True):
     priority: int | None = None
     priority_class_name: str = ""
     preemption_policy: str | None = None
-    containers: list[Container] = []
-    init_containers: list[Container] = []
+    containers: list[Container] = NO_ITEMS
+    init_containers: list[Container] = NO_ITEMS
     #: None and an empty map differ: only a missing selector lets NodeAffinity skip.
     node_selector: dict[str, str] | None = None
     affinity: Affinity | None = None
-    tolerations: list[Toleration] = []
-    topology_spread_constraints: list[TopologySpreadConstraint] = []
-    scheduling_gates: list[SchedulingGate] = []
+    tolerations: list[Toleration] = NO_ITEMS
+    topology_spread_constraints: list[TopologySpreadConstraint] = NO_ITEMS
+    scheduling_gates: list[SchedulingGate] = NO_ITEMS
     resources: ResourceRequirements | None = None
-    overhead: ResourceList = {}
-    volumes: list[Volume] = []
+    overhead: ResourceList = NO_KEYS
+    volumes: list[Volume] = NO_ITEMS
     host_network: bool = False
     host_users: bool | None = None
-    resource_claims: list[PodResourceClaim] = []
+    resource_claims: list[PodResourceClaim] = NO_ITEMS
     runtime_class_name: str | None = None
     active_deadline_seconds: int | None = None
     termination_grace_period_seconds: int | None = None
@@ -176,7 +177,7 @@ class PodCondition(Part, frozen=True):
 class ContainerStatus(Part, frozen=True):
     name: str = ""
     resources: ResourceRequirements | None = None
-    allocated_resources: ResourceList = {}
+    allocated_resources: ResourceList = NO_KEYS
 
 
 class PodResourceClaimStatus(Part, frozen=True):
@@ -195,7 +196,7 @@ class ContainerExtendedResourceRequest(Part, frozen=True):
 class PodExtendedResourceClaimStatus(Part, frozen=True):
     """The claim that the scheduler created for the pod's extended resources."""
 
-    request_mappings: list[ContainerExtendedResourceRequest] = []
+    request_mappings: list[ContainerExtendedResourceRequest] = NO_ITEMS
     resource_claim_name: str = ""
 
 
@@ -203,12 +204,12 @@ class PodStatus(Part, frozen=True):
     phase: str = ""
     nominated_node_name: str = ""
     start_time: datetime | None = None
-    conditions: list[PodCondition] = []
-    container_statuses: list[ContainerStatus] = []
-    init_container_statuses: list[ContainerStatus] = []
+    conditions: list[PodCondition] = NO_ITEMS
+    container_statuses: list[ContainerStatus] = NO_ITEMS
+    init_container_statuses: list[ContainerStatus] = NO_ITEMS
     resources: ResourceRequirements | None = None
-    allocated_resources: ResourceList = {}
-    resource_claim_statuses: list[PodResourceClaimStatus] = []
+    allocated_resources: ResourceList = NO_KEYS
+    resource_claim_statuses: list[PodResourceClaimStatus] = NO_ITEMS
     extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 
 
