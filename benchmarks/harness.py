@@ -8,6 +8,7 @@ plain NumPy pass over the same columns, which is what to compare between machine
 from __future__ import annotations
 
 import gc
+import resource
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -73,6 +74,8 @@ class Measured:
     #: Microseconds of processor time of one yardstick, and how many of those a decision takes.
     yardstick_us: float
     passes_per_decision: float
+    #: The most megabytes that were resident until the first repeat had ended.
+    peak_mb: float
 
     def as_data(self) -> dict[str, Any]:
         return asdict(self)
@@ -87,6 +90,8 @@ class Repeat:
     wall_s: float
     attempts_s: list[float]
     yardstick_s: float
+    #: Before the cluster is checked, for which it is built a second time.
+    peak_mb: float
 
 
 def measure(workload: Workload, size: Size) -> Measured:
@@ -115,6 +120,7 @@ def measure(workload: Workload, size: Size) -> Measured:
         },
         yardstick_us=round(yardstick_s * 1e6, 1),
         passes_per_decision=round(cpu_per_decision_s / yardstick_s, 3),
+        peak_mb=round(repeats[0].peak_mb, 1),
     )
 
 
@@ -158,9 +164,10 @@ class Trial:
             repeat = _timed(self._workload.drive, driver, pods, clock)
             driver.settle()
             yardsticks_s.append(numpy_pass(driver.scheduler))
+            peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
             self._checked(driver, ["warm-up", "pod"], warm_up + count)
             driver.scheduler.cluster.validate()
-        return Repeat(*repeat, yardstick_s=statistics.median(yardsticks_s))
+        return Repeat(*repeat, statistics.median(yardsticks_s), peak_mb)
 
     def _build(self, *, keep_answers: bool = True) -> Driver:
         driver = Driver(self._objects, keep_answers=keep_answers)

@@ -102,3 +102,27 @@ async def test_no_refusal_waits_for_binds_for_ever():
 
     assert traffic.is_busy
     assert told(refusals, since_s) == 100
+
+
+async def test_who_waits_for_a_moment_without_binds_loses_patience():
+    clock = FakeClock()
+    traffic = BindTraffic(clock)
+    with traffic:
+        patient = asyncio.ensure_future(traffic.quiet(1.0))
+        await asyncio.sleep(0)
+        impatient = asyncio.ensure_future(traffic.quiet(0.5))
+        await asyncio.sleep(0)
+        clock.advance(0.4)
+        await asyncio.sleep(0)
+        assert not impatient.done()
+
+        clock.advance(0.1)
+        await asyncio.sleep(0)
+        assert impatient.done()
+        # Whoever is woken early asks again.
+        again = asyncio.ensure_future(traffic.quiet(0.5))
+        await asyncio.sleep(0)
+        assert not again.done()
+    await asyncio.sleep(0)
+    assert again.done()
+    assert patient.done()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from mooring.framework.clock import Clock
+from mooring.framework.clock import Clock, Timer
 from mooring.live.rate_limit import RateLimiter
 
 #: So many binds stand ready for the limit of requests; others are decided when one of these is made.
@@ -37,6 +37,9 @@ class BindTraffic:
         self.made = 0
         self._made_at = -BUSY_S
         self._waiting: list[asyncio.Future[None]] = []
+        #: When one of those that wait loses patience, with one timer for all: binds end all the time.
+        self._patience_ends = 0.0
+        self._timer: Timer | None = None
 
     def __enter__(self) -> None:
         self.under_way += 1
@@ -69,28 +72,31 @@ class BindTraffic:
 
     def wake(self) -> None:
         """Let those go on that wait for a moment without binds."""
-        self._wake(*self._waiting)
-        self._waiting.clear()
-
-    async def quiet(self, patience_s: float) -> None:
-        """Return when no bind is under way, but wait no longer than this."""
-        if not self.under_way:
-            return
-        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(woken)
-        timer = self._clock.call_later(patience_s, lambda: self._wake(woken))
-        try:
-            await woken
-        finally:
-            timer.cancel()
-            if woken in self._waiting:
-                self._waiting.remove(woken)
-
-    @staticmethod
-    def _wake(*waiting: asyncio.Future[None]) -> None:
+        waiting, self._waiting = self._waiting, []
         for woken in waiting:
             if not woken.done():
                 woken.set_result(None)
+
+    async def quiet(self, patience_s: float) -> None:
+        """Return when no bind is under way, or earlier; after this time at the latest."""
+        if not self.under_way:
+            return
+        self._wake_by(self._clock.now() + patience_s)
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(woken)
+        await woken
+
+    def _wake_by(self, time_s: float) -> None:
+        if self._timer is not None:
+            if self._patience_ends <= time_s:
+                return
+            self._timer.cancel()
+        self._patience_ends = time_s
+        self._timer = self._clock.call_later(time_s - self._clock.now(), self._patience_ended)
+
+    def _patience_ended(self) -> None:
+        self._timer = None
+        self.wake()
 
 
 class Refusals:

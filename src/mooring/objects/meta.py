@@ -96,7 +96,7 @@ class KubeObject(
 def decode_hook(kind: type, value: object) -> Any:
     """Tell msgspec how to read types that JSON does not have."""
     if kind is Quantity:
-        return _quantity(value)
+        return parse_quantity(value.strip()) if isinstance(value, str) else _quantity(value)
     raise NotImplementedError(f"no decoder for {kind.__name__}")
 
 
@@ -113,8 +113,6 @@ def canonical_hook(value: object) -> Any:
 
 
 def _quantity(value: object) -> Quantity:
-    if isinstance(value, str):
-        return parse_quantity(value.strip())
     if isinstance(value, bool):
         raise ValueError(f"a quantity is a number or a string, not {str(value).lower()}")
     if isinstance(value, int | float):

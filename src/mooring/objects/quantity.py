@@ -195,6 +195,7 @@ class ExponentQuantity(Quantity):
 ZERO = Quantity()
 
 
+@lru_cache(maxsize=65_536)
 def parse_quantity(text: str) -> Quantity:
     """Read a quantity as the API does; raises ValueError with the API's text."""
     parsed = _parse(text)
@@ -209,7 +210,6 @@ def wrap_int64(number: int) -> int:
     return number if MIN_INT64 <= number <= MAX_INT64 else (number + 2**63) % 2**64 - 2**63
 
 
-@lru_cache(maxsize=65_536)
 def _parse(text: str) -> Quantity | str:
     parts = _PARTS.fullmatch(text)
     if not text or parts is None:

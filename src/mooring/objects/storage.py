@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import msgspec
 
 from mooring.objects.cached_property import cached_property
@@ -120,10 +122,12 @@ class Volume(VolumeSources, frozen=True):
     @property
     def matters(self) -> bool:
         """Whether a plugin reads the volume's source; a ConfigMap is available everywhere."""
-        return any(getattr(self, name) is not None for name in _SOURCES)
+        return _sources_of(self) != _NO_SOURCES
 
 
 _SOURCES = tuple(name for name in Volume.__struct_fields__ if name != "name")
+_sources_of = attrgetter(*_SOURCES)
+_NO_SOURCES = (None,) * len(_SOURCES)
 
 
 class PersistentVolumeClaimStatus(Part, frozen=True):
