@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
-from mooring.devices.selectors import (
-    COST_LIMIT,
-    Selector,
-    SelectorCompileError,
-    SelectorRuntimeError,
-    compile_selector,
-)
+from mooring.devices.cel_selectors import COST_LIMIT, Selector
+from mooring.devices.selectors import SelectorCompileError, SelectorRuntimeError, compile_selector
 from mooring.objects.devices import Device, DeviceAttribute, DeviceCapacity
 from mooring.objects.quantity import parse_quantity
 
@@ -161,3 +159,12 @@ def test_compiled_selectors_are_kept_and_errors_are_not_mixed_up():
     for _ in range(2):
         with pytest.raises(SelectorCompileError):
             compile_selector("nope")
+
+
+def test_cel_is_not_loaded_by_who_has_no_selector():
+    program = (
+        "import sys; from mooring import Cluster; from tests.makers import make_node, make_pod;"
+        " assert Cluster.of([make_node('n'), make_pod('p')]).simulate().all_placed;"
+        " sys.exit(any(name.startswith('mooring.cel') for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

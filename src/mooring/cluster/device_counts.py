@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,15 +21,13 @@ from mooring.cluster.device_classes import DeviceClassNames, is_counted
 from mooring.cluster.device_pools import DevicePools
 from mooring.cluster.node_info import NodeInfo
 from mooring.devices.allocated import PoolID
-from mooring.devices.selectors import (
-    Selector,
-    SelectorCompileError,
-    SelectorRuntimeError,
-    compile_selector,
-)
+from mooring.devices.selectors import SelectorCompileError, SelectorRuntimeError, compile_selector
 from mooring.objects.devices import Device, DeviceClass, ResourceSlice
 from mooring.objects.node import Node
 from mooring.objects.selectors import NodeSelector, compile_node_terms
+
+if TYPE_CHECKING:
+    from mooring.devices.cel_selectors import Selector
 
 
 @dataclass(slots=True)

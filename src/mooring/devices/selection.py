@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mooring.devices.capacity import Consumed, consumed_capacity
 from mooring.devices.features import ALL_FEATURES, DeviceFeatures
 from mooring.devices.pools import PoolDevice
-from mooring.devices.selectors import (
-    Selector,
-    SelectorCompileError,
-    SelectorRuntimeError,
-    compile_selector,
-)
+from mooring.devices.selectors import SelectorCompileError, SelectorRuntimeError, compile_selector
 from mooring.errors import MooringError
 from mooring.objects.quantity import Quantity
+
+if TYPE_CHECKING:
+    from mooring.devices.cel_selectors import Selector
 
 #: How many selections are remembered, and how many devices for each.
 _MOST_SELECTIONS = 256

@@ -68,7 +68,14 @@ class SharedParts:
         if pod.node_name:
             # A pod that waits has next to nothing in its status.
             status = _sharing(status, earlier.status, _OF_STATUS)
-        joined = replace(pod, spec=spec, metadata=metadata, status=status)
+        joined = replace(
+            pod,
+            api_version=_same(pod.api_version, earlier.api_version),
+            kind=_same(pod.kind, earlier.kind),
+            spec=spec,
+            metadata=metadata,
+            status=status,
+        )
         # The latest, since a status changes over time: pods that wait have none, and those that run have one.
         self._of[maker] = joined
         return Joined(joined, earlier)
@@ -83,6 +90,10 @@ class SharedParts:
 def _image(pod: Pod) -> str:
     containers = pod.spec.containers
     return containers[0].image if containers else ""
+
+
+def _same(text: str, other: str) -> str:
+    return other if text == other else text
 
 
 def _sharing(part: _PartT, other: _PartT, fields: _Fields) -> _PartT:
