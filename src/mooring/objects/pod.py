@@ -276,15 +276,15 @@ class Pod(KubeObject, frozen=True):
         affinity = self.spec.affinity or Affinity()
         return compile_pod_terms(self.namespace, affinity.pod_affinity, affinity.pod_anti_affinity)
 
-    @cached_property
+    @property
     def label_items(self) -> frozenset[tuple[str, str]]:
         """The labels as a value that can be a dictionary key."""
-        return frozenset(self.metadata.labels.items())
+        return self.selector_key[1]
 
     @cached_property
     def selector_key(self) -> SelectorKey:
         """What label selectors read: equal for pods that no selector can distinguish."""
-        return self.metadata.namespace, self.label_items
+        return self.metadata.namespace, frozenset(self.metadata.labels.items())
 
     @cached_property
     def requests(self) -> Amounts:
@@ -344,21 +344,22 @@ class Pod(KubeObject, frozen=True):
         """Copy the derived values of another pod with the same namespace and an equal spec."""
         mine = self.__dict__
         if _hold_the_same(self, other):
-            mine.update(other._from_spec_and_status)
+            values = mine["_from_spec_and_status"] = other._from_spec_and_status
+            mine.update(values)
         else:
             for name in _FROM_SPEC:
                 mine[name] = getattr(other, name)
         if self.metadata.labels is other.metadata.labels:
-            mine.setdefault("label_items", other.label_items)
             mine.setdefault("selector_key", other.selector_key)
 
     @cached_property
     def _from_spec_and_status(self) -> dict[str, object]:
+        """Pods that are alike have one of these: with it, ten values are cached, the most that fit."""
         return {name: getattr(self, name) for name in _FROM_SPEC_AND_STATUS}
 
     def derived(self) -> dict[str, object]:
         """What another pod of the same template can take over: all derived values but the key."""
-        names = (*_FROM_SPEC_AND_STATUS, "label_items", "selector_key")
+        names = (*_FROM_SPEC_AND_STATUS, "selector_key")
         return {name: getattr(self, name) for name in names}
 
     def condition(self, kind: str) -> PodCondition | None:
