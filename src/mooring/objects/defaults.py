@@ -154,6 +154,9 @@ class Defaults:
         if self._latest is None or spec is not self._latest:
             if self._latest is not None and self._given is not None:
                 if have_same_parts(self._given, spec):
+                    # The spec of a pod that was created already is complete.
+                    if self._latest is self._given:
+                        return spec
                     return _changed(self._latest, node_name=spec.node_name)
             self._given, self._latest = spec, self._complete(spec)
         return self._latest

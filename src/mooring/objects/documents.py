@@ -76,6 +76,9 @@ class _Header(msgspec.Struct, rename="camel"):
     items: list[msgspec.Raw] | None = None
 
 
+_header = msgspec.json.Decoder(_Header).decode
+
+
 def read_documents(
     paths: Sequence[str | Path],
     *,
@@ -207,7 +210,7 @@ class _Reader:
         self, where: str, text: msgspec.Raw, listed: tuple[str, str] = ("", ""), depth: int = 0
     ) -> Iterator[Document]:
         try:
-            header = msgspec.json.decode(text, type=_Header)
+            header = _header(text)
         except msgspec.ValidationError:
             value = without_nulls(msgspec.json.decode(text))
             yield from self._from_value(where, value, listed, depth)

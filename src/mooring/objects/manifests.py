@@ -203,7 +203,7 @@ class _Reading:
         progress: Progress | None = None,
         documents: Iterable[Document] = (),
     ) -> None:
-        read: set[str] = set()
+        read: set[int] = set()
         for document in read_documents(
             paths,
             findings=self._findings,
@@ -212,9 +212,12 @@ class _Reading:
             progress=progress,
         ):
             assert document.source is not None
-            read.add(str(paths[document.source.argument]))
+            read.add(document.source.argument)
             self.add(document)
-        self._empty_paths = tuple(dict.fromkeys(p for p in map(str, paths) if p not in read))
+        with_objects = {str(paths[argument]) for argument in read}
+        self._empty_paths = tuple(
+            p for p in dict.fromkeys(map(str, paths)) if p not in with_objects
+        )
         for document in documents:
             self.add(document)
 
@@ -260,9 +263,12 @@ class _Reading:
         if isinstance(obj, Pod):
             obj, shares_with = self._shared_parts.join(obj)
         title = title or title_of(obj)
-        # Pods that share their parts are validated once, unless there is something to say of each.
-        is_valid = shares_with is not None and (obj.kind, shares_with.name) not in self._broken
-        found = list(metadata_problems(obj.metadata) if is_valid else problems_of(obj))
+        if shares_with is not None and (obj.kind, shares_with.name) not in self._broken:
+            # Pods that share their parts are validated once, unless there is something to say of each.
+            of_labels = obj.labels is not shares_with.labels
+            found = list(metadata_problems(obj.metadata, of_labels=of_labels))
+        else:
+            found = list(problems_of(obj))
         for path, problem in found:
             self._findings.problems.append(f"{document.where} ({title}): {path}: {problem}")
         if found:

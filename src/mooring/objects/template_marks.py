@@ -26,6 +26,8 @@ _MAYBE = re.compile(rb"\{\{|\{%|\$\{|\"<|\$[A-Z]")
 #: One of these is in whatever `_MAYBE` finds. Looking for these takes a fraction of the time, above all for
 #: single characters that JSON itself has no use for.
 _SIGNS = (b"{{", b"%", b"$", b"<")
+#: In JSON that an API server has printed: it is no template, and its names, labels and amounts were checked.
+_STORED = b'"resourceVersion"'
 _LONGEST = 60
 
 #: Fields that have no effect on scheduling, and often contain such text for another program.
@@ -71,7 +73,7 @@ def mark_in_document(body: dict[str, Any] | msgspec.Raw) -> str:
     if isinstance(body, dict):
         return mark_in_object(body)
     text = bytes(body)
-    if not any(each in text for each in _SIGNS) or not _MAYBE.search(text):
+    if _STORED in text or not any(each in text for each in _SIGNS) or not _MAYBE.search(text):
         return ""
     return mark_in_object(msgspec.json.decode(body))
 

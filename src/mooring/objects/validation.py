@@ -122,7 +122,7 @@ def problems_of(obj: KubeObject) -> Iterator[Problem]:
             yield from _templates(obj.spec.pod_group_templates, "spec.podGroupTemplates")
 
 
-def metadata_problems(metadata: ObjectMeta) -> Iterator[Problem]:
+def metadata_problems(metadata: ObjectMeta, *, of_labels: bool = True) -> Iterator[Problem]:
     if not metadata.name and not metadata.generate_name:
         yield "metadata.name", "is missing; every object needs a name"
     elif metadata.name and not _is_name(metadata.name):
@@ -136,7 +136,8 @@ def metadata_problems(metadata: ObjectMeta) -> Iterator[Problem]:
             "metadata.namespace",
             f"{metadata.namespace!r} is not a name; use lower-case letters, digits and '-'",
         )
-    yield from labels_problems(metadata.labels, "metadata.labels")
+    if of_labels:
+        yield from labels_problems(metadata.labels, "metadata.labels")
 
 
 def _pod_group(spec: PodGroupSpec | PodGroupTemplate, path: str) -> Iterator[Problem]:
