@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print()
     slower = [row for row in rows if row.speed < options.least]
     for row in slower:
-        print(f"slower than {options.least}: {text(row)}")
+        print(f"slower than {options.least}: {text(row)}", file=sys.stderr)
     return 1 if slower else 0
 
 

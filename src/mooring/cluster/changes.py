@@ -38,6 +38,9 @@ class ChangeLog(Generic[T]):
         self._cut = 0
         #: The generation of the latest change in this log.
         self.position = 0
+        #: What was asked last, where the log was then, and the answer: what several ask at once is the same.
+        self._asked = (-1, -1)
+        self._answer: list[T] = []
 
     def note(self, changed: T) -> None:
         """For a log that counts by itself."""
@@ -53,7 +56,7 @@ class ChangeLog(Generic[T]):
             del self._changed[:half], self._generations[:half]
 
     def since(self, generation: int) -> list[T] | None:
-        """What changed since then, each once; None if the log does not reach back."""
+        """What changed since then, each once, not to be changed; None if the log does not reach back."""
         if generation >= self.position:
             return []
         if generation < self._cut:
@@ -61,7 +64,12 @@ class ChangeLog(Generic[T]):
         generations = self._generations
         if len(generations) == 1 or generations[-2] <= generation:
             return self._changed[-1:]
-        return list(dict.fromkeys(self._changed[bisect_right(generations, generation) :]))
+        asked = generation, self.position
+        if asked != self._asked:
+            self._asked = asked
+            changed = self._changed[bisect_right(generations, generation) :]
+            self._answer = list(dict.fromkeys(changed))
+        return self._answer
 
 
 class RowChanges:
