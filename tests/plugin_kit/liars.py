@@ -323,6 +323,15 @@ class ScoresFloatRows(Honest):
 
 class ChangesThePod(Honest):
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
+        if pod.metadata.labels:
+            pod.metadata.labels["seen"] = "yes"
+        return super().filter(state, pod, node)
+
+
+class ChangesAnEmptyMap(Honest):
+    """All pods that have no annotations share one map, which refuses."""
+
+    def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
         pod.metadata.annotations["seen"] = "yes"
         return super().filter(state, pod, node)
 
@@ -461,6 +470,7 @@ LIARS: dict[type[Honest], str] = {
     ScoresFractions: "scores",
     ScoresFloatRows: "scores",
     ChangesThePod: "inputs",
+    ChangesAnEmptyMap: "raises",
     ChangesTheColumns: "inputs",
     ChangesTheNode: "inputs",
     ChangesTheStateOfOthers: "inputs",
