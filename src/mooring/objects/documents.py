@@ -24,6 +24,7 @@ from mooring.objects.skipped_kinds import has_no_effect
 from mooring.objects.sources import STDIN as STDIN
 from mooring.objects.sources import Source, find_sources
 from mooring.objects.template_marks import action_in_text, mark_in_text
+from mooring.objects.yaml_blocks import YamlBlocks
 from mooring.objects.yaml_text import YamlError, parse_yaml
 
 #: Called with the number of bytes read and the total.
@@ -64,7 +65,7 @@ class Document:
     body: dict[str, Any] | msgspec.Raw
     #: Where it was read. None for a document that is part of something else, such as a scenario.
     source: Source | None = None
-    #: None for JSON.
+    #: None if the file is JSON.
     text: Text | None = None
     #: The steps from the text to the object: ("items", 3) in a list.
     steps: tuple[str | int, ...] = ()
@@ -129,6 +130,7 @@ class _Reader:
         self._foreign: list[str] = []
         #: What shows that one of these documents is a piece of a template; empty if nothing does.
         self._foreign_mark = ""
+        self._blocks = YamlBlocks()
 
     def documents(self, text: bytes) -> Iterator[Document]:
         text = text.removeprefix(_BYTE_ORDER_MARK)
@@ -207,24 +209,38 @@ class _Reader:
             self._report(position)
 
     def _from_json(
-        self, where: str, text: msgspec.Raw, listed: tuple[str, str] = ("", ""), depth: int = 0
+        self,
+        where: str,
+        body: msgspec.Raw,
+        listed: tuple[str, str] = ("", ""),
+        depth: int = 0,
+        text: Text | None = None,
+        steps: tuple[str | int, ...] = (),
     ) -> Iterator[Document]:
         try:
-            header = _header(text)
+            header = _header(body)
         except msgspec.ValidationError:
-            value = without_nulls(msgspec.json.decode(text))
-            yield from self._from_value(where, value, listed, depth)
+            value = without_nulls(msgspec.json.decode(body))
+            yield from self._from_value(where, value, listed, depth, text, steps)
             return
         api_version, kind = header.api_version or listed[0], header.kind or listed[1]
         if header.items is not None and kind.endswith("List") and depth < _DEEPEST_LIST:
             for index, item in enumerate(header.items):
                 inner = _item_kind(api_version, kind)
-                yield from self._from_json(f"{where}, item {index + 1}", item, inner, depth + 1)
+                yield from self._from_json(
+                    f"{where}, item {index + 1}",
+                    item,
+                    inner,
+                    depth + 1,
+                    text,
+                    (*steps, "items", index),
+                )
         elif api_version and kind:
             if not _is_empty_list(kind):
-                yield Document(where, api_version, kind, text, self._source)
+                yield Document(where, api_version, kind, body, self._source, text, steps)
         else:
-            yield from self._from_value(where, without_nulls(msgspec.json.decode(text)), listed)
+            value = without_nulls(msgspec.json.decode(body))
+            yield from self._from_value(where, value, listed, depth, text, steps)
 
     # YAML
 
@@ -235,24 +251,37 @@ class _Reader:
             chunk = text[start:end]
             self._number += 1
             written = Text(chunk, line)
-            twice: list[YamlError] = []
-            try:
-                values = parse_yaml(
-                    chunk, first_line=line, progress=self._from(start), on_duplicate=_up_to(twice)
-                )
-                for index, value in enumerate(values):
-                    self._number += index > 0
-                    where = self._where()
-                    yield from self._from_value(where, value, text=written if index == 0 else None)
-            except YamlError as error:
-                hint = "; is it a YAML or JSON file?" if "not text" in str(error) else ""
-                self._unreadable(chunk, f"{error}{hint}")
+            known = self._blocks.as_json(chunk, self._from(start))
+            if known is not None:
+                yield from self._from_json(self._where(), msgspec.Raw(known), text=written)
             else:
-                if twice and _may_matter(chunk):
-                    lines = dict.fromkeys(f"{self._where()}: {error}" for error in twice)
-                    self._findings.given_twice += lines
+                yield from self._parsed(written, start)
             line += chunk.count(b"\n")
             self._report(end)
+
+    def _parsed(self, written: Text, start: int) -> Iterator[Document]:
+        chunk = written.chunk
+        twice: list[YamlError] = []
+        try:
+            values = parse_yaml(
+                chunk,
+                first_line=written.first_line,
+                progress=self._from(start),
+                on_duplicate=_up_to(twice),
+            )
+            for index, value in enumerate(values):
+                self._number += index > 0
+                if index == 0 and not twice:
+                    self._blocks.learn(chunk, value)
+                where = self._where()
+                yield from self._from_value(where, value, text=written if index == 0 else None)
+        except YamlError as error:
+            hint = "; is it a YAML or JSON file?" if "not text" in str(error) else ""
+            self._unreadable(chunk, f"{error}{hint}")
+        else:
+            if twice and _may_matter(chunk):
+                lines = dict.fromkeys(f"{self._where()}: {error}" for error in twice)
+                self._findings.given_twice += lines
 
     def _from(self, start: int) -> Callable[[int], None]:
         return lambda position: self._report(start + position)
