@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -45,17 +44,15 @@ _WRITTEN_API_VERSION = re.compile(
 _WRITTEN_KIND = re.compile(rb"""^[\s{-]*+["']?kind["']?\s*+:\s*+["']?(\w*)""", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(msgspec.Struct, frozen=True):
     """The YAML text of a document, to find the line of a field."""
 
     chunk: bytes
     first_line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
-    """One object as written."""
+class Document(msgspec.Struct, frozen=True):
+    """One object as written. A struct is made in a fifth of the time of a frozen dataclass."""
 
     #: The start of messages: `pods.yaml: document 2`.
     where: str

@@ -1,8 +1,8 @@
 """YAML documents that repeat what earlier ones said, as JSON: pods of one file often differ in a name.
 
-A document in block style is a row of blocks, one for each key. What a block says does not depend on the other
-blocks, so its JSON is kept under its text. A later document whose blocks are all known, or plain words, is put
-together from their JSON and not parsed. The items of a list are documents, too.
+A document in block style is a row of blocks, one for each key. What a block says does not depend on the
+other blocks, so its JSON is kept under its text. A later document whose blocks are all known, or plain
+words, is put together from their JSON and not parsed. The items of a list are documents, too.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ _REFERENCE = re.compile(rb"[&*]")
 #: YAML reads them as a bool or as null, and not as text.
 _WORDS = frozenset(word.encode() for word in WORDS)
 _START = b"---\n"
+_ITEMS_KEY = b"items:\n"
 _ITEMS = re.compile(rb"^items:\n( *+)- ", re.MULTILINE)
 
 
@@ -44,7 +45,7 @@ class YamlBlocks:
         """
         if not document.endswith(b"\n"):
             return None
-        if found := _ITEMS.search(document):
+        if _ITEMS_KEY in document and (found := _ITEMS.search(document)):
             return self._list(document, found.start(1), len(found[1]), progress)
         return self._as_json(document.removeprefix(_START)[:-1], 0) if self._known else None
 
