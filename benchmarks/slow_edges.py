@@ -74,9 +74,7 @@ def _write(folder: Path) -> None:
     with (folder / "pods.yaml").open("w") as documents:
         yaml.dump_all(pods(), documents, Dumper=_DUMPER)
     with (folder / "list.yaml").open("w") as file:
-        yaml.dump(
-            {"apiVersion": "v1", "kind": "List", "items": list(pods())}, file, Dumper=_DUMPER
-        )
+        yaml.dump({"apiVersion": "v1", "kind": "List", "items": list(pods())}, file, Dumper=_DUMPER)
 
 
 def deployments() -> Iterator[dict[str, Any]]:

@@ -222,7 +222,9 @@ def test_names_are_found_in_any_case_and_without_the_prefix_of_azure():
 @pytest.mark.parametrize(
     ("name", "bytes_per_pod"),
     [
-        pytest.param("Standard_D4s_v5", 20_000_000, id="AKS reserves for the most pods of the node"),
+        pytest.param(
+            "Standard_D4s_v5", 20_000_000, id="AKS reserves for the most pods of the node"
+        ),
         pytest.param("m5.xlarge", 0, id="EKS reserves for what the network interfaces allow"),
         pytest.param("e2-standard-4", 0, id="GKE reserves by the memory alone"),
     ],
