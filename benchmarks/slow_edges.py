@@ -18,8 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 PODS = 20_000
 DEPLOYMENTS = 100
+
+_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 _YARDSTICK = "d = {}\nfor i in range(400_000):\n    d[str(i)] = (i, [i])\n"
 
@@ -38,6 +42,8 @@ class Case:
 CASES = (
     Case("no node, 100 Deployments", "simulate apps.json", f"0 placed, {PODS:,} pending", 1, 5),
     Case("no node, single pods", "simulate pods.json", f"0 placed, {PODS:,} pending", 1, 5),
+    Case("the same in YAML", "simulate pods.yaml", f"0 placed, {PODS:,} pending", 1, 5),
+    Case("a list in YAML", "simulate list.yaml", f"0 placed, {PODS:,} pending", 1, 5),
     Case(
         "nodes to add",
         "capacity -f apps.json --add-node m5.4xlarge",
@@ -65,6 +71,10 @@ def _write(folder: Path) -> None:
     for name, items in files.items():
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(items)})
         (folder / f"{name}.json").write_text(text)
+    with (folder / "pods.yaml").open("w") as documents:
+        yaml.dump_all(pods(), documents, Dumper=_DUMPER)
+    with (folder / "list.yaml").open("w") as file:
+        yaml.dump({"apiVersion": "v1", "kind": "List", "items": list(pods())}, file, Dumper=_DUMPER)
 
 
 def deployments() -> Iterator[dict[str, Any]]:

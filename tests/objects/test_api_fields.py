@@ -57,6 +57,26 @@ def test_lines_count_in_later_documents_and_in_lists():
     ]
 
 
+def test_lines_are_found_in_documents_that_repeat_earlier_ones():
+    """Such documents are not parsed; the line is looked up in their text."""
+    pod = (
+        "apiVersion: v1\nkind: Pod\nmetadata:\n  name: pod-%d\nspec:\n  nodeselector: {a: b}\n"
+        "  containers: [{name: c}]\n"
+    )
+    documents = "---\n".join(pod % i for i in (1, 2, 3))
+    items = "".join(f"- {(pod % i)[:-1]}".replace("\n", "\n  ") + "\n" for i in (4, 5))
+
+    lines = read(f"{documents}---\nitems:\n{items}kind: List\napiVersion: v1\n").warnings
+
+    assert [line.split(" (")[0] for line in lines] == [
+        "standard input: document 1, line 6",
+        "standard input: document 2, line 14",
+        "standard input: document 3, line 22",
+        "standard input: document 4, item 1, line 31",
+        "standard input: document 4, item 2, line 38",
+    ]
+
+
 def test_strict_makes_errors_of_misspelt_fields():
     with pytest.raises(InputError) as error:
         read(DEPLOYMENT, strict=True)

@@ -105,6 +105,27 @@ def test_machine_types_have_what_their_providers_publish(name, arch, cpu, memory
     assert kind.memory_bytes == round(memory_gib * GI)
 
 
+#: Network interfaces, and addresses of each, by the size of the general families of AWS.
+_ENIS = {
+    "medium": (2, 4),
+    "large": (3, 10),
+    **dict.fromkeys(("xlarge", "2xlarge"), (4, 15)),
+    **dict.fromkeys(("4xlarge", "8xlarge", "12xlarge"), (8, 30)),
+    **dict.fromkeys(("16xlarge", "24xlarge", "32xlarge", "48xlarge"), (15, 50)),
+}
+
+
+@pytest.mark.parametrize("family", ["c6i", "c7g", "m5", "m6a", "m7i", "m8g", "r5", "r6g", "r7a"])
+def test_pods_of_aws_follow_from_the_network_interfaces(family):
+    """Each interface keeps one address for itself; aws-node and kube-proxy use that of the host."""
+    sizes = [kind for kind in instance_types() if kind.name.startswith(f"{family}.")]
+
+    assert len(sizes) >= 8
+    for kind in sizes:
+        interfaces, addresses = _ENIS[kind.name.partition(".")[2]]
+        assert kind.pods == interfaces * (addresses - 1) + 2, kind.name
+
+
 def test_a_node_declares_the_features_of_a_kubelet_with_default_gates():
     """A pod that restarts all its containers fits on a kubelet v1.36, and did not fit here."""
     (node,) = nodes_of("4cpu,16Gi")
@@ -156,9 +177,12 @@ def test_groups_of_the_same_machine_continue_the_numbers_and_avoid_taken_names()
     [
         # EKS: 60 + 10 + 2 × 5 millicores; 255 + 11 × 58 MiB, and 100 MiB for eviction.
         ("m5.xlarge", 58, 3920, 16 * GI - (255 + 11 * 58 + 100) * MI),
-        # 44 cores more at 2.5 millicores; 250 pods for 30 vCPUs or more.
+        # 44 cores more at 2.5 millicores.
         ("m5.12xlarge", 234, 48_000 - 190, 192 * GI - (255 + 11 * 234 + 100) * MI),
-        ("m5.24xlarge", 250, 96_000 - 310, 384 * GI - (255 + 11 * 250 + 100) * MI),
+        # Managed node groups cap the pods at 110 below 30 vCPUs, otherwise at 250. The memory is that of
+        # all pods that the network interfaces allow: nodeadm computes it before it reads the cap.
+        ("m5.4xlarge", 110, 16_000 - 110, 64 * GI - (255 + 11 * 234 + 100) * MI),
+        ("m5.24xlarge", 250, 96_000 - 310, 384 * GI - (255 + 11 * 737 + 100) * MI),
         # GKE: 25 % of 4 GiB, 20 % of 4 GiB, 10 % of 8 GiB, and 100 MiB for eviction.
         ("e2-standard-4", 110, 3920, round(16 * GI - 2.6 * GI) - 100 * MI),
         ("e2-medium", 110, 940, 3 * GI - 100 * MI),
@@ -195,10 +219,21 @@ def test_names_are_found_in_any_case_and_without_the_prefix_of_azure():
     assert find_instance_type("d4s_v5") is find_instance_type("Standard_D4s_v5")
 
 
-def test_more_pods_reserve_more_memory():
-    small, large = nodes_of("m5.xlarge,pods=20", "m5.xlarge,pods=110")
+@pytest.mark.parametrize(
+    ("name", "bytes_per_pod"),
+    [
+        pytest.param(
+            "Standard_D4s_v5", 20_000_000, id="AKS reserves for the most pods of the node"
+        ),
+        pytest.param("m5.xlarge", 0, id="EKS reserves for what the network interfaces allow"),
+        pytest.param("e2-standard-4", 0, id="GKE reserves by the memory alone"),
+    ],
+)
+def test_what_the_most_pods_of_a_node_reserve(name, bytes_per_pod):
+    small, large = nodes_of(f"{name},pods=20", f"{name},pods=110")
 
-    assert small.status.allocatable["memory"].exceeds(large.status.allocatable["memory"])
+    less = small.status.allocatable["memory"].value - large.status.allocatable["memory"].value
+    assert abs(less - 90 * bytes_per_pod) <= 1024
 
 
 @pytest.mark.parametrize(

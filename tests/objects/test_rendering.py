@@ -169,6 +169,29 @@ def test_an_excluded_kustomization_needs_no_program(programs, folder):
     assert [pod.name for pod in manifests.pods] == ["raw"]
 
 
+@pytest.mark.parametrize(
+    ("said", "flag"),
+    [
+        (
+            "trouble configuring HelmChartInflationGenerator: must specify --enable-helm",
+            "--enable-helm",
+        ),
+        (
+            "security; file '/a/namespace.yaml' is not in or below '/a/default'",
+            "--load-restrictor LoadRestrictionsNone",
+        ),
+    ],
+)
+def test_a_kustomization_that_needs_leave_is_told_with_the_flag(programs, folder, said, flag):
+    programs("kubectl", f'echo "{said}" >&2; exit 1')
+    path = folder("kustomization.yaml")
+
+    assert problem(path) == (
+        f"{path}: `kubectl kustomize {path}` failed: {said}; render it first: "
+        f"kubectl kustomize {path} {flag} | mooring simulate -, or leave it out with --exclude"
+    )
+
+
 def test_a_program_that_fails_is_told_with_what_it_said(programs, folder):
     programs("kubectl", 'echo "no such base" >&2; exit 1')
     path = folder("kustomization.yaml")

@@ -14,6 +14,7 @@ GROUP = "resource.k8s.io"
 CURRENT = f"{GROUP}/v1"
 _SAME_FORM = f"{GROUP}/v1beta2"
 _FLAT_FORMS = (f"{GROUP}/v1beta1", f"{GROUP}/v1alpha3")
+_OLDER = (_SAME_FORM, *_FLAT_FORMS)
 _ANOTHER_API = (f"{GROUP}/v1alpha1", f"{GROUP}/v1alpha2")
 
 #: What the flat forms have beside the name of a request, and v1 under `exactly`.
@@ -29,7 +30,7 @@ _EXACTLY = (
 
 
 def is_older(api_version: object) -> bool:
-    return api_version in (_SAME_FORM, *_FLAT_FORMS)
+    return api_version in _OLDER
 
 
 def is_another_api(api_version: object) -> bool:

@@ -13,7 +13,6 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,6 +26,7 @@ from mooring.objects.skipped_kinds import has_no_effect
 from mooring.objects.sources import STDIN as STDIN
 from mooring.objects.sources import Source, find_sources
 from mooring.objects.template_marks import action_in_text, mark_in_text
+from mooring.objects.yaml_blocks import YamlBlocks
 from mooring.objects.yaml_text import YamlError, parse_yaml
 
 #: Called with the number of bytes read and the total.
@@ -50,17 +50,15 @@ _WRITTEN_API_VERSION = re.compile(
 _WRITTEN_KIND = re.compile(rb"""^[\s{-]*+["']?kind["']?\s*+:\s*+["']?(\w*)""", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(msgspec.Struct, frozen=True):
     """The YAML text of a document, to find the line of a field."""
 
     chunk: bytes
     first_line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
-    """One object as written."""
+class Document(msgspec.Struct, frozen=True):
+    """One object as written. A struct is made in a fifth of the time of a frozen dataclass."""
 
     #: The start of messages: `pods.yaml: document 2`.
     where: str
@@ -70,7 +68,7 @@ class Document:
     body: dict[str, Any] | msgspec.Raw
     #: Where it was read. None for a document that is part of something else, such as a scenario.
     source: Source | None = None
-    #: None for JSON.
+    #: None if the file is JSON.
     text: Text | None = None
     #: The steps from the text to the object: ("items", 3) in a list.
     steps: tuple[str | int, ...] = ()
@@ -129,13 +127,15 @@ class _Reader:
         self._findings = findings
         self._progress = progress
         self._number = 0
-        self._giving_back = GivingBack(b"")
+        #: Set while the items of a list in JSON are read, if the file is nothing else.
+        self._giving_back: GivingBack | None = None
         #: Whether anything in the file is or was meant to be an object.
         self._has_objects = False
         #: Problems of documents that have nothing of an object.
         self._foreign: list[str] = []
         #: What shows that one of these documents is a piece of a template; empty if nothing does.
         self._foreign_mark = ""
+        self._blocks = YamlBlocks()
 
     def documents(self, text: Content) -> Iterator[Document]:
         for document in self._documents(_in_utf8(text)):
@@ -215,32 +215,47 @@ class _Reader:
             self._report(position)
 
     def _from_json(
-        self, where: str, text: msgspec.Raw, listed: tuple[str, str] = ("", ""), depth: int = 0
+        self,
+        where: str,
+        body: msgspec.Raw,
+        listed: tuple[str, str] = ("", ""),
+        depth: int = 0,
+        text: Text | None = None,
+        steps: tuple[str | int, ...] = (),
     ) -> Iterator[Document]:
         try:
-            header = _header(text)
+            header = _header(body)
         except msgspec.ValidationError:
-            value = without_nulls(msgspec.json.decode(text))
-            yield from self._from_value(where, value, listed, depth)
+            value = without_nulls(msgspec.json.decode(body))
+            yield from self._from_value(where, value, listed, depth, text, steps)
             return
         api_version, kind = header.api_version or listed[0], header.kind or listed[1]
         if header.items is not None and kind.endswith("List") and depth < _DEEPEST_LIST:
             inner, position = _item_kind(api_version, kind), 0
+            giving_back = self._giving_back if depth == 0 else None
             for index, item in enumerate(header.items):
-                # A copy, since the memory of the text is given back, and a document may be kept.
-                own = item.copy()
-                yield from self._from_json(f"{where}, item {index + 1}", own, inner, depth + 1)
-                if depth == 0:
-                    # At least up to here: there are a few characters between items.
-                    position += len(memoryview(own))
-                    if index % _BETWEEN_REPORTS == 0:
-                        self._giving_back.up_to(position)
-                        self._report(position)
+                if giving_back is not None:
+                    # A copy, since the text is given back, and a document may be kept.
+                    item = item.copy()
+                    # At least so far: there are a few characters between items.
+                    position += len(memoryview(item))
+                yield from self._from_json(
+                    f"{where}, item {index + 1}",
+                    item,
+                    inner,
+                    depth + 1,
+                    text,
+                    (*steps, "items", index),
+                )
+                if giving_back is not None and index % _BETWEEN_REPORTS == 0:
+                    giving_back.up_to(position)
+                    self._report(position)
         elif api_version and kind:
             if not _is_empty_list(kind):
-                yield Document(where, api_version, kind, text, self._source)
+                yield Document(where, api_version, kind, body, self._source, text, steps)
         else:
-            yield from self._from_value(where, without_nulls(msgspec.json.decode(text)), listed)
+            value = without_nulls(msgspec.json.decode(body))
+            yield from self._from_value(where, value, listed, depth, text, steps)
 
     # YAML
 
@@ -251,24 +266,37 @@ class _Reader:
             chunk = text[start:end]
             self._number += 1
             written = Text(chunk, line)
-            twice: list[YamlError] = []
-            try:
-                values = parse_yaml(
-                    chunk, first_line=line, progress=self._from(start), on_duplicate=_up_to(twice)
-                )
-                for index, value in enumerate(values):
-                    self._number += index > 0
-                    where = self._where()
-                    yield from self._from_value(where, value, text=written if index == 0 else None)
-            except YamlError as error:
-                hint = "; is it a YAML or JSON file?" if "not text" in str(error) else ""
-                self._unreadable(chunk, f"{error}{hint}")
+            known = self._blocks.as_json(chunk, self._from(start))
+            if known is not None:
+                yield from self._from_json(self._where(), msgspec.Raw(known), text=written)
             else:
-                if twice and _may_matter(chunk):
-                    lines = dict.fromkeys(f"{self._where()}: {error}" for error in twice)
-                    self._findings.given_twice += lines
+                yield from self._parsed(written, start)
             line += chunk.count(b"\n")
             self._report(end)
+
+    def _parsed(self, written: Text, start: int) -> Iterator[Document]:
+        chunk = written.chunk
+        twice: list[YamlError] = []
+        try:
+            values = parse_yaml(
+                chunk,
+                first_line=written.first_line,
+                progress=self._from(start),
+                on_duplicate=_up_to(twice),
+            )
+            for index, value in enumerate(values):
+                self._number += index > 0
+                if index == 0 and not twice:
+                    self._blocks.learn(chunk, value)
+                where = self._where()
+                yield from self._from_value(where, value, text=written if index == 0 else None)
+        except YamlError as error:
+            hint = "; is it a YAML or JSON file?" if "not text" in str(error) else ""
+            self._unreadable(chunk, f"{error}{hint}")
+        else:
+            if twice and _may_matter(chunk):
+                lines = dict.fromkeys(f"{self._where()}: {error}" for error in twice)
+                self._findings.given_twice += lines
 
     def _from(self, start: int) -> Callable[[int], None]:
         return lambda position: self._report(start + position)

@@ -63,15 +63,15 @@ class Provider:
     #: The disk of a node by default.
     disk_bytes: int
     reserved_cpu_milli: Callable[[InstanceType], int]
-    #: By memory and the maximum number of pods.
-    reserved_memory_bytes: Callable[[int, int], int]
+    #: By type and the most pods of the node.
+    reserved_memory_bytes: Callable[[InstanceType, int], int]
     reserved_disk_bytes: Callable[[int], int]
 
 
 def allocatable(kind: InstanceType, *, pods: int, disk_bytes: int) -> Allocatable:
     """What is left of the type for pods, if the node takes at most so many."""
     provider = PROVIDERS[kind.provider]
-    reserved_memory = provider.reserved_memory_bytes(kind.memory_bytes, pods)
+    reserved_memory = provider.reserved_memory_bytes(kind, pods)
     reserved_disk = provider.reserved_disk_bytes(disk_bytes)
     evicted_disk = disk_bytes * _DISK_EVICTION_PERCENT // 100
     return Allocatable(
@@ -150,15 +150,16 @@ def _gke_cpu(kind: InstanceType) -> int:
     return 1060 if kind.name in ("e2-micro", "e2-small", "e2-medium") else _cpu_by_cores(kind)
 
 
-def _eks_memory(memory_bytes: int, pods: int) -> int:
-    return (255 + 11 * pods) * _MI
+def _eks_memory(kind: InstanceType, pods: int) -> int:
+    """By the pods that its network interfaces allow: a lower maximum of the node changes nothing."""
+    return (255 + 11 * kind.pods) * _MI
 
 
-def _gke_memory(memory_bytes: int, pods: int) -> int:
-    if memory_bytes < _GI:
+def _gke_memory(kind: InstanceType, pods: int) -> int:
+    if kind.memory_bytes < _GI:
         return 255 * _MI
     return _shares(
-        memory_bytes, (0, 25), (4 * _GI, 20), (8 * _GI, 10), (16 * _GI, 6), (128 * _GI, 2)
+        kind.memory_bytes, (0, 25), (4 * _GI, 20), (8 * _GI, 10), (16 * _GI, 6), (128 * _GI, 2)
     )
 
 
@@ -181,8 +182,8 @@ def _aks_cpu(kind: InstanceType) -> int:
     return _AKS_CPU[1]
 
 
-def _aks_memory(memory_bytes: int, pods: int) -> int:
-    return min((20 * pods + 50) * 1_000_000, memory_bytes // 4)
+def _aks_memory(kind: InstanceType, pods: int) -> int:
+    return min((20 * pods + 50) * 1_000_000, kind.memory_bytes // 4)
 
 
 PROVIDERS: Mapping[str, Provider] = {

@@ -19,6 +19,12 @@ from mooring.objects.yaml_text import YamlError, parse_yaml
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 _TIMEOUT_S = 120
+#: What kustomize says if it may not do something, and the flag that allows it. mooring does not set them: one
+#: lets a kustomization download charts, the other lets it read files anywhere.
+_FLAGS = {
+    "must specify --enable-helm": "--enable-helm",
+    "security; file": "--load-restrictor LoadRestrictionsNone",
+}
 #: How much of what a failed program says is shown.
 _LONGEST = 300
 
@@ -160,8 +166,10 @@ def _run(command: list[str], shown: str, folder: str, findings: Findings) -> Ren
         said = " ".join(done.stderr.decode(errors="replace").split())
         why = f"…{said[-_LONGEST:]}" if len(said) > _LONGEST else said
         why = why or f"it exited {done.returncode}"
+        flag = next((flag for cause, flag in _FLAGS.items() if cause in said), "")
+        advice = f"render it first: {shown} {flag} | mooring simulate -" if flag else "correct it"
         findings.problems.append(
-            f"{folder}: `{shown}` failed: {why}; correct it, or leave it out with --exclude"
+            f"{folder}: `{shown}` failed: {why}; {advice}, or leave it out with --exclude"
         )
         return None
     findings.notes.append(f"{folder}: rendered with `{shown}`")

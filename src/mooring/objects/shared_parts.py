@@ -60,7 +60,9 @@ class SharedParts:
         earlier = self._of.get(maker)
         if earlier is None or earlier.namespace != pod.namespace:
             return self._first(maker, pod)
-        spec = replace(earlier.spec, node_name=pod.spec.node_name)
+        spec = earlier.spec
+        if pod.node_name != earlier.node_name:
+            spec = replace(spec, node_name=pod.node_name)
         if spec != pod.spec:
             return self._first(maker, pod)
         metadata = _sharing(pod.metadata, earlier.metadata, _OF_METADATA)
@@ -107,4 +109,4 @@ def _sharing(part: _PartT, other: _PartT, fields: _Fields) -> _PartT:
 
 def have_same_parts(one: PodSpec, other: PodSpec) -> bool:
     """Whether two specs share all parts but the node."""
-    return all(map(is_, _parts_of(one), _parts_of(other)))
+    return one is other or all(map(is_, _parts_of(one), _parts_of(other)))

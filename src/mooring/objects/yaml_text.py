@@ -29,7 +29,8 @@ _EVENTS_PER_REPORT = 4096
 _TAG = "tag:yaml.org,2002:"
 _MERGE = "<<"
 
-_WORDS: dict[str, object] = {
+#: Words that are no text, and what they mean.
+WORDS: dict[str, object] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **{
         word: value
@@ -326,8 +327,8 @@ def _scalar(event: Any) -> object:
 @lru_cache(maxsize=65_536)
 def plain(text: str) -> object:
     """The value of an unquoted word."""
-    if text in _WORDS:
-        return _WORDS[text]
+    if text in WORDS:
+        return WORDS[text]
     if text[0] not in _FIRST_OF_NUMBER:
         return text
     digits = text.replace("_", "")
