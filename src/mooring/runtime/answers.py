@@ -20,6 +20,7 @@ from mooring.errors import InvariantError
 from mooring.framework.interface import Depends, PreFilterResult
 from mooring.framework.status import SUCCESS, Status
 from mooring.framework.verdicts import UNKNOWN, RowVerdicts
+from mooring.objects.pod import Pod
 from mooring.runtime import filtering, scoring
 from mooring.runtime.framework import Framework
 from mooring.runtime.plugin_calls import Calls, PluginFailure
@@ -113,6 +114,7 @@ class Answers:
         "by_rows",
         "call",
         "depends",
+        "epoch",
         "pre_filter",
         "raw",
         "skips_score",
@@ -130,6 +132,8 @@ class Answers:
             self._changes = cluster.changes.sums if sums else cluster.changes.pods
         self._position = self._changes.position
         self._size = -1
+        #: Grows when all verdicts are forgotten: then their codes may come to stand for something else.
+        self.epoch = 0
         #: Rows that changed since the plugin judged them, and since it scored them.
         self._stale_verdicts: set[int] = set()
         self._stale_scores: set[int] = set()
@@ -176,6 +180,7 @@ class Answers:
             self.values = {}
 
     def _forget_rows(self) -> None:
+        self.epoch += 1
         self.verdicts = self.raw = None
         self.by_rows = self.call.filter_rows is not None
         self._stale_verdicts.clear()
@@ -215,6 +220,7 @@ class Answers:
 
     def judge(self, question: Question, asked: Mask) -> Verdicts:
         """Verdicts that are known in the rows of `asked`. Raises PluginFailure."""
+        self.catch_up(question.size)
         if self.verdicts is None:
             self._judge_all(question)
         verdicts = self._verdicts(question.size)
@@ -249,13 +255,15 @@ class Answers:
             return RowVerdicts(np.zeros(question.size, np.int64), verdicts.decode)
         return RowVerdicts(verdicts.codes.take(states.codes), verdicts.decode)
 
+    def see_only_resources(self, pod: Pod) -> bool:
+        """Whether the answers about two rows are the same if their states are (`cluster.row_states`)."""
+        sees_only = self.call.sees_only_resources
+        return sees_only is not None and sees_only(pod)
+
     def follow_from_states(self, question: Question) -> bool:
         """Whether the states of rows decide the answers, and there are few, which are up to date then."""
-        sees_only = self.call.sees_only_resources
-        if sees_only is None or not sees_only(question.pod):
-            return False
         columns = question.snapshot.columns
-        return columns.states.are_few(columns)
+        return self.see_only_resources(question.pod) and columns.states.are_few(columns)
 
     def _states(self, question: Question) -> RowStates | None:
         return question.snapshot.columns.states if self.follow_from_states(question) else None
@@ -270,6 +278,7 @@ class Answers:
 
     def judge_rows(self, question: Question, rows: NDArray[np.intp]) -> Ints:
         """int64[row asked for]: the codes of some rows. Raises PluginFailure."""
+        self.catch_up(question.size)
         verdicts, stale = self._verdicts(question.size), self._stale_verdicts
         numbers = rows.tolist()
         if stale.issuperset(numbers):
@@ -283,6 +292,7 @@ class Answers:
 
     def judge_row(self, question: Question, row: int) -> int:
         """The code of one row. Raises PluginFailure."""
+        self.catch_up(question.size)
         verdicts = self._verdicts(question.size)
         if row not in self._stale_verdicts:
             code = int(verdicts.codes[row])
@@ -331,6 +341,7 @@ class Answers:
 
     def score(self, question: Question, rows: Rows) -> Ints:
         """int64[row asked for]: raw scores of feasible rows, not to be changed. Raises PluginFailure."""
+        self.catch_up(question.size)
         if self.raw is None and (states := self._states(question)) is not None:
             scores = scoring.raw_scores(self.call, question, states.rows)
             self.raw = scores.take(states.codes)
@@ -358,6 +369,7 @@ class Answers:
 
     def score_row(self, question: Question, row: int) -> int:
         """The raw score of one row. Raises PluginFailure."""
+        self.catch_up(question.size)
         raw = self._raw(question.size)
         if row not in self._stale_scores:
             known = int(raw[row])

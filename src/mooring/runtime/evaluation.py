@@ -193,8 +193,6 @@ class Evaluation:
         self._kept: dict[str, Answers] = {**shared.kept, **by_usage}
         live = shared.live_beside(by_usage)
         self._live_filters, self._live_pre_scores, self._live_scores = live
-        #: Those of the answers that PreFilter did not tell to skip.
-        self._usage_in_use: list[Answers] = []
         self._epoch = shared.epoch
         #: What the kept PreFilter plugins left; None until all of them were asked.
         self._pre_filtered: PreFiltered | None = None
@@ -270,7 +268,7 @@ class Evaluation:
                 # The others still run: preemption needs what they compute.
                 rejection = result.by(call.name)
         if known is None or known is not self._pre_filtered:
-            known = self._settle()
+            known = self._settle(pod)
         state.skip_filter = known.skipped.union(skipped) if skipped else known.skipped
         if rejection is None and names is None:
             return _ALL_PASS
@@ -291,7 +289,7 @@ class Evaluation:
                     state.delete(key)
         state.skip_filter = frozenset(skipped.difference(each.name for each in later))
 
-    def _settle(self) -> PreFiltered:
+    def _settle(self, pod: Pod) -> PreFiltered:
         """Every kept PreFilter has answered: from now on their results are taken together."""
         shared, by_usage = self._shared, self._by_usage
         common = shared.pre_filtered or shared.settle()
@@ -305,13 +303,18 @@ class Evaluation:
         used.update([call.name for call in shared.other_scores])
         filters += shared.filters
         filters.sort(key=itemgetter(0))
-        self._usage_in_use = [a for name, a in by_usage.items() if name in used]
+        in_use = [a for name, a in by_usage.items() if name in used]
         self._verdicts = KeptVerdicts(
             filters,
             self._cluster,
             self._verdicts.version,
             shared.verdicts_for,
-            by_sums=all(answers.by_sums for answers in self._usage_in_use),
+            by_sums=all(answers.by_sums for answers in in_use),
+            by_states=all(
+                answers.see_only_resources(pod)
+                for _, answers in filters
+                if answers.depends == Depends.USAGE
+            ),
         )
         return known
 
@@ -324,9 +327,6 @@ class Evaluation:
         if shared.epoch != self._epoch:
             self._pre_filtered = self._kept_scores = None
             self._epoch = shared.epoch
-        in_use = self._by_usage.values() if self._pre_filtered is None else self._usage_in_use
-        for answers in in_use:
-            answers.catch_up(size)
 
     # Filter
 
@@ -490,7 +490,8 @@ class Evaluation:
                 refused = (verdicts.codes != 0) & (verdicts.codes != UNKNOWN)
                 np.minimum(first, place, out=first, where=refused)
             elif answers is not None and answers.verdicts is not None:
-                verdicts = answers.verdicts.copy()
+                # Rows whose state is known to pass were not asked about.
+                verdicts = answers.judge(question, first >= place).copy()
                 if not answers.by_rows:
                     # Asked node by node, and not about nodes that an earlier plugin refuses.
                     verdicts.codes[first < place] = UNKNOWN
@@ -821,14 +822,15 @@ class Evaluation:
             self._shared.validate(new._shared, question, again)
             filtered, expected = self._filter_with_kept(question), new._filter_with_kept(again)
             check_kept("rows beside nominated pods", filtered.nominated, expected.nominated)
-            self._verdicts.validate(new._verdicts)
+            self._verdicts.validate(new._verdicts, snapshot.columns)
             if self._kept_scores is not None and self._verdicts.ok_count:
                 question.state.take(self._score_values)
                 if self._kept_scores.bring_up_to_date(question):
-                    self._kept_scores.validate(new._build_scores(again))
+                    self._kept_scores.validate(new._build_scores(again), snapshot.columns)
         except PluginFailure:
             return False
         for name, answers in self._kept.items():
+            answers.catch_up(question.size)
             answers.validate(new._kept[name])
         return True
 

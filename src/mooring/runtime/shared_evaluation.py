@@ -127,10 +127,12 @@ class SharedEvaluation:
 
     def scores(self, question: Question) -> KeptScores:
         """The scores of the rows that pass here, once the verdicts are up to date. Raises PluginFailure."""
-        if self._scores is not None:
+        kept, self._scores = self._scores, None
+        if kept is not None:
             question.state.take(self.score_values)
-            if self._scores.bring_up_to_date(question):
-                return self._scores
+            if kept.bring_up_to_date(question):
+                self._scores = kept
+                return kept
         rows = scoring.compact_rows(self.verdicts.rows, question.snapshot)
         self.score_values = {}
         skipped = []
@@ -164,9 +166,10 @@ class SharedEvaluation:
         """Raise InvariantError unless what is kept is what `new` finds out. Raises PluginFailure."""
         if self.pre_filtered is None:
             return
-        self.verdicts_for(question).validate(new.verdicts_for(again))
+        columns = question.snapshot.columns
+        self.verdicts_for(question).validate(new.verdicts_for(again), columns)
         if self._scores is not None and self.verdicts.ok_count:
-            self.scores(question).validate(new.scores(again))
+            self.scores(question).validate(new.scores(again), columns)
 
 
 class PreFiltered:
