@@ -49,6 +49,7 @@ class NodeResourcesBalancedAllocation:
         self._infos = handle.cluster.infos
         self._workspace = resource_scoring.Workspace()
         self._offers = resource_scoring.KeptOffers()
+        self._columns_of = resource_scoring.ScoredColumns()
         #: The pod that was last asked about, and its request.
         self._last_pod: Pod | None = None
         self._last_request = ScoredRequest((), (), ())
@@ -79,7 +80,7 @@ class NodeResourcesBalancedAllocation:
         if not any(request.amounts):
             return np.zeros(row_count(rows), np.int64)
         scores: Ints = np.empty(row_count(rows), np.int64)
-        known = request.on_rows(columns)
+        known = self._columns_of.request(request, columns)
         allocated = resource_scoring.gathered(columns.requested, known.indices, rows)
         allocatable: Ints | Offers = self._offers.of(columns, known.indices, rows)
         amounts = known.amounts

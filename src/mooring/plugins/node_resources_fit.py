@@ -7,10 +7,10 @@ memory.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -98,8 +98,7 @@ class Demand(NamedTuple):
     amount: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Demands:
+class _Demands(msgspec.Struct, frozen=True):
     """The state of PreFilter: the demands to check, in the order of their reasons."""
 
     demands: tuple[Demand, ...]
@@ -124,6 +123,7 @@ class NodeResourcesFit:
         self._infos = handle.cluster.infos
         self._workspace = resource_scoring.Workspace()
         self._offers = resource_scoring.KeptOffers()
+        self._columns_of = resource_scoring.ScoredColumns()
         #: The pod that was last asked about, and what it requests.
         self._last_pod: Pod | None = None
         self._last_asked: tuple[tuple[Demand, ...], ScoredRequest] = (), ScoredRequest((), (), ())
@@ -183,7 +183,7 @@ class NodeResourcesFit:
 
     def score_rows(self, state: CycleState, pod: Pod, columns: Columns, rows: Rows) -> Ints:
         wanted = state.read(_PRE_SCORE, ScoredRequest) or self._scored_request(pod)
-        request = wanted.on_rows(columns)
+        request = self._columns_of.request(wanted, columns)
         held = rows_scored_as_held(columns, request.indices, rows)
         allocatable: Ints | Offers = self._offers.of(columns, request.indices, rows)
         amounts, weights = request.amounts, request.weights

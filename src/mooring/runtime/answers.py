@@ -23,7 +23,7 @@ from mooring.framework.verdicts import UNKNOWN, RowVerdicts
 from mooring.objects.pod import Pod
 from mooring.runtime import filtering, scoring
 from mooring.runtime.framework import Framework
-from mooring.runtime.plugin_calls import Calls, PluginFailure
+from mooring.runtime.plugin_calls import FILTER, SCORE, Calls, PluginFailure
 from mooring.runtime.question import Question
 from mooring.runtime.usage_columns import sees_usage_columns_only
 
@@ -55,14 +55,6 @@ class Verdicts:
         verdicts = cls(np.full(size, UNKNOWN, np.int64), _no_status)
         verdicts.has_unknown = True
         return verdicts
-
-    @classmethod
-    def of(cls, verdicts: RowVerdicts) -> Verdicts:
-        if np.count_nonzero(verdicts.codes):
-            return cls(verdicts.codes.astype(np.int64), verdicts.decode)
-        # Zeros cost less than a copy.
-        zeros: Ints = np.zeros(len(verdicts.codes), np.int64)
-        return cls(zeros, verdicts.decode, refuses_any=False)
 
     def forget(self, rows: list[int]) -> None:
         self.codes[rows] = UNKNOWN
@@ -112,6 +104,7 @@ class Answers:
         "_stale_scores",
         "_stale_verdicts",
         "by_rows",
+        "by_sums",
         "call",
         "depends",
         "epoch",
@@ -127,9 +120,11 @@ class Answers:
         self.depends = depends
         #: The rows on which something changed that the plugin depends on.
         self._changes = cluster.changes.nodes
+        #: Whether the plugin sees the pods of a node through sums alone, if at all.
+        self.by_sums = True
         if depends == Depends.USAGE:
-            sums = sees_usage_columns_only(call)
-            self._changes = cluster.changes.sums if sums else cluster.changes.pods
+            self.by_sums = sees_usage_columns_only(call)
+            self._changes = cluster.changes.sums if self.by_sums else cluster.changes.pods
         self._position = self._changes.position
         self._size = -1
         #: Grows when all verdicts are forgotten: then their codes may come to stand for something else.
@@ -150,11 +145,6 @@ class Answers:
         self.raw: Ints | None = None
         #: Whether a score may be UNSCORED.
         self._has_unscored = True
-
-    @property
-    def by_sums(self) -> bool:
-        """Whether the plugin sees the pods of a node through sums alone, if at all."""
-        return self.depends != Depends.USAGE or sees_usage_columns_only(self.call)
 
     def catch_up(self, size: int) -> None:
         """Notice what changed since the last call."""
@@ -198,9 +188,15 @@ class Answers:
         if self.pre_filter is not None:
             state.take(self.values)
             return self.pre_filter
-        before = state.values()
-        self.pre_filter = framework.pre_filter(self.call, state, question.pod, question.snapshot)
-        self.values |= state.written_since(before)
+        written: dict[str, object] = {}
+        state.note_writes(written)
+        try:
+            self.pre_filter = framework.pre_filter(
+                self.call, state, question.pod, question.snapshot
+            )
+        finally:
+            state.note_writes(None)
+        self.values |= written
         return self.pre_filter
 
     def pre_score(self, framework: Framework, question: Question, rows: Rows) -> bool:
@@ -209,11 +205,15 @@ class Answers:
         if self.skips_score is not None:
             state.take(self.values)
             return self.skips_score
-        before = state.values()
-        self.skips_score = framework.pre_score(
-            self.call, state, question.pod, question.snapshot, rows
-        )
-        self.values |= state.written_since(before)
+        written: dict[str, object] = {}
+        state.note_writes(written)
+        try:
+            self.skips_score = framework.pre_score(
+                self.call, state, question.pod, question.snapshot, rows
+            )
+        finally:
+            state.note_writes(None)
+        self.values |= written
         return self.skips_score
 
     # Verdicts
@@ -241,19 +241,20 @@ class Answers:
             # It may fail only on rows that an earlier plugin refuses: it need not be asked about these.
             every = None
         self.by_rows = every is not None
-        if every is not None:
-            self.verdicts = Verdicts.of(every)
+        self.verdicts = every
 
-    def _ask_all(self, question: Question) -> RowVerdicts | None:
+    def _ask_all(self, question: Question) -> Verdicts | None:
         states = self._states(question)
-        if states is None:
-            return filtering.ask_all(self.call, question)
-        verdicts = filtering.ask_rows(self.call, question, states.rows)
+        rows = question.snapshot.columns.all_rows if states is None else states.rows
+        verdicts = filtering.ask_rows(self.call, question, rows)
         if verdicts is None:
             return None
         if not np.count_nonzero(verdicts.codes):
-            return RowVerdicts(np.zeros(question.size, np.int64), verdicts.decode)
-        return RowVerdicts(verdicts.codes.take(states.codes), verdicts.decode)
+            # Zeros cost less than a copy.
+            zeros: Ints = np.zeros(question.size, np.int64)
+            return Verdicts(zeros, verdicts.decode, refuses_any=False)
+        codes = verdicts.codes if states is None else verdicts.codes.take(states.codes)
+        return Verdicts(codes.astype(np.int64), verdicts.decode)
 
     def see_only_resources(self, pod: Pod) -> bool:
         """Whether the answers about two rows are the same if their states are (`cluster.row_states`)."""
@@ -307,7 +308,7 @@ class Answers:
                 node = question.snapshot.at(row)
                 answer: object = filter_node(question.state, question.pod, node)
             except Exception as error:
-                raise self.call.failed(filtering.DOING, error) from error
+                raise self.call.failed(FILTER.doing, error) from error
             if answer is None:
                 status = SUCCESS
             elif isinstance(answer, Status) and answer.code in filtering.FILTER_CODES:
@@ -382,7 +383,7 @@ class Answers:
             try:
                 score = index(score_node(question.state, question.pod, question.snapshot.at(row)))
             except Exception as error:
-                raise self.call.failed(scoring.SCORING, error) from error
+                raise self.call.failed(SCORE.doing, error) from error
         raw[row] = score
         self._stale_scores.discard(row)
         return score

@@ -36,7 +36,7 @@ from mooring.runtime.beside_nominated import BesideNominated
 from mooring.runtime.copies import Copies, CopiesOfPod, FixedScores, skips_copies
 from mooring.runtime.filtering import NOT_ASKED, PASSED, FilterMatrix
 from mooring.runtime.framework import Framework
-from mooring.runtime.kept_scores import KeptScores, TieKeys
+from mooring.runtime.kept_scores import RANK_BITS, KeptScores, TieKeys
 from mooring.runtime.kept_verdicts import KeptVerdicts
 from mooring.runtime.plugin_calls import Calls, PluginFailure
 from mooring.runtime.question import Question
@@ -164,7 +164,7 @@ def _check(holds: bool) -> None:
 
 
 class ScoredStates:
-    """The scores of the states of rows."""
+    """The scores of the states of rows, as they count in the keys of rows."""
 
     __slots__ = ("_codes", "_scores")
 
@@ -196,7 +196,7 @@ class Evaluation:
         self._epoch = shared.epoch
         #: What the kept PreFilter plugins left; None until all of them were asked.
         self._pre_filtered: PreFiltered | None = None
-        self._verdicts = KeptVerdicts((), self._cluster)
+        self._verdicts = _NO_VERDICTS
         #: What PreScore left, and the kept scores; None until they are asked for, or if all are out of date.
         self._kept_scores: KeptScores | None = None
         #: The verdicts on rows to which pods are nominated; None until there are some.
@@ -548,9 +548,9 @@ class Evaluation:
         return self._score_in_order(question, feasible, seen_as)
 
     def _score_on_shared(self, question: Question, feasible: NDArray[np.intp]) -> Scores:
-        """The shared totals, with the scores of the other plugins on top."""
+        """The shared scores, with those of the other plugins on top."""
         shared, state, weights = self._shared, question.state, self.framework.weights
-        total = shared.total_over(question, feasible)
+        keys = shared.scores(question).keys_over(question, feasible)
         rows = scoring.compact_rows(feasible, question.snapshot)
         skipped = []
         for call in shared.other_pre_scores:
@@ -561,7 +561,7 @@ class Evaluation:
         live = self._ask_scores(question, feasible) if self._live_scores else {}
         states = self._score_states(question)
         if states is not None:
-            total += states.take(rows)
+            keys += states.take(rows)
         for call in shared.other_scores:
             name = call.name
             scores = live.get(name)
@@ -571,10 +571,8 @@ class Evaluation:
                 scores = scoring.finished(
                     call, question, self._by_usage[name].score(question, rows)
                 )
-            weight = weights[name]
-            total += scores.normalized if weight == 1 else scores.normalized * weight
-        row = int(feasible[shared.scores(question).key_over(feasible, total).argmax()])
-        return Scores(self, question, row, feasible, live)
+            keys += scores.normalized * (weights[name] << RANK_BITS)
+        return Scores(self, question, int(feasible[keys.argmax()]), feasible, live)
 
     def _score_states(self, question: Question) -> ScoredStates | None:
         """The sum of the scores that follow from the states of rows; None if that is not known of all."""
@@ -601,6 +599,7 @@ class Evaluation:
             scoring.check_range(call.name, scores)
             weight = weights[call.name]
             total += scores if weight == 1 else scores * weight
+        total <<= RANK_BITS
         return ScoredStates(total, states.codes)
 
     def _score_in_order(
@@ -660,12 +659,10 @@ class Evaluation:
         live = self._ask_scores(question, feasible) if self._live_scores else {}
         if not live and feasible is self._verdicts.rows:
             return Scores(self, question, kept.best(), feasible, live)
-        total = kept.total_over(question, feasible)
+        keys = kept.keys_over(question, feasible)
         for name, scores in live.items():
-            weight = self.framework.weights[name]
-            total += scores.normalized if weight == 1 else scores.normalized * weight
-        row = int(feasible[kept.key_over(feasible, total).argmax()])
-        return Scores(self, question, row, feasible, live)
+            keys += scores.normalized * (self.framework.weights[name] << RANK_BITS)
+        return Scores(self, question, int(feasible[keys.argmax()]), feasible, live)
 
     def _build_scores(self, question: Question) -> KeptScores:
         """The kept scores of all rows that are ok."""
@@ -833,6 +830,10 @@ class Evaluation:
             answers.catch_up(question.size)
             answers.validate(new._kept[name])
         return True
+
+
+#: Those of an evaluation that PreFilter has not passed yet.
+_NO_VERDICTS = KeptVerdicts((), None)
 
 
 def _no_node_left(narrowed_by: Sequence[str]) -> str:

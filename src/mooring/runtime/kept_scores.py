@@ -129,31 +129,22 @@ class KeptScores:
         """The row to take, if these are all scores and all rows that are ok are feasible."""
         return int(self._key.argmax())
 
-    def total_over(self, question: Question, feasible: NDArray[np.intp]) -> Ints:
-        """int64[feasible]: the totals of these rows, normalised over them and not over all that are ok."""
-        total: Ints
+    def keys_over(self, question: Question, feasible: NDArray[np.intp]) -> Ints:
+        """int64[feasible]: the keys of these rows, with scores normalised over them and not over all."""
         if self._is_every_slot(feasible):
-            total = self._key >> RANK_BITS
-            return total
-        total = self._key.take(feasible)
-        total >>= RANK_BITS
+            return self._key.copy()
+        keys: Ints = self._key.take(feasible)
         if len(feasible) == self._verdicts.ok_count:
-            return total
+            return keys
         for kept in self._plugins:
             if kept.normalized is None or kept.is_flat:
                 continue
             raw = kept.raw.take(feasible)
             if not kept.has_same_extremes(raw):
                 again = scoring.normalize(kept.answers.call, question, raw)
-                total += (again - kept.normalized.take(feasible)) * kept.weight
-        return total
-
-    def key_over(self, feasible: NDArray[np.intp], total: Ints) -> Ints:
-        """int64[feasible]: totals and tie-break in one number; overwrites the totals."""
-        total <<= RANK_BITS
-        every = self._is_every_slot(feasible)
-        total += self._tie_keys if every else self._tie_keys.take(feasible)
-        return total
+                change = (again - kept.normalized.take(feasible)) * kept.weight
+                keys += change << RANK_BITS
+        return keys
 
     def _is_every_slot(self, feasible: NDArray[np.intp]) -> bool:
         """Whether these are all slots, in order: then nothing has to be picked."""
@@ -176,8 +167,10 @@ class KeptScores:
                 kept.normalized[rows] = scores
             scoring.check_range(kept.answers.call.name, scores)
             total += scores if kept.weight == 1 else scores * kept.weight
-        self._rest[rows] = rest = self.key_over(rows, total)
-        self._key[rows] = rest + (self._scores_by_usage(question, compact) << RANK_BITS)
+        total <<= RANK_BITS
+        total += self._tie_keys[compact]
+        self._rest[rows] = total
+        self._key[rows] = total + (self._scores_by_usage(question, compact) << RANK_BITS)
 
     def _scores_by_usage(self, question: Question, rows: Rows) -> Ints:
         """int64[row asked for]: the sum over these plugins."""

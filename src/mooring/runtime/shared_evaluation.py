@@ -152,10 +152,6 @@ class SharedEvaluation:
         self._scores = KeptScores(plugins, self.verdicts, self.tie_keys, question)
         return self._scores
 
-    def total_over(self, question: Question, feasible: NDArray[np.intp]) -> Ints:
-        """int64[feasible]: the totals of these plugins, normalised over these rows. Raises PluginFailure."""
-        return self.scores(question).total_over(question, feasible)
-
     def renewed(self) -> SharedEvaluation:
         """The same, without anything kept."""
         assert self.cluster is not None
