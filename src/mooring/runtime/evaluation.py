@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -294,27 +293,15 @@ class Evaluation:
         shared, by_usage = self._shared, self._by_usage
         common = shared.pre_filtered or shared.settle()
         known = self._pre_filtered = PreFiltered(common.unsettled, self._kept, common)
-        filters = [
-            (place, by_usage[call.name])
-            for place, call in shared.other_filters
-            if call.name in by_usage and call.name not in known.skipped
-        ]
-        used = {answers.call.name for _, answers in filters}
-        used.update([call.name for call in shared.other_scores])
-        filters += shared.filters
-        filters.sort(key=itemgetter(0))
-        in_use = [a for name, a in by_usage.items() if name in used]
+        plan = shared.plan_beside(by_usage, known.skipped)
+        filters = [(place, self._kept[name]) for place, name in plan.filters]
         self._verdicts = KeptVerdicts(
             filters,
             self._cluster,
             self._verdicts.version,
             shared.verdicts_for,
-            by_sums=all(answers.by_sums for answers in in_use),
-            by_states=all(
-                answers.see_only_resources(pod)
-                for _, answers in filters
-                if answers.depends == Depends.USAGE
-            ),
+            by_sums=all([by_usage[name].by_sums for name in plan.in_use]),
+            by_states=all([by_usage[name].see_only_resources(pod) for name in plan.by_usage]),
         )
         return known
 
@@ -589,8 +576,10 @@ class Evaluation:
             answers = by_usage[call.name]
             if answers.raw is not None or call.normalize_scores is not None:
                 return None
-            if not answers.follow_from_states(question):
+            if not answers.see_only_resources(question.pod):
                 return None
+        if not columns.states.are_few(columns):
+            return None
         states, weights = columns.states, self.framework.weights
         total: Ints = np.zeros(len(states.rows), np.int64)
         for call in asked:

@@ -31,6 +31,11 @@ MOST_STATES = 1024
 Changed = tuple[Sequence[int], set[int]]
 
 
+_NOTHING_REFUSED = np.zeros(0, np.int16)
+_NO_CODES: Ints = np.zeros(0, np.int64)
+_NONE_OK = np.zeros(0, np.bool_)
+
+
 class KeptVerdicts:
     """The verdicts of some plugins on all rows."""
 
@@ -51,7 +56,7 @@ class KeptVerdicts:
         With `by_states`, the plugins that look at the pods of a node see no more than the row's state.
         """
         self._shared = shared
-        self._row_changes: ChangeLog[int] = ChangeLog()
+        self._row_changes: ChangeLog[int] | None = None
         if cluster is not None:
             self._row_changes = cluster.changes.sums if by_sums else cluster.changes.pods
         self._filters = filters
@@ -67,11 +72,11 @@ class KeptVerdicts:
         #: Grows when a verdict changes.
         self.version = version
         #: int16[row]
-        self.refused_by: NDArray[np.int16] = np.zeros(0, np.int16)
+        self.refused_by: NDArray[np.int16] = _NOTHING_REFUSED
         #: int64[row]
-        self.codes: Ints = np.zeros(0, np.int64)
+        self.codes: Ints = _NO_CODES
         #: bool[row]
-        self.ok: Mask = np.zeros(0, np.bool_)
+        self.ok: Mask = _NONE_OK
         self.ok_count = 0
         self._rows: NDArray[np.intp] | None = None
         #: Whether the arrays are those of the shared verdicts, which others change. The first pod may be the
@@ -93,7 +98,8 @@ class KeptVerdicts:
 
     def is_up_to_date(self) -> bool:
         """Whether nothing has changed since the verdicts were brought up to date."""
-        return self._built and self._row_changes.position <= self._generation
+        changes = self._row_changes
+        return self._built and changes is not None and changes.position <= self._generation
 
     def forget(self) -> None:
         self._built = False
@@ -116,7 +122,7 @@ class KeptVerdicts:
 
     def _changes(self) -> Changed | None:
         """None if too much has changed."""
-        assert self._cluster is not None
+        assert self._cluster is not None and self._row_changes is not None
         nodes = self._cluster.changes.nodes.since(self._generation)
         rows = nodes
         if self._usage_filters or self._shared is not None:

@@ -36,6 +36,16 @@ class LiveCalls(NamedTuple):
     scores: list[Calls]
 
 
+class Plan(NamedTuple):
+    """Which kept answers an evaluation needs, by the names of plugins."""
+
+    #: Those that filter, in order, with their place among the filters; and the usage plugins among them.
+    filters: list[tuple[int, str]]
+    by_usage: list[str]
+    #: The usage plugins that filter or score.
+    in_use: list[str]
+
+
 class SharedEvaluation:
     """Shared by kinds of pods that these plugins treat alike."""
 
@@ -63,6 +73,8 @@ class SharedEvaluation:
         )
         #: Names of plugins with kept answers → the other ones that are asked each time.
         self._live: dict[tuple[str, ...], LiveCalls] = {}
+        #: The same names, and the plugins that PreFilter told to skip → what is needed.
+        self._plans: dict[tuple[tuple[str, ...], frozenset[str]], Plan] = {}
         self._depends_on_all_nodes = any(a.depends == Depends.NODES for a in self.kept.values())
         self._node_position = -1
         self._size = -1
@@ -89,6 +101,22 @@ class SharedEvaluation:
                 [call for call in self.other_scores if call.name not in by_usage],
             )
         return live
+
+    def plan_beside(self, by_usage: Mapping[str, Answers], skipped: frozenset[str]) -> Plan:
+        """What is needed if the answers of these are kept as well."""
+        key = tuple(by_usage), skipped
+        plan = self._plans.get(key)
+        if plan is None:
+            filters = [
+                (place, call.name)
+                for place, call in enumerate(self.framework.points[Point.FILTER])
+                if (call.name in self.kept or call.name in by_usage) and call.name not in skipped
+            ]
+            filtering = [name for _, name in filters if name in by_usage]
+            scoring = {call.name for call in self.other_scores}
+            in_use = [name for name in by_usage if name in scoring or name in filtering]
+            plan = self._plans[key] = Plan(filters, filtering, in_use)
+        return plan
 
     def catch_up(self, size: int) -> None:
         """Have the kept answers notice what changed."""
