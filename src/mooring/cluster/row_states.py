@@ -37,7 +37,9 @@ class RowStates:
         self.codes: NDArray[np.intp] = np.empty(0, np.intp)
         #: By row: its resource columns as bytes. Equal bytes are always the same state.
         self.keys: list[bytes] = []
-        self._kept = False
+        #: Whether there were few states the last time. If not, those who ask about a few rows need not ask
+        #: again: that may look for all states.
+        self.kept = False
         #: intp[state]: a row that has the state, or any row if none has it.
         self._rows: NDArray[np.intp] = np.empty(0, np.intp)
         self._code_of: dict[bytes, int] = {}
@@ -59,17 +61,13 @@ class RowStates:
         many = len(self.stale) > size * _CHANGED_SHARE or self._resources != len(columns.requested)
         if many:
             self._build(columns)
-        elif self._kept and self.stale:
+        elif self.kept and self.stale:
             self._update(columns)
-        return self._kept
-
-    def stay_few(self, columns: Columns) -> bool:
-        """As `are_few`, for those who ask about a few rows: they do not look for all states again."""
-        return self._kept and self.are_few(columns)
+        return self.kept
 
     def validate(self, columns: Columns) -> None:
         """Raise InvariantError unless every row has the state of its columns."""
-        if not self._kept or self._resources != len(columns.requested):
+        if not self.kept or self._resources != len(columns.requested):
             return
         for row in range(len(self.codes)):
             known = self.keys[row]
@@ -90,8 +88,8 @@ class RowStates:
         self._resources = len(columns.requested)
         code_of: dict[bytes, int] = {}
         codes = [code_of.setdefault(key, len(code_of)) for key in columns.usage_keys()]
-        self._kept = len(code_of) <= size * _LARGEST_SHARE
-        if not self._kept:
+        self.kept = len(code_of) <= size * _LARGEST_SHARE
+        if not self.kept:
             code_of, codes = {}, []
         self._code_of, self._key_of, self._free = code_of, list(code_of), []
         self.codes = np.array(codes, np.intp)
@@ -110,7 +108,7 @@ class RowStates:
             self._set(row, columns.usage_key(row))
         self.stale.clear()
         if len(self._key_of) - len(self._free) > columns.size * _LARGEST_SHARE:
-            self._kept = False
+            self.kept = False
 
     def _set(self, row: int, key: bytes) -> None:
         before = self.keys[row]
@@ -132,7 +130,9 @@ class RowStates:
             del self._code_of[key]
             self._free.append(code)
         elif self._rows[code] == row:
-            self._rows[code] = next(iter(rows))
+            # `pop` goes on where it last stopped. An iterator would pass all that left before.
+            self._rows[code] = another = rows.pop()
+            rows.add(another)
 
     def _new(self, row: int, key: bytes) -> int:
         if self._free:

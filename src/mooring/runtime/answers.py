@@ -278,8 +278,7 @@ class Answers:
                 self.by_rows = False
 
     def judge_rows(self, question: Question, rows: NDArray[np.intp]) -> Ints:
-        """int64[row asked for]: the codes of some rows. Raises PluginFailure."""
-        self.catch_up(question.size)
+        """int64[row asked for]: the codes of some rows, after `catch_up`. Raises PluginFailure."""
         verdicts, stale = self._verdicts(question.size), self._stale_verdicts
         numbers = rows.tolist()
         if stale.issuperset(numbers):
@@ -292,8 +291,7 @@ class Answers:
         return codes
 
     def judge_row(self, question: Question, row: int) -> int:
-        """The code of one row. Raises PluginFailure."""
-        self.catch_up(question.size)
+        """The code of one row, after `catch_up`. Raises PluginFailure."""
         verdicts = self._verdicts(question.size)
         if row not in self._stale_verdicts:
             code = int(verdicts.codes[row])
@@ -370,7 +368,8 @@ class Answers:
 
     def score_row(self, question: Question, row: int) -> int:
         """The raw score of one row. Raises PluginFailure."""
-        self.catch_up(question.size)
+        if self._position != self._changes.position or self._size != question.size:
+            self.catch_up(question.size)
         raw = self._raw(question.size)
         if row not in self._stale_scores:
             known = int(raw[row])

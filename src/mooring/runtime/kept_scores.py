@@ -190,6 +190,10 @@ class KeptScores:
             total += score * weight
         return total
 
+    def _set_score(self, question: Question, row: int) -> None:
+        score = self._score_by_usage(question, row)
+        self._key[row] = self._rest.item(row) + (score << RANK_BITS)
+
     def _rescore(self, question: Question, rows: list[int]) -> bool:
         """Whether the scores of other rows may have changed as well."""
         states = question.snapshot.columns.states
@@ -198,7 +202,8 @@ class KeptScores:
             and not self._moving
             and not self._stale_nodes
             and self._version == self._verdicts.version
-            and states.stay_few(question.snapshot.columns)
+            and states.kept
+            and states.are_few(question.snapshot.columns)
         ):
             if not self._verdicts.all_ok:
                 ok = self._verdicts.ok
@@ -220,7 +225,7 @@ class KeptScores:
         assert known is not None
         if len(known) > MOST_STATES:
             known.clear()
-        unknown = {state: row for row in rows if (state := states[row]) not in known}
+        unknown = {states[row]: row for row in rows if states[row] not in known}
         if len(unknown) > FEW_ROWS:
             scores = self._scores_by_usage(question, np.array([*unknown.values()], np.intp))
             known.update(zip(unknown, scores.tolist(), strict=True))
@@ -250,7 +255,7 @@ class KeptScores:
             for kept in self._moving:
                 if kept.answers.score_row(question, row) != kept.raw[row]:
                     return True
-            self._set_scores([row], [self._score_by_usage(question, row)])
+            self._set_score(question, row)
             return False
         moves_others = self._normalizes and not was_ok
         total = 0
@@ -265,7 +270,7 @@ class KeptScores:
                 kept.raw[row] = score
             total += score * kept.weight
         self._rest[row] = (total << RANK_BITS) + int(self._tie_keys[row])
-        self._set_scores([row], [self._score_by_usage(question, row)])
+        self._set_score(question, row)
         return moves_others
 
     def _rescore_rows(self, question: Question, rows: NDArray[np.intp]) -> bool:
@@ -309,7 +314,7 @@ class KeptScores:
         ):
             if not np.array_equal(kept, found):
                 raise InvariantError(f"the {what} is out of date: {kept}, and not {found}")
-        if self._by_state and columns.states.stay_few(columns):
+        if self._by_state and columns.states.are_few(columns):
             for row in self._verdicts.rows.tolist():
                 score = int(new._key[row] - new._rest[row]) >> RANK_BITS
                 known = self._by_state.get(columns.states.keys[row], score)

@@ -175,19 +175,14 @@ class KeptVerdicts:
         same = shared is not None and self.ok_count == shared.ok_count
         self._rows = shared.rows if same and shared is not None else None
         self.version += 1
-        self._epochs = self._epochs_now()
-
-    def _epochs_now(self) -> int:
-        return sum([answers.epoch for _, answers in self._usage_filters])
+        self._epochs = sum([answers.epoch for _, answers in self._usage_filters])
 
     def _redo(self, question: Question, changed: Sequence[int], nodes: set[int]) -> bool:
         """False if what the codes stand for was forgotten: all rows have to be judged."""
-        if self._passing is None:
+        columns, passing = question.snapshot.columns, self._passing
+        if passing is None or not columns.states.kept or not columns.states.are_few(columns):
             return self._judge_again(question, changed, nodes)
-        columns = question.snapshot.columns
-        if not columns.states.stay_few(columns):
-            return self._judge_again(question, changed, nodes)
-        passing, states = self._passing, columns.states.keys
+        states = columns.states.keys
         if not nodes and self.all_ok and passing.issuperset([states[row] for row in changed]):
             return True
         ok = self.ok
@@ -202,9 +197,11 @@ class KeptVerdicts:
         return True
 
     def _judge_again(self, question: Question, changed: Sequence[int], nodes: set[int]) -> bool:
+        epochs = 0
         for _, answers in self._usage_filters:
             answers.catch_up(question.size)
-        if self._epochs != self._epochs_now():
+            epochs += answers.epoch
+        if self._epochs != epochs:
             return False
         if len(changed) <= FEW_ROWS:
             for row in changed:
@@ -265,7 +262,7 @@ class KeptVerdicts:
 
     def validate(self, new: KeptVerdicts, columns: Columns) -> None:
         """Raise InvariantError unless these are the verdicts of all plugins, asked just now."""
-        if self._passing and columns.states.stay_few(columns):
+        if self._passing and columns.states.are_few(columns):
             places = [place for place, _ in self._usage_filters]
             for row in np.flatnonzero(np.isin(new.refused_by, places)).tolist():
                 if columns.states.keys[row] in self._passing:
