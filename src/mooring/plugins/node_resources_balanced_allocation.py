@@ -119,11 +119,11 @@ class NodeResourcesBalancedAllocation:
     def _scored_request(self, pod: Pod) -> ScoredRequest:
         """A configured resource that scheduling does not count still makes the pod scored."""
         if pod is not self._last_pod:
-            held = pod.held_resources
+            counted, held = pod.held, pod.held_resources
             requests = {
-                resource.name: amount_of(resource.name, held[resource.name])
+                name: counted[name] if name in counted else amount_of(name, held[name])
                 for resource in self._scored
-                if resource.name in held
+                if (name := resource.name) in held
             }
             self._last_request = resource_scoring.scored_request(self._scored, requests)
             self._last_pod = pod

@@ -328,6 +328,8 @@ def _lower(resource: str, asked: int, least: int, step: int) -> LowerRequest:
 def demands_of(requests: Amounts) -> tuple[Demand, ...]:
     """The demands in the order of their reasons. Requests of 0 or less are no demands."""
     first = [Demand(name, requests[name]) for name in _FIRST_CLASS if requests.get(name, 0) > 0]
+    if len(first) == len(requests):
+        return tuple(first)
     scalars = [name for name in requests if name not in _FIRST_CLASS and requests[name] > 0]
     return (*first, *[Demand(name, requests[name]) for name in sorted(scalars)])
 

@@ -348,7 +348,7 @@ def least_allocated(
     taken, wholes, counted = _prepared(requested, allocatable, weights, workspace)
     if taken.dtype == np.float64:
         free = np.subtract(wholes, taken, out=taken)
-        np.maximum(free, 0, out=free)
+        np.maximum(free, 0.0, out=free)
     else:
         over = taken > wholes
         free = np.subtract(wholes, taken, out=taken)
@@ -536,17 +536,18 @@ def balanced_allocation(
     np.divide(shares, wholes, out=shares)
     np.minimum(shares, 1.0, out=shares)
     balances = _deviations(shares, present)
-    np.subtract(1, balances, out=balances)
-    np.multiply(balances, MAX_SCORE, out=balances)
+    # A float as the other operand: NumPy takes twice as long over an int and few numbers.
+    np.subtract(1.0, balances, out=balances)
+    np.multiply(balances, float(MAX_SCORE), out=balances)
     half = MAX_SCORE // 2
     if np.minimum.reduce(balances, axis=None, initial=0) >= -_EXACT_IN_FLOAT:
         # All that follows is exact in float64, and conversions cost more than sums.
         np.trunc(balances, out=balances)
         changes = np.subtract(balances[0], balances[1], out=balances[0])
-        changes += half
+        changes += float(half)
         changes *= 0.5
         np.trunc(changes, out=changes)
-        changes += half
+        changes += float(half)
         out[:] = changes
         return out
     # A number beyond int64 becomes the lowest int64, as in the reference on amd64.
@@ -597,7 +598,7 @@ def _largest(numbers: Ints) -> int:
 
 def _percents(parts: _Numbers, wholes: _Numbers) -> _Numbers:
     """``parts * 100 / wholes``, truncated, in place."""
-    np.multiply(parts, 100, out=parts)
+    np.multiply(parts, 100.0 if parts.dtype == np.float64 else 100, out=parts)
     return _divided(parts, wholes)
 
 
