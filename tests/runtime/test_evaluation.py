@@ -113,15 +113,20 @@ class Story:
         tie_break = first_by_name if self.random.random() < 0.5 else SeededSpread(seed)
         self.engine = Engine(tie_break=tie_break)
         self.count = 0
+        shapes = [*SHAPES, *OTHER_IMAGES]
+        #: Few shapes of pods on many small equal nodes: rows come to states in which others were before.
+        self.alike = self.random.random() < 0.3
+        self.shapes = self.random.sample(shapes, 3) if self.alike else shapes
         #: Equal nodes, many of which stay empty.
-        self.even = self.random.random() < 0.4
-        for _ in range(self.random.randrange(9, 20) if self.even else self.random.randrange(1, 8)):
+        self.even = self.alike or self.random.random() < 0.4
+        least, most = (30, 45) if self.alike else (9, 20) if self.even else (1, 8)
+        for _ in range(self.random.randrange(least, most)):
             self.engine.handlers.added(self._node(self._new_name("node")))
 
     def step(self) -> None:
         act = self.random.choices(
             [
-                self.place,
+                self.place_some if self.alike else self.place,
                 self.remove_pod,
                 self.change_pod,
                 self.add_node,
@@ -137,8 +142,14 @@ class Story:
         """Not after each step: what is kept is to follow whether or not somebody looks at it."""
         self.engine.scheduler.validate()
 
-    def place(self) -> None:
-        shape = self.random.choice([*SHAPES, *OTHER_IMAGES])
+    def place_some(self) -> None:
+        """More rows change than are judged one by one until the next shape has its turn."""
+        shape = self.random.choice(self.shapes)
+        for _ in range(self.random.randrange(1, 12)):
+            self.place(shape)
+
+    def place(self, shape: Callable[[str], Pod] | None = None) -> None:
+        shape = shape or self.random.choice(self.shapes)
         pod = shape(self._new_name("pod"))
         scheduler = self.engine.scheduler
         snapshot = scheduler.cluster.snapshot()
@@ -216,7 +227,7 @@ class Story:
         images = [name for name in ("app:1", "web:1") if chance() < (0.1 if self.even else 0.3)]
         node = make_node(
             name,
-            cpu="4" if self.even else str(self.random.randrange(1, 5)),
+            cpu="1" if self.alike else "4" if self.even else str(self.random.randrange(1, 5)),
             memory="4Gi",
             labels=labels,
             taints=taints,
@@ -360,11 +371,11 @@ def test_validate_notices_a_verdict_or_a_score_that_is_out_of_date():
     for corrupt in (
         lambda kept: kept._verdicts.ok.__setitem__(0, False),
         lambda kept: kept._verdicts.refused_by.__setitem__(0, 0),
-        lambda kept: kept._kept_scores._total.__setitem__(1, 7),
+        lambda kept: kept._kept_scores._rest.__setitem__(1, 7),
         lambda kept: kept._kept_scores._key.__setitem__(1, 7),
         lambda kept: kept._shared.verdicts.ok.__setitem__(0, False),
         lambda kept: kept._shared.verdicts.refused_by.__setitem__(0, 0),
-        lambda kept: kept._shared._scores._total.__setitem__(1, 7),
+        lambda kept: kept._shared._scores._rest.__setitem__(1, 7),
         lambda kept: kept._kept["NodeResourcesFit"].raw.__setitem__(1, 7),
         lambda kept: kept._kept["TaintToleration"].verdicts.codes.__setitem__(2, 1),
     ):
@@ -384,6 +395,30 @@ def test_validate_notices_a_verdict_or_a_score_that_is_out_of_date():
         corrupt(search.evaluations.of(pod))
 
         with pytest.raises(InvariantError):
+            engine.scheduler.validate()
+
+
+def test_validate_notices_a_state_of_rows_whose_answers_are_not_those_that_are_kept():
+    def score_wrongly(kept, states):
+        kept._kept_scores._by_state.update(dict.fromkeys(states, 7))
+
+    def pass_all(kept, states):
+        kept._verdicts._passing.update(states)
+
+    for corrupt in (score_wrongly, pass_all):
+        engine = Engine(*(make_node(f"n{i}", pods=2) for i in range(12)))
+        for i in range(15):
+            engine.handlers.added(make_pod(f"p{i}", cpu="100m"))
+            engine.scheduler.schedule_one()
+        engine.scheduler.validate()
+        evaluations = engine.scheduler.searches["default-scheduler"].evaluations
+
+        corrupt(
+            evaluations.of(make_pod("p99", cpu="100m")),
+            engine.scheduler.cluster.columns.states.keys,
+        )
+
+        with pytest.raises(InvariantError, match="state"):
             engine.scheduler.validate()
 
 

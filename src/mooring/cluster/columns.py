@@ -39,6 +39,9 @@ ABSENT = -1
 
 _FIRST_CAPACITY = 64
 
+#: The resource columns beside allocatable and requested: two of non-zero requests, two of pods.
+_BESIDE_RESOURCES = 4
+
 
 class InternedColumn(Generic[T]):
     """A column with few distinct values: a code for each row, and each distinct value once."""
@@ -167,14 +170,17 @@ class Columns:
         self.capacity = capacity = _FIRST_CAPACITY
         #: Resource name → its index in the resource arrays.
         self.resources: dict[str, int] = {CPU: 0, MEMORY: 1, EPHEMERAL_STORAGE: 2}
+        #: int64[…, row]: all resource columns; those below are views of it.
+        self._usage: Ints = np.empty(0, np.int64)
         #: int64[resource, row]: what nodes offer, and what their pods request.
-        self.allocatable: Ints = np.zeros((4, capacity), np.int64)
-        self.requested: Ints = np.zeros((4, capacity), np.int64)
+        self.allocatable: Ints
+        self.requested: Ints
         #: int64[2, row]: cpu and memory as scoring counts them.
-        self.non_zero: Ints = np.zeros((2, capacity), np.int64)
+        self.non_zero: Ints
         #: int64[row].
-        self.pod_count: Ints = np.zeros(capacity, np.int64)
-        self.allowed_pods: Ints = np.zeros(capacity, np.int64)
+        self.pod_count: Ints
+        self.allowed_pods: Ints
+        self._set_usage(np.zeros((2 * 4 + _BESIDE_RESOURCES, capacity), np.int64))
         #: bool[row]: whether the slot has a node.
         self.alive: Mask = np.zeros(capacity, np.bool_)
         self.unschedulable: Mask = np.zeros(capacity, np.bool_)
@@ -285,9 +291,28 @@ class Columns:
             index = self.resources[name] = len(self.resources)
             if index >= len(self.allocatable):
                 more = np.zeros_like(self.allocatable)
-                self.allocatable = np.concatenate((self.allocatable, more))
-                self.requested = np.concatenate((self.requested, np.zeros_like(more)))
+                beside = self._usage[-_BESIDE_RESOURCES:]
+                self._set_usage(
+                    np.concatenate((self.allocatable, more, self.requested, more, beside))
+                )
         return index
+
+    def _set_usage(self, table: Ints) -> None:
+        resources = (len(table) - _BESIDE_RESOURCES) // 2
+        self._usage = table
+        self.allocatable, self.requested = table[:resources], table[resources : 2 * resources]
+        self.non_zero = table[-4:-2]
+        self.pod_count, self.allowed_pods = table[-2], table[-1]
+
+    def usage_key(self, row: int) -> bytes:
+        """The resource columns of a row."""
+        return self._usage[:, row].tobytes()
+
+    def usage_keys(self) -> list[bytes]:
+        """The resource columns of each row."""
+        data = self._usage[:, : self.size].T.tobytes()
+        width = len(self._usage) * self._usage.itemsize
+        return [data[start : start + width] for start in range(0, len(data), width)]
 
     def label(self, key: str) -> LabelColumn:
         """The column of one label, built on first use and then kept up to date."""
@@ -440,11 +465,7 @@ class Columns:
 
     def _grow(self, capacity: int) -> None:
         self.capacity = capacity
-        self.allocatable = _grown(self.allocatable, capacity, 0)
-        self.requested = _grown(self.requested, capacity, 0)
-        self.non_zero = _grown(self.non_zero, capacity, 0)
-        self.pod_count = _grown(self.pod_count, capacity, 0)
-        self.allowed_pods = _grown(self.allowed_pods, capacity, 0)
+        self._set_usage(_grown(self._usage, capacity, 0))
         self.generations = _grown(self.generations, capacity, 0)
         self.alive = _grown(self.alive, capacity, False)
         self.unschedulable = _grown(self.unschedulable, capacity, False)

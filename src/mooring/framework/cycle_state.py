@@ -24,6 +24,7 @@ class CycleState:
 
     __slots__ = (
         "_values",
+        "_written",
         "parallel_pre_bind",
         "record_plugin_metrics",
         "skip_filter",
@@ -33,6 +34,8 @@ class CycleState:
 
     def __init__(self, *, record_plugin_metrics: bool = False) -> None:
         self._values: dict[str, object] = {PODS_TO_ACTIVATE: {}}
+        #: Where what is written is noted as well.
+        self._written: dict[str, object] | None = None
         #: Whether each plugin call of this attempt is timed.
         self.record_plugin_metrics = record_plugin_metrics
         #: Plugins whose PreFilter, PreScore or PreBindPreFlight returned Skip.
@@ -44,6 +47,8 @@ class CycleState:
 
     def write(self, key: str, value: object) -> None:
         self._values[key] = value
+        if self._written is not None:
+            self._written[key] = value
 
     def read(self, key: str, kind: type[T]) -> T | None:
         """The value under this key; None if there is none."""
@@ -57,13 +62,9 @@ class CycleState:
     def pods_to_activate(self) -> dict[str, Pod]:
         return cast("dict[str, Pod]", self._values[PODS_TO_ACTIVATE])
 
-    def values(self) -> dict[str, object]:
-        """A copy of all values."""
-        return dict(self._values)
-
-    def written_since(self, before: Mapping[str, object]) -> dict[str, object]:
-        """The values written since `values()` returned `before`."""
-        return {key: value for key, value in self._values.items() if before.get(key) is not value}
+    def note_writes(self, written: dict[str, object] | None) -> None:
+        """From now on, note in this map what is written; None ends that."""
+        self._written = written
 
     def take(self, values: Mapping[str, object]) -> None:
         """Add values of an earlier attempt for an equal pod; the values are shared."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,8 +16,7 @@ from mooring.framework.status import SUCCESS, Status
 UNKNOWN = int(np.iinfo(np.int64).min)
 
 
-@dataclass(frozen=True, slots=True)
-class RowVerdicts:
+class RowVerdicts(msgspec.Struct, frozen=True, eq=False):
     """One code for each row. 0 passes; `decode` gives the status of any other code."""
 
     #: int[row asked for]: 0 if the row passes, otherwise a positive number.

@@ -49,6 +49,7 @@ class NodeResourcesBalancedAllocation:
         self._infos = handle.cluster.infos
         self._workspace = resource_scoring.Workspace()
         self._offers = resource_scoring.KeptOffers()
+        self._columns_of = resource_scoring.ScoredColumns()
         #: The pod that was last asked about, and its request.
         self._last_pod: Pod | None = None
         self._last_request = ScoredRequest((), (), ())
@@ -79,7 +80,7 @@ class NodeResourcesBalancedAllocation:
         if not any(request.amounts):
             return np.zeros(row_count(rows), np.int64)
         scores: Ints = np.empty(row_count(rows), np.int64)
-        known = request.on_rows(columns)
+        known = self._columns_of.request(request, columns)
         allocated = resource_scoring.gathered(columns.requested, known.indices, rows)
         allocatable: Ints | Offers = self._offers.of(columns, known.indices, rows)
         amounts = known.amounts
@@ -118,11 +119,11 @@ class NodeResourcesBalancedAllocation:
     def _scored_request(self, pod: Pod) -> ScoredRequest:
         """A configured resource that scheduling does not count still makes the pod scored."""
         if pod is not self._last_pod:
-            held = pod.held_resources
+            counted, held = pod.held, pod.held_resources
             requests = {
-                resource.name: amount_of(resource.name, held[resource.name])
+                name: counted[name] if name in counted else amount_of(name, held[name])
                 for resource in self._scored
-                if resource.name in held
+                if (name := resource.name) in held
             }
             self._last_request = resource_scoring.scored_request(self._scored, requests)
             self._last_pod = pod

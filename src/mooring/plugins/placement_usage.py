@@ -84,7 +84,8 @@ class PlacementUsage:
         wanted: Counter[str] = Counter()
         for pod in group.unscheduled:
             wanted.update(pod.scoring_requests)
-        request = resource_scoring.scored_request(resources, wanted).on_rows(columns)
+        scored = resource_scoring.scored_request(resources, wanted)
+        request = resource_scoring.ScoredColumns().request(scored, columns)
         offered = resource_scoring.gathered(columns.allocatable, request.indices, self._rows)
         held = rows_scored_as_held(columns, request.indices, self._rows)
         counted = np.where(offered == 0, 0, held)

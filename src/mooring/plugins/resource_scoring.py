@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -40,6 +38,9 @@ MAX_UTILIZATION = 100
 #: Integers below this are exact in float64 even after being multiplied by 100.
 _EXACT_IN_FLOAT = 2**53 // 100
 
+#: For how many sets of resources their places in the columns are remembered.
+_MOST_KNOWN = 256
+
 Floats = NDArray[np.float64]
 #: The numbers in a kernel: int64, or float64 where it is exact.
 _Numbers = NDArray[Any]
@@ -48,15 +49,12 @@ _Numbers = NDArray[Any]
 # What is scored
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredRequest:
+class ScoredRequest(NamedTuple):
     """What a pod requests of the resources that are scored."""
 
     names: tuple[str, ...]
     amounts: tuple[int, ...]
     weights: tuple[int, ...]
-    #: The latest form for kernels.
-    _on_rows: list[ScoredRequestRows] = field(default_factory=list, compare=False, repr=False)
 
     def added_to(self, allocated: Sequence[int]) -> list[int]:
         return [
@@ -64,40 +62,56 @@ class ScoredRequest:
             for a, b in zip(allocated, self.amounts, strict=True)
         ]
 
-    def on_rows(self, columns: Columns) -> ScoredRequestRows:
-        """The form for kernels, without resources that no node offers and no pod requests."""
-        if not self._on_rows or not self._on_rows[0].holds_for(columns):
-            self._on_rows[:] = [self._made_for(columns)]
-        return self._on_rows[0]
 
-    def _made_for(self, columns: Columns) -> ScoredRequestRows:
-        resources = columns.resources
-        amounts, weights = self.amounts, self.weights
-        indices = [resources[name] for name in self.names if name in resources]
-        if len(indices) < len(self.names):
-            known = [place for place, name in enumerate(self.names) if name in resources]
-            amounts = tuple([amounts[place] for place in known])
-            weights = tuple([weights[place] for place in known])
-        return ScoredRequestRows(
-            resources, len(resources), indices, as_column(amounts), _weight_column(weights)
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredRequestRows:
+class ScoredRequestRows(NamedTuple):
     """A `ScoredRequest` for kernels."""
 
-    #: The resources of the columns, and their number at the time, which only increases.
-    resources: Mapping[str, int]
-    known: int
     #: The index of each resource in the columns.
     indices: list[int]
     #: int64[resource, 1].
     amounts: Ints
     weights: Ints
 
-    def holds_for(self, columns: Columns) -> bool:
-        return self.resources is columns.resources and self.known == len(columns.resources)
+
+#: Which resources of a request the columns know (None for all), their indices and weights.
+_Known = tuple[list[int] | None, list[int], Ints]
+
+
+class ScoredColumns:
+    """Where the resources of requests are in the columns. Nearly all pods have the same resources."""
+
+    def __init__(self) -> None:
+        #: The resources of the columns, and their number at the time, which only increases.
+        self._resources: Mapping[str, int] = {}
+        self._count = -1
+        #: By names and weights.
+        self._known: dict[tuple[tuple[str, ...], tuple[int, ...]], _Known] = {}
+
+    def request(self, request: ScoredRequest, columns: Columns) -> ScoredRequestRows:
+        """The form for kernels, without resources that no node offers and no pod requests."""
+        resources = columns.resources
+        if self._resources is not resources or self._count != len(resources):
+            self._resources, self._count = resources, len(resources)
+            self._known.clear()
+        names, amounts, weights = request
+        known = self._known.get((names, weights))
+        if known is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            known = self._known[names, weights] = _known(names, weights, resources)
+        places, indices, column = known
+        if places is not None:
+            amounts = tuple([amounts[place] for place in places])
+        return ScoredRequestRows(indices, as_column(amounts), column)
+
+
+def _known(
+    names: Sequence[str], weights: Sequence[int], resources: Mapping[str, int]
+) -> _Known:
+    places = [place for place, name in enumerate(names) if name in resources]
+    indices = [resources[names[place]] for place in places]
+    column = as_column([weights[place] for place in places])
+    return None if len(places) == len(names) else places, indices, column
 
 
 def scored_request(resources: Sequence[ResourceSpec], requests: Mapping[str, int]) -> ScoredRequest:
@@ -158,12 +172,6 @@ def count_devices_of_rows(
 def as_column(numbers: Sequence[int]) -> Ints:
     """int64[resource, 1]."""
     return np.array(numbers, np.int64).reshape(-1, 1)
-
-
-@lru_cache
-def _weight_column(weights: tuple[int, ...]) -> Ints:
-    """int64[resource, 1], not to be changed: all kinds of pods have the same weights."""
-    return as_column(weights)
 
 
 def gathered(table: Ints, indices: Sequence[int], rows: Rows) -> Ints:
@@ -340,7 +348,7 @@ def least_allocated(
     taken, wholes, counted = _prepared(requested, allocatable, weights, workspace)
     if taken.dtype == np.float64:
         free = np.subtract(wholes, taken, out=taken)
-        np.maximum(free, 0, out=free)
+        np.maximum(free, 0.0, out=free)
     else:
         over = taken > wholes
         free = np.subtract(wholes, taken, out=taken)
@@ -528,17 +536,18 @@ def balanced_allocation(
     np.divide(shares, wholes, out=shares)
     np.minimum(shares, 1.0, out=shares)
     balances = _deviations(shares, present)
-    np.subtract(1, balances, out=balances)
-    np.multiply(balances, MAX_SCORE, out=balances)
+    # A float as the other operand: NumPy takes twice as long over an int and few numbers.
+    np.subtract(1.0, balances, out=balances)
+    np.multiply(balances, float(MAX_SCORE), out=balances)
     half = MAX_SCORE // 2
     if np.minimum.reduce(balances, axis=None, initial=0) >= -_EXACT_IN_FLOAT:
         # All that follows is exact in float64, and conversions cost more than sums.
         np.trunc(balances, out=balances)
         changes = np.subtract(balances[0], balances[1], out=balances[0])
-        changes += half
+        changes += float(half)
         changes *= 0.5
         np.trunc(changes, out=changes)
-        changes += half
+        changes += float(half)
         out[:] = changes
         return out
     # A number beyond int64 becomes the lowest int64, as in the reference on amd64.
@@ -589,7 +598,7 @@ def _largest(numbers: Ints) -> int:
 
 def _percents(parts: _Numbers, wholes: _Numbers) -> _Numbers:
     """``parts * 100 / wholes``, truncated, in place."""
-    np.multiply(parts, 100, out=parts)
+    np.multiply(parts, 100.0 if parts.dtype == np.float64 else 100, out=parts)
     return _divided(parts, wholes)
 
 

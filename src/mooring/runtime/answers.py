@@ -20,9 +20,10 @@ from mooring.errors import InvariantError
 from mooring.framework.interface import Depends, PreFilterResult
 from mooring.framework.status import SUCCESS, Status
 from mooring.framework.verdicts import UNKNOWN, RowVerdicts
+from mooring.objects.pod import Pod
 from mooring.runtime import filtering, scoring
 from mooring.runtime.framework import Framework
-from mooring.runtime.plugin_calls import Calls, PluginFailure
+from mooring.runtime.plugin_calls import FILTER, SCORE, Calls, PluginFailure
 from mooring.runtime.question import Question
 from mooring.runtime.usage_columns import sees_usage_columns_only
 
@@ -54,14 +55,6 @@ class Verdicts:
         verdicts = cls(np.full(size, UNKNOWN, np.int64), _no_status)
         verdicts.has_unknown = True
         return verdicts
-
-    @classmethod
-    def of(cls, verdicts: RowVerdicts) -> Verdicts:
-        if np.count_nonzero(verdicts.codes):
-            return cls(verdicts.codes.astype(np.int64), verdicts.decode)
-        # Zeros cost less than a copy.
-        zeros: Ints = np.zeros(len(verdicts.codes), np.int64)
-        return cls(zeros, verdicts.decode, refuses_any=False)
 
     def forget(self, rows: list[int]) -> None:
         self.codes[rows] = UNKNOWN
@@ -111,8 +104,10 @@ class Answers:
         "_stale_scores",
         "_stale_verdicts",
         "by_rows",
+        "by_sums",
         "call",
         "depends",
+        "epoch",
         "pre_filter",
         "raw",
         "skips_score",
@@ -125,11 +120,15 @@ class Answers:
         self.depends = depends
         #: The rows on which something changed that the plugin depends on.
         self._changes = cluster.changes.nodes
+        #: Whether the plugin sees the pods of a node through sums alone, if at all.
+        self.by_sums = True
         if depends == Depends.USAGE:
-            sums = sees_usage_columns_only(call)
-            self._changes = cluster.changes.sums if sums else cluster.changes.pods
+            self.by_sums = sees_usage_columns_only(call)
+            self._changes = cluster.changes.sums if self.by_sums else cluster.changes.pods
         self._position = self._changes.position
         self._size = -1
+        #: Grows when all verdicts are forgotten: then their codes may come to stand for something else.
+        self.epoch = 0
         #: Rows that changed since the plugin judged them, and since it scored them.
         self._stale_verdicts: set[int] = set()
         self._stale_scores: set[int] = set()
@@ -146,11 +145,6 @@ class Answers:
         self.raw: Ints | None = None
         #: Whether a score may be UNSCORED.
         self._has_unscored = True
-
-    @property
-    def by_sums(self) -> bool:
-        """Whether the plugin sees the pods of a node through sums alone, if at all."""
-        return self.depends != Depends.USAGE or sees_usage_columns_only(self.call)
 
     def catch_up(self, size: int) -> None:
         """Notice what changed since the last call."""
@@ -176,6 +170,7 @@ class Answers:
             self.values = {}
 
     def _forget_rows(self) -> None:
+        self.epoch += 1
         self.verdicts = self.raw = None
         self.by_rows = self.call.filter_rows is not None
         self._stale_verdicts.clear()
@@ -193,9 +188,15 @@ class Answers:
         if self.pre_filter is not None:
             state.take(self.values)
             return self.pre_filter
-        before = state.values()
-        self.pre_filter = framework.pre_filter(self.call, state, question.pod, question.snapshot)
-        self.values |= state.written_since(before)
+        written: dict[str, object] = {}
+        state.note_writes(written)
+        try:
+            self.pre_filter = framework.pre_filter(
+                self.call, state, question.pod, question.snapshot
+            )
+        finally:
+            state.note_writes(None)
+        self.values |= written
         return self.pre_filter
 
     def pre_score(self, framework: Framework, question: Question, rows: Rows) -> bool:
@@ -204,17 +205,22 @@ class Answers:
         if self.skips_score is not None:
             state.take(self.values)
             return self.skips_score
-        before = state.values()
-        self.skips_score = framework.pre_score(
-            self.call, state, question.pod, question.snapshot, rows
-        )
-        self.values |= state.written_since(before)
+        written: dict[str, object] = {}
+        state.note_writes(written)
+        try:
+            self.skips_score = framework.pre_score(
+                self.call, state, question.pod, question.snapshot, rows
+            )
+        finally:
+            state.note_writes(None)
+        self.values |= written
         return self.skips_score
 
     # Verdicts
 
     def judge(self, question: Question, asked: Mask) -> Verdicts:
         """Verdicts that are known in the rows of `asked`. Raises PluginFailure."""
+        self.catch_up(question.size)
         if self.verdicts is None:
             self._judge_all(question)
         verdicts = self._verdicts(question.size)
@@ -235,27 +241,30 @@ class Answers:
             # It may fail only on rows that an earlier plugin refuses: it need not be asked about these.
             every = None
         self.by_rows = every is not None
-        if every is not None:
-            self.verdicts = Verdicts.of(every)
+        self.verdicts = every
 
-    def _ask_all(self, question: Question) -> RowVerdicts | None:
+    def _ask_all(self, question: Question) -> Verdicts | None:
         states = self._states(question)
-        if states is None:
-            return filtering.ask_all(self.call, question)
-        verdicts = filtering.ask_rows(self.call, question, states.rows)
+        rows = question.snapshot.columns.all_rows if states is None else states.rows
+        verdicts = filtering.ask_rows(self.call, question, rows)
         if verdicts is None:
             return None
         if not np.count_nonzero(verdicts.codes):
-            return RowVerdicts(np.zeros(question.size, np.int64), verdicts.decode)
-        return RowVerdicts(verdicts.codes.take(states.codes), verdicts.decode)
+            # Zeros cost less than a copy.
+            zeros: Ints = np.zeros(question.size, np.int64)
+            return Verdicts(zeros, verdicts.decode, refuses_any=False)
+        codes = verdicts.codes if states is None else verdicts.codes.take(states.codes)
+        return Verdicts(codes.astype(np.int64), verdicts.decode)
+
+    def see_only_resources(self, pod: Pod) -> bool:
+        """Whether the answers about two rows are the same if their states are (`cluster.row_states`)."""
+        sees_only = self.call.sees_only_resources
+        return sees_only is not None and sees_only(pod)
 
     def follow_from_states(self, question: Question) -> bool:
         """Whether the states of rows decide the answers, and there are few, which are up to date then."""
-        sees_only = self.call.sees_only_resources
-        if sees_only is None or not sees_only(question.pod):
-            return False
         columns = question.snapshot.columns
-        return columns.states.are_few(columns)
+        return self.see_only_resources(question.pod) and columns.states.are_few(columns)
 
     def _states(self, question: Question) -> RowStates | None:
         return question.snapshot.columns.states if self.follow_from_states(question) else None
@@ -269,7 +278,7 @@ class Answers:
                 self.by_rows = False
 
     def judge_rows(self, question: Question, rows: NDArray[np.intp]) -> Ints:
-        """int64[row asked for]: the codes of some rows. Raises PluginFailure."""
+        """int64[row asked for]: the codes of some rows, after `catch_up`. Raises PluginFailure."""
         verdicts, stale = self._verdicts(question.size), self._stale_verdicts
         numbers = rows.tolist()
         if stale.issuperset(numbers):
@@ -282,7 +291,7 @@ class Answers:
         return codes
 
     def judge_row(self, question: Question, row: int) -> int:
-        """The code of one row. Raises PluginFailure."""
+        """The code of one row, after `catch_up`. Raises PluginFailure."""
         verdicts = self._verdicts(question.size)
         if row not in self._stale_verdicts:
             code = int(verdicts.codes[row])
@@ -297,7 +306,7 @@ class Answers:
                 node = question.snapshot.at(row)
                 answer: object = filter_node(question.state, question.pod, node)
             except Exception as error:
-                raise self.call.failed(filtering.DOING, error) from error
+                raise self.call.failed(FILTER.doing, error) from error
             if answer is None:
                 status = SUCCESS
             elif isinstance(answer, Status) and answer.code in filtering.FILTER_CODES:
@@ -331,6 +340,7 @@ class Answers:
 
     def score(self, question: Question, rows: Rows) -> Ints:
         """int64[row asked for]: raw scores of feasible rows, not to be changed. Raises PluginFailure."""
+        self.catch_up(question.size)
         if self.raw is None and (states := self._states(question)) is not None:
             scores = scoring.raw_scores(self.call, question, states.rows)
             self.raw = scores.take(states.codes)
@@ -358,6 +368,8 @@ class Answers:
 
     def score_row(self, question: Question, row: int) -> int:
         """The raw score of one row. Raises PluginFailure."""
+        if self._position != self._changes.position or self._size != question.size:
+            self.catch_up(question.size)
         raw = self._raw(question.size)
         if row not in self._stale_scores:
             known = int(raw[row])
@@ -370,7 +382,7 @@ class Answers:
             try:
                 score = index(score_node(question.state, question.pod, question.snapshot.at(row)))
             except Exception as error:
-                raise self.call.failed(scoring.SCORING, error) from error
+                raise self.call.failed(SCORE.doing, error) from error
         raw[row] = score
         self._stale_scores.discard(row)
         return score

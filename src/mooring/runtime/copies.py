@@ -23,7 +23,7 @@ from mooring.framework.status import Status
 from mooring.objects.pod import Pod
 from mooring.runtime import filtering, scoring
 from mooring.runtime.kept_scores import RANK_BITS
-from mooring.runtime.plugin_calls import Calls
+from mooring.runtime.plugin_calls import SCORE, Calls
 from mooring.runtime.question import Question
 
 #: The key of a row that takes no more copies.
@@ -194,7 +194,7 @@ class CopiesOfPod:
         question = self._question
         for call, weight in self._by_usage:
             assert call.score_rows is not None
-            with call.guard("Score", scoring.SCORING, question.state):
+            with call.guard("Score", SCORE.doing, question.state):
                 raw: Ints = call.score_rows(
                     question.state, question.pod, self._columns, self._rows[places]
                 )

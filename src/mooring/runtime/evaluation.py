@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,7 @@ from mooring.runtime.beside_nominated import BesideNominated
 from mooring.runtime.copies import Copies, CopiesOfPod, FixedScores, skips_copies
 from mooring.runtime.filtering import NOT_ASKED, PASSED, FilterMatrix
 from mooring.runtime.framework import Framework
-from mooring.runtime.kept_scores import KeptScores, TieKeys
+from mooring.runtime.kept_scores import RANK_BITS, KeptScores, TieKeys
 from mooring.runtime.kept_verdicts import KeptVerdicts
 from mooring.runtime.plugin_calls import Calls, PluginFailure
 from mooring.runtime.question import Question
@@ -164,7 +163,7 @@ def _check(holds: bool) -> None:
 
 
 class ScoredStates:
-    """The scores of the states of rows."""
+    """The scores of the states of rows, as they count in the keys of rows."""
 
     __slots__ = ("_codes", "_scores")
 
@@ -193,12 +192,10 @@ class Evaluation:
         self._kept: dict[str, Answers] = {**shared.kept, **by_usage}
         live = shared.live_beside(by_usage)
         self._live_filters, self._live_pre_scores, self._live_scores = live
-        #: Those of the answers that PreFilter did not tell to skip.
-        self._usage_in_use: list[Answers] = []
         self._epoch = shared.epoch
         #: What the kept PreFilter plugins left; None until all of them were asked.
         self._pre_filtered: PreFiltered | None = None
-        self._verdicts = KeptVerdicts((), self._cluster)
+        self._verdicts = _NO_VERDICTS
         #: What PreScore left, and the kept scores; None until they are asked for, or if all are out of date.
         self._kept_scores: KeptScores | None = None
         #: The verdicts on rows to which pods are nominated; None until there are some.
@@ -270,7 +267,7 @@ class Evaluation:
                 # The others still run: preemption needs what they compute.
                 rejection = result.by(call.name)
         if known is None or known is not self._pre_filtered:
-            known = self._settle()
+            known = self._settle(pod)
         state.skip_filter = known.skipped.union(skipped) if skipped else known.skipped
         if rejection is None and names is None:
             return _ALL_PASS
@@ -291,27 +288,20 @@ class Evaluation:
                     state.delete(key)
         state.skip_filter = frozenset(skipped.difference(each.name for each in later))
 
-    def _settle(self) -> PreFiltered:
+    def _settle(self, pod: Pod) -> PreFiltered:
         """Every kept PreFilter has answered: from now on their results are taken together."""
         shared, by_usage = self._shared, self._by_usage
         common = shared.pre_filtered or shared.settle()
         known = self._pre_filtered = PreFiltered(common.unsettled, self._kept, common)
-        filters = [
-            (place, by_usage[call.name])
-            for place, call in shared.other_filters
-            if call.name in by_usage and call.name not in known.skipped
-        ]
-        used = {answers.call.name for _, answers in filters}
-        used.update([call.name for call in shared.other_scores])
-        filters += shared.filters
-        filters.sort(key=itemgetter(0))
-        self._usage_in_use = [a for name, a in by_usage.items() if name in used]
+        plan = shared.plan_beside(by_usage, known.skipped)
+        filters = [(place, self._kept[name]) for place, name in plan.filters]
         self._verdicts = KeptVerdicts(
             filters,
             self._cluster,
             self._verdicts.version,
             shared.verdicts_for,
-            by_sums=all(answers.by_sums for answers in self._usage_in_use),
+            by_sums=all([by_usage[name].by_sums for name in plan.in_use]),
+            by_states=all([by_usage[name].see_only_resources(pod) for name in plan.by_usage]),
         )
         return known
 
@@ -324,9 +314,6 @@ class Evaluation:
         if shared.epoch != self._epoch:
             self._pre_filtered = self._kept_scores = None
             self._epoch = shared.epoch
-        in_use = self._by_usage.values() if self._pre_filtered is None else self._usage_in_use
-        for answers in in_use:
-            answers.catch_up(size)
 
     # Filter
 
@@ -490,7 +477,8 @@ class Evaluation:
                 refused = (verdicts.codes != 0) & (verdicts.codes != UNKNOWN)
                 np.minimum(first, place, out=first, where=refused)
             elif answers is not None and answers.verdicts is not None:
-                verdicts = answers.verdicts.copy()
+                # Rows whose state is known to pass were not asked about.
+                verdicts = answers.judge(question, first >= place).copy()
                 if not answers.by_rows:
                     # Asked node by node, and not about nodes that an earlier plugin refuses.
                     verdicts.codes[first < place] = UNKNOWN
@@ -547,9 +535,9 @@ class Evaluation:
         return self._score_in_order(question, feasible, seen_as)
 
     def _score_on_shared(self, question: Question, feasible: NDArray[np.intp]) -> Scores:
-        """The shared totals, with the scores of the other plugins on top."""
+        """The shared scores, with those of the other plugins on top."""
         shared, state, weights = self._shared, question.state, self.framework.weights
-        total = shared.total_over(question, feasible)
+        keys = shared.scores(question).keys_over(question, feasible)
         rows = scoring.compact_rows(feasible, question.snapshot)
         skipped = []
         for call in shared.other_pre_scores:
@@ -560,7 +548,7 @@ class Evaluation:
         live = self._ask_scores(question, feasible) if self._live_scores else {}
         states = self._score_states(question)
         if states is not None:
-            total += states.take(rows)
+            keys += states.take(rows)
         for call in shared.other_scores:
             name = call.name
             scores = live.get(name)
@@ -570,10 +558,8 @@ class Evaluation:
                 scores = scoring.finished(
                     call, question, self._by_usage[name].score(question, rows)
                 )
-            weight = weights[name]
-            total += scores.normalized if weight == 1 else scores.normalized * weight
-        row = int(feasible[shared.scores(question).key_over(feasible, total).argmax()])
-        return Scores(self, question, row, feasible, live)
+            keys += scores.normalized * (weights[name] << RANK_BITS)
+        return Scores(self, question, int(feasible[keys.argmax()]), feasible, live)
 
     def _score_states(self, question: Question) -> ScoredStates | None:
         """The sum of the scores that follow from the states of rows; None if that is not known of all."""
@@ -590,8 +576,10 @@ class Evaluation:
             answers = by_usage[call.name]
             if answers.raw is not None or call.normalize_scores is not None:
                 return None
-            if not answers.follow_from_states(question):
+            if not answers.see_only_resources(question.pod):
                 return None
+        if not columns.states.are_few(columns):
+            return None
         states, weights = columns.states, self.framework.weights
         total: Ints = np.zeros(len(states.rows), np.int64)
         for call in asked:
@@ -600,6 +588,7 @@ class Evaluation:
             scoring.check_range(call.name, scores)
             weight = weights[call.name]
             total += scores if weight == 1 else scores * weight
+        total <<= RANK_BITS
         return ScoredStates(total, states.codes)
 
     def _score_in_order(
@@ -659,12 +648,10 @@ class Evaluation:
         live = self._ask_scores(question, feasible) if self._live_scores else {}
         if not live and feasible is self._verdicts.rows:
             return Scores(self, question, kept.best(), feasible, live)
-        total = kept.total_over(question, feasible)
+        keys = kept.keys_over(question, feasible)
         for name, scores in live.items():
-            weight = self.framework.weights[name]
-            total += scores.normalized if weight == 1 else scores.normalized * weight
-        row = int(feasible[kept.key_over(feasible, total).argmax()])
-        return Scores(self, question, row, feasible, live)
+            keys += scores.normalized * (self.framework.weights[name] << RANK_BITS)
+        return Scores(self, question, int(feasible[keys.argmax()]), feasible, live)
 
     def _build_scores(self, question: Question) -> KeptScores:
         """The kept scores of all rows that are ok."""
@@ -821,16 +808,21 @@ class Evaluation:
             self._shared.validate(new._shared, question, again)
             filtered, expected = self._filter_with_kept(question), new._filter_with_kept(again)
             check_kept("rows beside nominated pods", filtered.nominated, expected.nominated)
-            self._verdicts.validate(new._verdicts)
+            self._verdicts.validate(new._verdicts, snapshot.columns)
             if self._kept_scores is not None and self._verdicts.ok_count:
                 question.state.take(self._score_values)
                 if self._kept_scores.bring_up_to_date(question):
-                    self._kept_scores.validate(new._build_scores(again))
+                    self._kept_scores.validate(new._build_scores(again), snapshot.columns)
         except PluginFailure:
             return False
         for name, answers in self._kept.items():
+            answers.catch_up(question.size)
             answers.validate(new._kept[name])
         return True
+
+
+#: Those of an evaluation that PreFilter has not passed yet.
+_NO_VERDICTS = KeptVerdicts((), None)
 
 
 def _no_node_left(narrowed_by: Sequence[str]) -> str:

@@ -21,7 +21,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import SUCCESS, Code, Status, checked_type
 from mooring.framework.verdicts import UNKNOWN, RowVerdicts
 from mooring.objects.pod import Pod
-from mooring.runtime.plugin_calls import Calls, PluginFailure, unexpected
+from mooring.runtime.plugin_calls import FILTER, Calls, PluginFailure, unexpected
 from mooring.runtime.question import Question
 
 #: In `refused_by`: no plugin refuses the row; or none was asked, since the row is not looked at.
@@ -36,7 +36,6 @@ FEW_ROWS = 6
 _MOST_COUNTED = 4096
 
 NO_VERDICT = "filter_rows must return RowVerdicts with an integer code for each row it is asked for"
-DOING = 'running "{name}" filter plugin'
 FILTER_CODES = (Code.SUCCESS, Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING)
 
 
@@ -136,11 +135,13 @@ def ask_rows(call: Calls, question: Question, rows: Rows) -> RowVerdicts | None:
     if call.filter_rows is None:
         return None
     state, columns = question.state, question.snapshot.columns
-    with call.guard("Filter", DOING, state):
-        verdicts: RowVerdicts | None = call.filter_rows(state, question.pod, columns, rows)
-        if verdicts is None and call.filter is not None:
-            return None
+    verdicts = call.run(FILTER, state, call.filter_rows, state, question.pod, columns, rows)
+    if verdicts is None and call.filter is not None:
+        return None
+    try:
         return _checked(call, verdicts, row_count(rows))
+    except PluginError as error:
+        raise call.failed(FILTER.doing, error) from error
 
 
 def _checked(call: Calls, verdicts: object, count: int) -> RowVerdicts:
@@ -164,7 +165,7 @@ def _checking(call: Calls, decode: Callable[[int], Status]) -> Callable[[int], S
             if status.code not in FILTER_CODES:
                 raise unexpected(status)
         except Exception as error:
-            raise call.failed(DOING, error) from error
+            raise call.failed(FILTER.doing, error) from error
         return status
 
     return checked
@@ -173,7 +174,7 @@ def _checking(call: Calls, decode: Callable[[int], Status]) -> Callable[[int], S
 def ask_nodes(call: Calls, question: Question, rows: NDArray[np.intp]) -> list[Status]:
     """Ask a plugin about some rows, node by node. Raises PluginFailure."""
     state, pod, snapshot = question.state, question.pod, question.snapshot
-    with call.guard("Filter", DOING, state):
+    with call.guard("Filter", FILTER.doing, state):
         return [_ask(call, state, pod, snapshot.at(row), snapshot) for row in rows.tolist()]
 
 
@@ -222,7 +223,7 @@ def refused_rows(
     refused: dict[int, Status] = {}
     left = np.array(rows, np.intp)
     for call in calls:
-        with call.guard("Filter", DOING, question.state):
+        with call.guard("Filter", FILTER.doing, question.state):
             verdicts = ask_columns(call, question, columns, left)
         refuses = np.flatnonzero(verdicts.codes)
         codes = verdicts.codes[refuses].tolist()
@@ -259,7 +260,7 @@ def filter_node(
         try:
             status = _ask(call, state, pod, node, snapshot)
         except Exception as error:
-            raise call.failed(DOING, error) from error
+            raise call.failed(FILTER.doing, error) from error
         if not status.ok:
             return status.by(call.name)
     return SUCCESS
@@ -271,7 +272,7 @@ def filter_row(call: Calls, question: Question, row: int) -> Status:
     try:
         return _ask(call, question.state, question.pod, snapshot.at(row), snapshot)
     except Exception as error:
-        raise call.failed(DOING, error) from error
+        raise call.failed(FILTER.doing, error) from error
 
 
 def _ask(call: Calls, state: CycleState, pod: Pod, node: NodeInfo, snapshot: Snapshot) -> Status:

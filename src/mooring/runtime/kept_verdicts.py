@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mooring.cluster.cache import Cluster
 from mooring.cluster.changes import ChangeLog
-from mooring.cluster.columns import Ints, Mask
+from mooring.cluster.columns import Columns, Ints, Mask
 from mooring.errors import InvariantError
 from mooring.framework.interface import Depends
 from mooring.runtime.answers import Answers
@@ -24,8 +24,16 @@ from mooring.runtime.question import Question
 #: If more than this share of the rows changed, all rows are judged again.
 _LARGEST_SHARE = 0.5
 
+#: Answers are remembered for this many states of rows.
+MOST_STATES = 1024
+
 #: The rows that changed, and the rows among them whose node object changed.
 Changed = tuple[Sequence[int], set[int]]
+
+
+_NOTHING_REFUSED = np.zeros(0, np.int16)
+_NO_CODES: Ints = np.zeros(0, np.int64)
+_NONE_OK = np.zeros(0, np.bool_)
 
 
 class KeptVerdicts:
@@ -39,30 +47,36 @@ class KeptVerdicts:
         shared: Callable[[Question], KeptVerdicts] | None = None,
         *,
         by_sums: bool = False,
+        by_states: bool = False,
     ) -> None:
         """Each plugin with its place among all Filter plugins. Without a cluster nothing is kept.
 
         `shared` gives the verdicts of those plugins that look at nodes alone, brought up to date. With
         `by_sums`, all that follows from these rows is left alone by pods whose requests stay the same.
+        With `by_states`, the plugins that look at the pods of a node see no more than the row's state.
         """
         self._shared = shared
-        self._row_changes: ChangeLog[int] = ChangeLog()
+        self._row_changes: ChangeLog[int] | None = None
         if cluster is not None:
             self._row_changes = cluster.changes.sums if by_sums else cluster.changes.pods
         self._filters = filters
         self._usage_filters = [each for each in filters if each[1].depends == Depends.USAGE]
         self._cluster = cluster
+        #: The states of rows that no such plugin refuses, as far as known; None if they do not decide.
+        self._passing: set[bytes] | None = set() if by_states else None
+        #: How often the answers of the plugins were forgotten before the verdicts were built.
+        self._epochs = 0
         #: That of the cluster when the verdicts were brought up to date.
         self._generation = -1
         self._built = False
         #: Grows when a verdict changes.
         self.version = version
         #: int16[row]
-        self.refused_by: NDArray[np.int16] = np.zeros(0, np.int16)
+        self.refused_by: NDArray[np.int16] = _NOTHING_REFUSED
         #: int64[row]
-        self.codes: Ints = np.zeros(0, np.int64)
+        self.codes: Ints = _NO_CODES
         #: bool[row]
-        self.ok: Mask = np.zeros(0, np.bool_)
+        self.ok: Mask = _NONE_OK
         self.ok_count = 0
         self._rows: NDArray[np.intp] | None = None
         #: Whether the arrays are those of the shared verdicts, which others change. The first pod may be the
@@ -84,7 +98,8 @@ class KeptVerdicts:
 
     def is_up_to_date(self) -> bool:
         """Whether nothing has changed since the verdicts were brought up to date."""
-        return self._built and self._row_changes.position <= self._generation
+        changes = self._row_changes
+        return self._built and changes is not None and changes.position <= self._generation
 
     def forget(self) -> None:
         self._built = False
@@ -96,10 +111,10 @@ class KeptVerdicts:
         # Borrowed arrays may be another's by now: their rows are judged from the start.
         if built and not self._borrowed and len(self.ok) == question.size:
             changed = self._changes()
+        if changed is not None and not self._redo(question, *changed):
+            changed = None
         if changed is None:
             self._build(question)
-        else:
-            self._redo(question, *changed)
         if self._cluster is not None:
             self._generation = self._cluster.generations.latest
             self._built = True
@@ -107,7 +122,7 @@ class KeptVerdicts:
 
     def _changes(self) -> Changed | None:
         """None if too much has changed."""
-        assert self._cluster is not None
+        assert self._cluster is not None and self._row_changes is not None
         nodes = self._cluster.changes.nodes.since(self._generation)
         rows = nodes
         if self._usage_filters or self._shared is not None:
@@ -160,12 +175,38 @@ class KeptVerdicts:
         same = shared is not None and self.ok_count == shared.ok_count
         self._rows = shared.rows if same and shared is not None else None
         self.version += 1
+        self._epochs = sum([answers.epoch for _, answers in self._usage_filters])
 
-    def _redo(self, question: Question, changed: Sequence[int], nodes: set[int]) -> None:
+    def _redo(self, question: Question, changed: Sequence[int], nodes: set[int]) -> bool:
+        """False if what the codes stand for was forgotten: all rows have to be judged."""
+        columns, passing = question.snapshot.columns, self._passing
+        if passing is None or not columns.states.kept or not columns.states.are_few(columns):
+            return self._judge_again(question, changed, nodes)
+        states = columns.states.keys
+        if not nodes and self.all_ok and passing.issuperset([states[row] for row in changed]):
+            return True
+        ok = self.ok
+        unknown = [
+            row for row in changed if states[row] not in passing or not ok[row] or row in nodes
+        ]
+        if unknown and not self._judge_again(question, unknown, nodes):
+            return False
+        if len(passing) > MOST_STATES:
+            passing.clear()
+        passing.update([states[row] for row in unknown if self.ok[row]])
+        return True
+
+    def _judge_again(self, question: Question, changed: Sequence[int], nodes: set[int]) -> bool:
+        epochs = 0
+        for _, answers in self._usage_filters:
+            answers.catch_up(question.size)
+            epochs += answers.epoch
+        if self._epochs != epochs:
+            return False
         if len(changed) <= FEW_ROWS:
             for row in changed:
                 self._redo_row(question, row, node_changed=bool(nodes) and row in nodes)
-            return
+            return True
         rows = np.array(changed, np.intp)
         same_node = self.ok[rows]
         if nodes:
@@ -175,6 +216,7 @@ class KeptVerdicts:
                 self._redo_row(question, row, node_changed=row in nodes)
             rows = rows[same_node]
         self._redo_usage(question, rows)
+        return True
 
     def _redo_row(self, question: Question, row: int, *, node_changed: bool) -> None:
         """One row, by the plain rules of its node."""
@@ -218,8 +260,13 @@ class KeptVerdicts:
                 self.version += 1
                 rows = rows[~refused]
 
-    def validate(self, new: KeptVerdicts) -> None:
+    def validate(self, new: KeptVerdicts, columns: Columns) -> None:
         """Raise InvariantError unless these are the verdicts of all plugins, asked just now."""
+        if self._passing and columns.states.are_few(columns):
+            places = [place for place, _ in self._usage_filters]
+            for row in np.flatnonzero(np.isin(new.refused_by, places)).tolist():
+                if columns.states.keys[row] in self._passing:
+                    raise InvariantError(f"row {row} is refused, and its state is known to pass")
         for what, kept, found in (
             ("which plugin refuses a node", self.refused_by, new.refused_by),
             ("which nodes are feasible", self.ok, new.ok),

@@ -96,6 +96,8 @@ _REJECTIONS = (Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING)
 
 PRE_FILTER = PointRules("PreFilter", (Code.SKIP, Code.UNSCHEDULABLE, Code.UNRESOLVABLE))
 PRE_SCORE = PointRules("PreScore", (Code.SKIP,))
+FILTER = PointRules("Filter", _REJECTIONS, doing='running "{name}" filter plugin')
+SCORE = PointRules("Score", (), doing='running Score plugins: plugin "{name}" failed with')
 POST_FILTER = PointRules("PostFilter", tuple(Code))
 RESERVE = PointRules("Reserve", _REJECTIONS)
 UNRESERVE = PointRules("Unreserve", ())

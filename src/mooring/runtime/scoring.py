@@ -16,10 +16,10 @@ from mooring.cluster.snapshot import Snapshot
 from mooring.errors import PluginError
 from mooring.framework.interface import MAX_SCORE, MIN_SCORE
 from mooring.framework.status import checked_type
-from mooring.runtime.plugin_calls import Calls, PluginFailure, unexpected
+from mooring.runtime.plugin_calls import SCORE, Calls, PluginFailure, unexpected
 from mooring.runtime.question import Question
 
-SCORING = 'running Score plugins: plugin "{name}" failed with'
+_NO_SCORES = "score_rows must return an int64 for each row it is asked for"
 _NORMALIZING = 'running Normalize on Score plugins: plugin "{name}" failed with'
 
 
@@ -88,16 +88,18 @@ def compact_rows(feasible: NDArray[np.intp], snapshot: Snapshot) -> Rows:
 
 def raw_scores(call: Calls, question: Question, rows: Rows) -> Ints:
     snapshot = question.snapshot
-    if call.score_rows is not None:
-        with call.guard("Score", SCORING, question.state):
-            scores: object = call.score_rows(question.state, question.pod, snapshot.columns, rows)
-            if (
-                not isinstance(scores, np.ndarray)
-                or scores.dtype != np.int64
-                or scores.shape != (row_count(rows),)
-            ):
-                raise PluginError("score_rows must return an int64 for each row it is asked for")
-            return scores
+    state, score_rows = question.state, call.score_rows
+    if score_rows is not None:
+        scores: object = call.run(
+            SCORE, state, score_rows, state, question.pod, snapshot.columns, rows
+        )
+        if (
+            not isinstance(scores, np.ndarray)
+            or scores.dtype != np.int64
+            or scores.shape != (row_count(rows),)
+        ):
+            raise call.failed(SCORE.doing, PluginError(_NO_SCORES))
+        return scores
     numbers = np.arange(question.size)[rows].tolist()
     return _node_scores(call, question, map(snapshot.at, numbers))
 
@@ -105,7 +107,7 @@ def raw_scores(call: Calls, question: Question, rows: Rows) -> Ints:
 def _node_scores(call: Calls, question: Question, nodes: Iterable[NodeInfo]) -> Ints:
     score, state, pod = call.score, question.state, question.pod
     assert score is not None
-    with call.guard("Score", SCORING, state):
+    with call.guard("Score", SCORE.doing, state):
         # `index`, since NumPy would cut a fraction off without a word.
         return np.fromiter((index(score(state, pod, node)) for node in nodes), np.int64)
 

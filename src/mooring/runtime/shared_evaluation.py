@@ -36,6 +36,16 @@ class LiveCalls(NamedTuple):
     scores: list[Calls]
 
 
+class Plan(NamedTuple):
+    """Which kept answers an evaluation needs, by the names of plugins."""
+
+    #: Those that filter, in order, with their place among the filters; and the usage plugins among them.
+    filters: list[tuple[int, str]]
+    by_usage: list[str]
+    #: The usage plugins that filter or score.
+    in_use: list[str]
+
+
 class SharedEvaluation:
     """Shared by kinds of pods that these plugins treat alike."""
 
@@ -63,6 +73,8 @@ class SharedEvaluation:
         )
         #: Names of plugins with kept answers → the other ones that are asked each time.
         self._live: dict[tuple[str, ...], LiveCalls] = {}
+        #: The same names, and the plugins that PreFilter told to skip → what is needed.
+        self._plans: dict[tuple[tuple[str, ...], frozenset[str]], Plan] = {}
         self._depends_on_all_nodes = any(a.depends == Depends.NODES for a in self.kept.values())
         self._node_position = -1
         self._size = -1
@@ -89,6 +101,22 @@ class SharedEvaluation:
                 [call for call in self.other_scores if call.name not in by_usage],
             )
         return live
+
+    def plan_beside(self, by_usage: Mapping[str, Answers], skipped: frozenset[str]) -> Plan:
+        """What is needed if the answers of these are kept as well."""
+        key = tuple(by_usage), skipped
+        plan = self._plans.get(key)
+        if plan is None:
+            filters = [
+                (place, call.name)
+                for place, call in enumerate(self.framework.points[Point.FILTER])
+                if (call.name in self.kept or call.name in by_usage) and call.name not in skipped
+            ]
+            filtering = [name for _, name in filters if name in by_usage]
+            scoring = {call.name for call in self.other_scores}
+            in_use = [name for name in by_usage if name in scoring or name in filtering]
+            plan = self._plans[key] = Plan(filters, filtering, in_use)
+        return plan
 
     def catch_up(self, size: int) -> None:
         """Have the kept answers notice what changed."""
@@ -127,10 +155,12 @@ class SharedEvaluation:
 
     def scores(self, question: Question) -> KeptScores:
         """The scores of the rows that pass here, once the verdicts are up to date. Raises PluginFailure."""
-        if self._scores is not None:
+        kept, self._scores = self._scores, None
+        if kept is not None:
             question.state.take(self.score_values)
-            if self._scores.bring_up_to_date(question):
-                return self._scores
+            if kept.bring_up_to_date(question):
+                self._scores = kept
+                return kept
         rows = scoring.compact_rows(self.verdicts.rows, question.snapshot)
         self.score_values = {}
         skipped = []
@@ -150,10 +180,6 @@ class SharedEvaluation:
         self._scores = KeptScores(plugins, self.verdicts, self.tie_keys, question)
         return self._scores
 
-    def total_over(self, question: Question, feasible: NDArray[np.intp]) -> Ints:
-        """int64[feasible]: the totals of these plugins, normalised over these rows. Raises PluginFailure."""
-        return self.scores(question).total_over(question, feasible)
-
     def renewed(self) -> SharedEvaluation:
         """The same, without anything kept."""
         assert self.cluster is not None
@@ -164,9 +190,10 @@ class SharedEvaluation:
         """Raise InvariantError unless what is kept is what `new` finds out. Raises PluginFailure."""
         if self.pre_filtered is None:
             return
-        self.verdicts_for(question).validate(new.verdicts_for(again))
+        columns = question.snapshot.columns
+        self.verdicts_for(question).validate(new.verdicts_for(again), columns)
         if self._scores is not None and self.verdicts.ok_count:
-            self.scores(question).validate(new.scores(again))
+            self.scores(question).validate(new.scores(again), columns)
 
 
 class PreFiltered:
