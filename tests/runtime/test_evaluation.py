@@ -291,6 +291,27 @@ def test_a_plugin_is_asked_again_only_where_what_it_depends_on_changed(depends, 
 
 
 @pytest.mark.parametrize(
+    ("version", "calls"),
+    [
+        pytest.param(None, 4, id="any change of a node counts: all nodes again"),
+        pytest.param(lambda _: 1, 1, id="this change moves no answers about others: one node"),
+    ],
+)
+def test_a_plugin_that_looks_at_all_nodes_may_say_which_changes_concern_other_nodes(version, calls):
+    methods = {} if version is None else {"nodes_version": version}
+    plugin = type("CountsCalls", (CountsCalls,), {"depends": Depends.NODES, "calls": 0, **methods})
+    engine = engine_with(plugin)
+    for i in range(3):
+        if i == 2:
+            plugin.calls = 0
+            engine.handlers.updated(make_node("n1"), make_node("n1", labels={"disk": "ssd"}))
+        engine.handlers.added(make_pod(f"p{i}", cpu="100m"))
+        engine.scheduler.schedule_one()
+
+    assert plugin.calls == calls
+
+
+@pytest.mark.parametrize(
     ("reads_usage_columns", "calls"),
     [
         pytest.param(False, 1, id="it may look at the pods themselves"),

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from mooring.cluster.cache import Cluster
 from mooring.cluster.columns import Ints
 from mooring.config.extension_points import ExtensionPoint as Point
-from mooring.framework.interface import Depends
 from mooring.framework.status import Code, Status
 from mooring.runtime import scoring
 from mooring.runtime.answers import Answers
@@ -63,7 +62,6 @@ class SharedEvaluation:
         )
         #: Names of plugins with kept answers → the other ones that are asked each time.
         self._live: dict[tuple[str, ...], LiveCalls] = {}
-        self._depends_on_all_nodes = any(a.depends == Depends.NODES for a in self.kept.values())
         self._node_position = -1
         self._size = -1
         #: Grows when all that is kept here is forgotten.
@@ -96,9 +94,7 @@ class SharedEvaluation:
             return
         position = self.cluster.changes.nodes.position
         if position != self._node_position or size != self._size:
-            for answers in self.kept.values():
-                answers.catch_up(size)
-            if self._depends_on_all_nodes:
+            if any([answers.catch_up(size) for answers in self.kept.values()]):
                 self.pre_filtered = self._scores = None
                 self.epoch += 1
             self._node_position, self._size = position, size
