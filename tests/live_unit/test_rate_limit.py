@@ -99,3 +99,38 @@ async def test_a_bucket_of_one_token_is_for_all():
     await world.ask(Priority.CONDITION, 1)
 
     assert world.count(Priority.CONDITION) == 1
+
+
+async def test_the_more_requests_wait_the_more_are_let_through_at_once():
+    """To wake up for each of them costs more than to send it."""
+    world = World(burst=100)
+    await world.ask(Priority.BIND, 100 + 40)
+
+    await world.pass_s(1.0)
+
+    times = [round(at, 2) for _, at in world.got[100:]]
+    assert len(times) == 40
+    # Tokens for 2.5 come in 50 ms.
+    assert len(set(times)) <= 7
+    await world.end()
+
+
+async def test_a_request_that_waits_alone_gets_the_next_token():
+    world = World(burst=100)
+    await world.ask(Priority.BIND, 100 + 1)
+
+    await world.pass_s(0.06)
+
+    assert world.count(Priority.BIND) == 101
+    await world.end()
+
+
+async def test_requests_that_wait_go_at_the_rate_of_the_limit():
+    world = World(burst=100)
+    await world.ask(Priority.BIND, 300)
+
+    # A batch is what comes in 200 ms.
+    for second in range(1, 4):
+        await world.pass_s(1.0)
+        assert 0 <= 100 + 50 * second - world.count(Priority.BIND) <= 10
+    await world.end()

@@ -125,3 +125,29 @@ def test_pods_are_signed_by_the_images_that_nodes_have():
     cluster.snapshot()
     assert plugin.sign_here(one) == plugin.sign_here(other)
     assert plugin.sign_version() not in (before, with_image)
+
+
+def test_only_nodes_and_images_that_come_and_go_concern_other_nodes():
+    cluster = Cluster()
+    for name in ("n1", "n2"):
+        cluster.add_node(make_node(name, images={"a:1": 500 * MI}))
+    cluster.snapshot()
+    plugin = scorer(cluster)
+    versions = [plugin.nodes_version()]
+
+    def version_after(change):
+        change()
+        cluster.snapshot()
+        versions.append(plugin.nodes_version())
+        return versions[-1]
+
+    tainted = make_node("n1", images={"a:1": 500 * MI}, labels={"disk": "ssd"})
+    assert version_after(lambda: cluster.update_node(tainted)) == versions[0]
+    for change in (
+        lambda: cluster.update_node(make_node("n1")),
+        lambda: cluster.update_node(make_node("n1", images={"a:1": 500 * MI})),
+        lambda: cluster.add_node(make_node("n3")),
+        lambda: cluster.remove_node("n3"),
+    ):
+        before = versions[-1]
+        assert version_after(change) != before

@@ -22,6 +22,7 @@ from mooring.framework.cycle_state import CycleState
 from mooring.framework.interface import Depends, Handle, PreFilterResult
 from mooring.framework.status import SKIP, SUCCESS, Code, Status, unschedulable
 from mooring.framework.verdicts import RowVerdicts, by_table
+from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 
 #: The label of a pod that plugins sign, and the label of a node that they look at.
@@ -71,6 +72,9 @@ class Design:
     out_of_range: bool
     #: Whether it sees the pods of a node only through columns; only with Depends.USAGE.
     reads_usage_columns: bool
+    #: Whether it looks at how many colours there are rather than at each node, and says when that changes;
+    #: only with Depends.NODES.
+    versions_nodes: bool
 
 
 _FORMS = st.sampled_from([(), ("node",), ("rows",), ("node", "rows")]).map(frozenset)
@@ -109,6 +113,7 @@ DESIGNS = st.builds(
     ),
     out_of_range=_seldom(st.just(True), False),
     reads_usage_columns=st.booleans(),
+    versions_nodes=st.booleans(),
 ).filter(lambda design: design.filters or design.scores)
 
 
@@ -138,6 +143,7 @@ def make_plugin(name: str, design: Design) -> type[DrawnPlugin]:
         "score": "node" in design.scores,
         "score_rows": "rows" in design.scores,
         "normalize_scores": bool(design.scores and design.normalizes),
+        "nodes_version": design.versions_nodes,
     }
     methods = {method: getattr(DrawnPlugin, f"_{method}") for method in has if has[method]}
     looks = design.reads_usage_columns and only == {Depends.USAGE}
@@ -191,9 +197,20 @@ class DrawnPlugin:
         depends = self._declared(pod)
         if depends not in (Depends.NODES, Depends.CLUSTER):
             return None
-        nodes = [info.node for info in self._cluster.infos.values() if info.node is not None]
+        if depends == Depends.NODES and self.design.versions_nodes:
+            return self._count_of_colors()
+        nodes = self._nodes()
         seen = sorted((node.name, node.metadata.labels[COLOR]) for node in nodes)
         return seen, len(self._cluster.pods) if depends == Depends.CLUSTER else 0
+
+    def _nodes_version(self) -> int:
+        return self._count_of_colors()
+
+    def _count_of_colors(self) -> int:
+        return len({node.metadata.labels[COLOR] for node in self._nodes()})
+
+    def _nodes(self) -> list[Node]:
+        return [info.node for info in self._cluster.infos.values() if info.node is not None]
 
     # PreFilter
 

@@ -193,6 +193,8 @@ class Columns:
         self.images: dict[str, ImageState] = {}
         #: Increases when a first node lists an image, and when the last one does no longer.
         self.image_epoch = 0
+        #: Increases when the share of nodes that list an image may have changed.
+        self.image_spread_epoch = 0
         #: The name of the node in each slot, "" in a free slot; and the row of each name.
         self.names: list[str] = []
         self.row_of: dict[str, int] = {}
@@ -250,6 +252,7 @@ class Columns:
         if not self.alive[row]:
             self.alive[row] = True
             self.count += 1
+            self.image_spread_epoch += 1
             self.names[row] = info.name
             self.row_of[info.name] = row
         self.node_epoch += 1
@@ -427,6 +430,7 @@ class Columns:
                 listed.setdefault(name, image.size_bytes)
         if listed == self._listed_images[row]:
             return
+        self.image_spread_epoch += 1
         self._drop_images(row)
         self._listed_images[row] = listed
         for name, size_bytes in listed.items():
@@ -450,6 +454,7 @@ class Columns:
             return
         self.alive[row] = False
         self.count -= 1
+        self.image_spread_epoch += 1
         self.node_epoch += 1
         for column in self.own_columns.of_nodes:
             column.clear(row, self.names[row])

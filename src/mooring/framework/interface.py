@@ -371,6 +371,19 @@ class SignHerePlugin(Protocol):
 
 
 @runtime_checkable
+class NodesVersionPlugin(Protocol):
+    """A plugin whose answers depend on all nodes (`Depends.NODES`), but not on all that is said of them."""
+
+    def nodes_version(self) -> int:
+        """Another number than before whenever a change of one node may change the answers about others.
+
+        Otherwise only the nodes that changed are asked about again. Without this method, every change of
+        a node object counts.
+        """
+        ...
+
+
+@runtime_checkable
 class OwnColumnsPlugin(Protocol):
     def own_columns(self) -> Sequence[ColumnSpec]:
         """The columns that the plugin declares; a plain attribute will do.

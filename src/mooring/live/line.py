@@ -47,6 +47,10 @@ class Line(Generic[T]):
         """Whether anybody waits."""
         return self._first() is not None
 
+    def count(self, least: Priority) -> int:
+        """How many wait who are at least as important as this, and perhaps a few that have left."""
+        return sum(map(len, self._waiting[: least + 1]))
+
     def join(self, priority: Priority) -> asyncio.Future[T]:
         turn: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._waiting[priority].append((next(self._arrivals), turn))

@@ -21,8 +21,9 @@ from mooring.live.line import Line, Priority
 _WHOLE = 1.0 - 1e-6
 #: No alarm is set earlier than a clock can tell.
 _GRAIN_S = 0.0005
-#: Alarms go off at whole multiples of this time, where several tokens come in it.
-_BATCH_S = 0.05
+#: Alarms go off at whole multiples of one of these times, where several tokens come in it: of the longest in
+#: which no more tokens come than requests wait.
+_BATCHES_S = (0.2, 0.1, 0.05)
 
 
 class RateLimiter:
@@ -37,8 +38,6 @@ class RateLimiter:
         self._burst = max(1, burst)
         #: How many tokens that is. A bucket of one token has none to spare.
         self._reserved = (self._burst - 1) * reserved_share
-        #: How far alarms are apart. The bucket must not run over meanwhile.
-        self.batch_s = min(_BATCH_S, self._burst / 2 / qps)
         self._clock = clock
         self._tokens = float(self._burst)
         self._counted_at = clock.now()
@@ -52,6 +51,16 @@ class RateLimiter:
     def is_exhausted(self) -> bool:
         """Whether requests wait, and not only for tokens that are reserved for others."""
         return self._timer is not None and self._tokens < _WHOLE
+
+    @property
+    def batch_s(self) -> float:
+        """How far alarms are apart. The bucket must not run over meanwhile."""
+        waiting = self._line.count(Priority.NORMAL) or self._line.count(Priority.EVENT)
+        most_s = self._burst / 2 / self._qps
+        for batch_s in _BATCHES_S:
+            if batch_s <= most_s and batch_s * self._qps <= waiting:
+                return batch_s
+        return min(_BATCHES_S[-1], most_s)
 
     async def take(self, priority: Priority = Priority.NORMAL) -> None:
         """Return when a request may be made."""
@@ -110,10 +119,11 @@ class RateLimiter:
         """How long until the next token for one that waits, or the next few."""
         needed = 1.0 if self._line.has(Priority.NORMAL) else 1.0 + self._reserved
         missing_s = max((needed - self._tokens) / self._qps, _GRAIN_S)
-        if self.batch_s * self._qps <= 1.0:
+        batch_s = self.batch_s
+        if batch_s * self._qps <= 1.0:
             return missing_s
         at = self._counted_at + missing_s
-        return missing_s + -at % self.batch_s
+        return missing_s + -at % batch_s
 
     def _alarm(self) -> None:
         self._timer = None

@@ -76,6 +76,10 @@ class ImageLocality:
     def sign_version(self) -> int:
         return self._cluster.columns.image_epoch
 
+    def nodes_version(self) -> int:
+        """The share of nodes that have an image counts on each of them."""
+        return self._cluster.columns.image_spread_epoch
+
 
 def _images(pod: Pod) -> Iterator[str]:
     """Every image of the pod, as often as the pod uses it."""

@@ -7,7 +7,7 @@ otherwise. A row is asked about again only after something changed there that th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import index
 
 import numpy as np
@@ -99,6 +99,7 @@ class Answers:
     __slots__ = (
         "_changes",
         "_has_unscored",
+        "_nodes_version",
         "_position",
         "_size",
         "_stale_scores",
@@ -108,6 +109,7 @@ class Answers:
         "call",
         "depends",
         "epoch",
+        "epoch_of_nodes",
         "pre_filter",
         "raw",
         "skips_score",
@@ -126,9 +128,13 @@ class Answers:
             self.by_sums = sees_usage_columns_only(call)
             self._changes = cluster.changes.sums if self.by_sums else cluster.changes.pods
         self._position = self._changes.position
+        #: What the plugin said last of all nodes; None if it does not say.
+        self._nodes_version: int | None = None
         self._size = -1
         #: Grows when all verdicts are forgotten: then their codes may come to stand for something else.
         self.epoch = 0
+        #: Grows when what follows from all nodes is forgotten.
+        self.epoch_of_nodes = 0
         #: Rows that changed since the plugin judged them, and since it scored them.
         self._stale_verdicts: set[int] = set()
         self._stale_scores: set[int] = set()
@@ -148,26 +154,30 @@ class Answers:
 
     def catch_up(self, size: int) -> None:
         """Notice what changed since the last call."""
-        if size != self._size:
-            self._size = size
-            self._forget_rows()
         position = self._changes.position
+        if position == self._position and size == self._size:
+            return
+        rows: Sequence[int] | None = ()
         if position != self._position:
             rows = self._changes.since(self._position)
             self._position = position
-            if rows is None or (rows and self.depends == Depends.NODES):
-                self._forget()
+        resized, self._size = size != self._size, size
+        if self.depends == Depends.NODES and (rows is None or rows or resized):
+            version = self.call.version_of_nodes()
+            if rows is None or resized or version is None or version != self._nodes_version:
+                self._nodes_version = version
+                self._forget_rows()
+                self.pre_filter = self.skips_score = None
+                self.values = {}
+                self.epoch_of_nodes += 1
                 return
+        if rows is None or resized:
+            self._forget_rows()
+        else:
             if self.verdicts is not None:
                 self._stale_verdicts.update(rows)
             if self.raw is not None:
                 self._stale_scores.update(rows)
-
-    def _forget(self) -> None:
-        self._forget_rows()
-        if self.depends == Depends.NODES:
-            self.pre_filter = self.skips_score = None
-            self.values = {}
 
     def _forget_rows(self) -> None:
         self.epoch += 1

@@ -29,7 +29,7 @@ from mooring.framework.interface import Depends
 from mooring.framework.status import Status
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
-from mooring.runtime.filtering import ask_columns
+from mooring.runtime.filtering import ask_columns, counted
 from mooring.runtime.framework import Framework
 from mooring.runtime.plugin_calls import Calls
 from mooring.runtime.question import Question
@@ -203,7 +203,7 @@ class FilterRowsTrial:
             codes = verdicts.codes
             if not np.count_nonzero(codes):
                 continue
-            for code in np.unique(codes).tolist():
+            for code in counted(codes):
                 if code:
                     refused.append((rows[codes == code], verdicts.decode(code).by(call.name)))
             rows = rows[codes == 0]

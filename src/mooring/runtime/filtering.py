@@ -86,7 +86,7 @@ class FilterMatrix:
         found = np.zeros(len(self.refused_by), np.bool_)
         for index, verdicts in enumerate(self.verdicts):
             refused = self.refused_by == index
-            by_code = _counted(verdicts.codes[refused])
+            by_code = counted(verdicts.codes[refused])
             wanted = [code for code in by_code if verdicts.decode(code).code in codes]
             if len(wanted) == len(by_code):
                 found |= refused
@@ -100,7 +100,7 @@ class FilterMatrix:
     def refusals(self) -> Iterator[tuple[Status, int]]:
         """Each distinct refusal and how many nodes got it."""
         for index, (plugin, verdicts) in enumerate(zip(self.plugins, self.verdicts, strict=True)):
-            for code, count in _counted(verdicts.codes[self.refused_by == index]).items():
+            for code, count in counted(verdicts.codes[self.refused_by == index]).items():
                 yield verdicts.decode(code).by(plugin), count
         # Statuses are slow to hash, and many rows share one.
         objects = {id(status): status for status in self.with_nominated.values()}
@@ -110,7 +110,7 @@ class FilterMatrix:
         yield from counts.items()
 
 
-def _counted(codes: NDArray[np.integer]) -> dict[int, int]:
+def counted(codes: NDArray[np.integer]) -> dict[int, int]:
     """Each code and how often it occurs, in order. Mostly there is one: that costs no sorting."""
     if not codes.size:
         return {}

@@ -144,6 +144,7 @@ class Calls:
     depends_on: Callable[[Pod], Depends] | None
     sign_here: Callable[[Pod], Mapping[str, object] | Status] | None
     sign_version: Callable[[], int] | None
+    nodes_version: Callable[[], int] | None
     sees_only_resources: Callable[[Pod], bool] | None
     suggest: Callable[[Pod, Refusals], Iterable[Suggestion]] | None
     close: Callable[[], None] | None
@@ -184,6 +185,16 @@ class Calls:
                 "plugin %s cannot say what its answers about pod %s depend on", self.name, pod.key
             )
             return Depends.CLUSTER
+
+    def version_of_nodes(self) -> int | None:
+        """What the plugin says of all nodes; None if any change may change its answers about others."""
+        if self.nodes_version is None:
+            return None
+        try:
+            return self.nodes_version()
+        except Exception:
+            _LOG.exception("plugin %s cannot say whether nodes have changed for it", self.name)
+            return None
 
     def guard(self, point: str, doing: str, state: CycleState) -> _Guard:
         """Turn what a call raises into a PluginFailure; count it, and time it if this attempt is."""

@@ -11,13 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mooring.cluster.cache import Cluster
-from mooring.cluster.columns import Ints
 from mooring.config.extension_points import ExtensionPoint as Point
-from mooring.framework.interface import Depends
 from mooring.framework.status import Code, Status
 from mooring.runtime import scoring
 from mooring.runtime.answers import Answers
@@ -75,8 +70,8 @@ class SharedEvaluation:
         self._live: dict[tuple[str, ...], LiveCalls] = {}
         #: The same names, and the plugins that PreFilter told to skip → what is needed.
         self._plans: dict[tuple[tuple[str, ...], frozenset[str]], Plan] = {}
-        self._depends_on_all_nodes = any(a.depends == Depends.NODES for a in self.kept.values())
         self._node_position = -1
+        self._last_epoch_of_nodes = self._epoch_of_nodes()
         self._size = -1
         #: Grows when all that is kept here is forgotten.
         self.epoch = 0
@@ -126,10 +121,19 @@ class SharedEvaluation:
         if position != self._node_position or size != self._size:
             for answers in self.kept.values():
                 answers.catch_up(size)
-            if self._depends_on_all_nodes:
+            epoch_of_nodes = self._epoch_of_nodes()
+            if epoch_of_nodes != self._last_epoch_of_nodes:
                 self.pre_filtered = self._scores = None
                 self.epoch += 1
+                self._last_epoch_of_nodes = epoch_of_nodes
             self._node_position, self._size = position, size
+
+    def _epoch_of_nodes(self) -> int:
+        """Grows when one of the answers forgets what follows from all nodes.
+
+        Another shared evaluation may have had the same answers catch up first.
+        """
+        return sum([answers.epoch_of_nodes for answers in self.kept.values()])
 
     def settle(self) -> PreFiltered:
         """Every plugin has answered PreFilter: from now on their results are taken together."""
@@ -154,7 +158,10 @@ class SharedEvaluation:
         return self.verdicts
 
     def scores(self, question: Question) -> KeptScores:
-        """The scores of the rows that pass here, once the verdicts are up to date. Raises PluginFailure."""
+        """The scores of the rows that pass here. Raises PluginFailure."""
+        if not self.verdicts.is_up_to_date():
+            # An evaluation may have followed a change of a node without looking here.
+            self.verdicts_for(question)
         kept, self._scores = self._scores, None
         if kept is not None:
             question.state.take(self.score_values)
