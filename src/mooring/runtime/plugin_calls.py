@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from mooring.cluster.columns import Columns, Ints, Rows
@@ -36,6 +37,9 @@ from mooring.runtime.declared_columns import columns_of, widened
 from mooring.runtime.metrics import Metrics
 
 _LOG = logging.getLogger(__name__)
+
+#: Has every field that all pods have.
+_EMPTY_POD = Pod()
 
 #: The methods by which a plugin takes part at a point; having any one of them is enough.
 METHODS: dict[Point, tuple[str, ...]] = {
@@ -177,11 +181,13 @@ class Calls:
             if not isinstance(depends, Depends):
                 raise PluginError("depends_on must return a Depends")
             return widened(depends, self.own_columns) if self.own_columns else depends
-        except Exception:
-            _LOG.exception(
-                "plugin %s cannot say what its answers about pod %s depend on", self.name, pod.key
-            )
+        except Exception as error:
+            self.warn(f"say what its answers about pod {pod.key} depend on", error)
             return Depends.CLUSTER
+
+    def warn(self, what: str, error: Exception) -> None:
+        """Tell that the plugin cannot do something without which pods are scheduled all the same."""
+        _LOG.warning("plugin %s cannot %s: %s", self.name, what, describe(error))
 
     def guard(self, point: str, doing: str, state: CycleState) -> _Guard:
         """Turn what a call raises into a PluginFailure; count it, and time it if this attempt is."""
@@ -267,8 +273,21 @@ def _method(plugin: object, name: str) -> Any:
 
 
 def _signature_fields(plugin: object) -> tuple[str, ...] | None:
-    """What a class says of its own methods does not hold for those of a class derived from it."""
+    """What a class says of its own methods does not hold for those of a class derived from it.
+
+    Raises PluginError if these are no names of fields.
+    """
     fields: tuple[str, ...] | None = getattr(plugin, "signature_fields", None)
+    if fields is not None:
+        if not isinstance(fields, tuple) or not all(isinstance(name, str) for name in fields):
+            raise PluginError('signature_fields must be a tuple such as ("spec.tolerations",)')
+        for name in fields:
+            try:
+                attrgetter(name)(_EMPTY_POD)
+            except AttributeError:
+                raise PluginError(
+                    f'signature_fields: pods have no field {name!r}; write it as in "spec.tolerations"'
+                ) from None
     classes = type(plugin).__mro__
 
     def derived(name: str) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
@@ -92,10 +92,17 @@ class Registry:
 
     def kinds(self, names: Collection[str]) -> tuple[Kind, ...]:
         """The kinds that these plugins declare in their attribute `kinds`. Raises PluginError."""
-        factories = (self.factory(name) for name in sorted(names))
-        return tuple(
-            dict.fromkeys(kind for factory in factories for kind in getattr(factory, "kinds", ()))
-        )
+        found: dict[Kind, None] = {}
+        for name in sorted(names):
+            declared = getattr(self.factory(name), "kinds", ())
+            kinds = declared if isinstance(declared, Iterable) else (declared,)
+            for kind in kinds:
+                if not isinstance(kind, Kind):
+                    raise PluginError(
+                        f'kinds of plugin "{name}" has {kind!r}; make kinds with custom_kind'
+                    )
+                found[kind] = None
+        return tuple(found)
 
     def args_types(self, names: Collection[str]) -> dict[str, type]:
         """Plugin → the type of its arguments, for those that declare one. Raises PluginError."""
