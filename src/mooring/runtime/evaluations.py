@@ -132,16 +132,17 @@ class Evaluations:
                 Evaluation(shared, {}).validate(pod, snapshot)
 
     def _forget_if_signatures_changed(self) -> None:
-        versions: list[int] | None = []
+        versions: list[int] = []
         for call, version in self._versions:
             try:
                 versions.append(version())
             except Exception as error:
                 if self._signed_at is not None:
                     call.warn("say whether signatures have changed", error)
-                versions = None
-                break
-        if versions is None or versions != self._signed_at:
+                self._signed_at = None
+                self.forget()
+                return
+        if versions != self._signed_at:
             self._signed_at = versions
             self.forget()
 

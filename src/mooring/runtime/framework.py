@@ -131,8 +131,7 @@ class Framework:
 
     def kinds(self) -> tuple[Kind, ...]:
         """The kinds that the plugins declare."""
-        calls = {call.name: call for calls in self.points.values() for call in calls}
-        declared = (kind for call in calls.values() for kind in getattr(call.plugin, "kinds", ()))
+        declared = (kind for call in self.plugins.values() for kind in call.kinds)
         return tuple(dict.fromkeys(declared))
 
     # Before the queue

@@ -31,6 +31,7 @@ from mooring.framework.placements import Placement, PodGroupAssignments, PodGrou
 from mooring.framework.status import Code, Status, checked_type
 from mooring.framework.suggestions import Refusals, Suggestion
 from mooring.framework.verdicts import RowVerdicts
+from mooring.objects.kinds import Kind
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.runtime.declared_columns import columns_of, widened
@@ -159,6 +160,8 @@ class Calls:
         self.evaluations: dict[str, int] = {}
         for method in _METHODS:
             setattr(self, method, _method(plugin, method))
+        #: The kinds that it declares.
+        self.kinds = kinds_of(plugin, name)
         #: The columns that it declares.
         self.own_columns = columns_of(plugin)
         #: Whether `normalize_scores` looks only at the lowest and the highest score.
@@ -266,6 +269,16 @@ def describe(error: BaseException) -> str:
 _METHODS = tuple(name for name in Calls.__annotations__)
 
 
+def kinds_of(plugin: object, name: str) -> tuple[Kind, ...]:
+    """`kinds` of a plugin, or of its class. Raises PluginError."""
+    declared: object = getattr(plugin, "kinds", ())
+    kinds = tuple(declared) if isinstance(declared, Iterable) else (declared,)
+    for kind in kinds:
+        if not isinstance(kind, Kind):
+            raise PluginError(f'kinds of plugin "{name}" has {kind!r}; make kinds with custom_kind')
+    return kinds
+
+
 def _method(plugin: object, name: str) -> Any:
     """None if the plugin does not have it. The contract says what it takes and returns."""
     method = getattr(plugin, name, None)
@@ -277,17 +290,18 @@ def _signature_fields(plugin: object) -> tuple[str, ...] | None:
 
     Raises PluginError if these are no names of fields.
     """
-    fields: tuple[str, ...] | None = getattr(plugin, "signature_fields", None)
-    if fields is not None:
-        if not isinstance(fields, tuple) or not all(isinstance(name, str) for name in fields):
-            raise PluginError('signature_fields must be a tuple such as ("spec.tolerations",)')
-        for name in fields:
-            try:
-                attrgetter(name)(_EMPTY_POD)
-            except AttributeError:
-                raise PluginError(
-                    f'signature_fields: pods have no field {name!r}; write it as in "spec.tolerations"'
-                ) from None
+    fields: object = getattr(plugin, "signature_fields", None)
+    if fields is None:
+        return None
+    if not isinstance(fields, tuple) or not all(isinstance(name, str) for name in fields):
+        raise PluginError('signature_fields must be a tuple such as ("spec.tolerations",)')
+    for name in fields:
+        try:
+            attrgetter(name)(_EMPTY_POD)
+        except AttributeError:
+            raise PluginError(
+                f'signature_fields: pods have no field {name!r}; write it as in "spec.tolerations"'
+            ) from None
     classes = type(plugin).__mro__
 
     def derived(name: str) -> int:

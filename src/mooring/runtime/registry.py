@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from mooring.framework.interface import Handle, PluginFactory
 from mooring.framework.version import check_version
 from mooring.objects.kinds import Kind
 from mooring.runtime.plugin_args import args_type, decoded
-from mooring.runtime.plugin_calls import describe, points_of
+from mooring.runtime.plugin_calls import describe, kinds_of, points_of
 
 if TYPE_CHECKING:
     from importlib import metadata
@@ -92,17 +92,8 @@ class Registry:
 
     def kinds(self, names: Collection[str]) -> tuple[Kind, ...]:
         """The kinds that these plugins declare in their attribute `kinds`. Raises PluginError."""
-        found: dict[Kind, None] = {}
-        for name in sorted(names):
-            declared = getattr(self.factory(name), "kinds", ())
-            kinds = declared if isinstance(declared, Iterable) else (declared,)
-            for kind in kinds:
-                if not isinstance(kind, Kind):
-                    raise PluginError(
-                        f'kinds of plugin "{name}" has {kind!r}; make kinds with custom_kind'
-                    )
-                found[kind] = None
-        return tuple(found)
+        found = (kind for name in sorted(names) for kind in kinds_of(self.factory(name), name))
+        return tuple(dict.fromkeys(found))
 
     def args_types(self, names: Collection[str]) -> dict[str, type]:
         """Plugin → the type of its arguments, for those that declare one. Raises PluginError."""
