@@ -29,6 +29,13 @@ def test_without_a_width_every_row_is_one_line():
     ]
 
 
+def test_text_of_several_lines_is_one_line_in_a_table():
+    page = Page(width=None, colour=False)
+    page.table(COLUMNS, [("default/web", "1×", Cell('running "P": ValueError: a\n  b'))])
+
+    assert page.text().splitlines()[1:] == ['default/web     1×  running "P": ValueError: a b']
+
+
 def test_text_is_broken_to_keep_to_the_width():
     assert table(50) == [
         "POD          TRIED  WHY",

@@ -100,7 +100,7 @@ def test_with_its_gate_the_job_controller_makes_gangs_of_jobs(change, groups):
     assert groups_of([train, *pods()])[0] == {}
     _, notes = with_gangs([train, *pods()], jobs=True)
     assert notes == [
-        f"gang default/{name} has 2 pods of these objects: WorkloadWithJob is on" for name in groups
+        f"2 pods are read as gang default/{name}: WorkloadWithJob is on" for name in groups
     ]
 
 
@@ -262,7 +262,7 @@ def test_a_workload_that_kueue_keeps_in_one_domain_is_a_gang_within_it():
 
     (group,) = [obj for obj in made if isinstance(obj, PodGroup)]
     assert (group.name, group.min_count, group.topology_key) == ("train", 3, "example.com/rack")
-    assert notes == ["gang default/train has 3 pods of these objects: Kueue admits it whole"]
+    assert notes == ["3 pods are read as gang default/train: Kueue admits it whole"]
 
 
 @pytest.mark.parametrize(

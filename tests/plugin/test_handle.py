@@ -19,6 +19,7 @@ from mooring.plugin import (
     PostFilterResult,
     Status,
     unschedulable,
+    wait,
 )
 from mooring.sim.build_report import build_report
 from tests.makers import make_namespace, make_node, make_pod
@@ -278,3 +279,20 @@ def test_a_nomination_is_what_a_post_filter_returns():
     engine.scheduler.schedule_one()
 
     assert [pod.name for pod in _handle_of(engine).nominated_pods("a")] == ["p"]
+
+
+@pytest.mark.parametrize("seconds", [0, 0.001])
+def test_a_simulation_ends_though_permit_lets_pods_go_as_soon_as_they_wait(seconds):
+    """Each pod that is rejected frees a place, for which the others are tried at once."""
+
+    class Impatient:
+        name = "Impatient"
+
+        def permit(self, state, pod, node_name):
+            return wait("for a friend"), seconds
+
+    with simulation_with(Impatient, objects=_PODS) as simulation:
+        simulation.run()
+
+        assert not simulation.summary.placements
+        assert simulation.loop.time() < 60

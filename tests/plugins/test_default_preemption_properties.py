@@ -485,9 +485,18 @@ def test_many_nodes_at_once_say_what_each_node_says_however_they_are_divided(sce
 
     at_once = {}
     for start in range(0, len(rows), part_size):
-        at_once |= trial.on_rows(rows[start : start + part_size]).by_row()
+        at_once |= _by_row(trial.on_rows(rows[start : start + part_size]))
 
     assert _said(at_once) == _said({row: trial.run.on_node(snapshot.at(row)) for row in rows})
+
+
+def _by_row(outcomes):
+    found = dict(outcomes.alone)
+    for rows, status in outcomes.refused:
+        found |= dict.fromkeys(rows.tolist(), status)
+    for reprieved in outcomes.together:
+        found |= {row: reprieved.candidate(row) for row in reprieved.rows.tolist()}
+    return found
 
 
 def _said(outcomes):

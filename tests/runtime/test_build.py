@@ -6,8 +6,8 @@ import pytest
 
 from mooring.config import load_config
 from mooring.config.extension_points import ExtensionPoint as Point
-from mooring.errors import ConfigError
-from mooring.runtime.build import build_frameworks
+from mooring.errors import ConfigError, PluginError
+from mooring.runtime.build import build_frameworks, plugin_kinds
 from mooring.runtime.metrics import Metrics
 from mooring.runtime.nominator import Nominator
 from mooring.runtime.waiting_pods import WaitingPods
@@ -161,6 +161,52 @@ def test_all_profiles_that_cannot_be_built_are_told_together():
         f' initializing plugin "Fails": ValueError: not for {name}'
         for name in "ac"
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        pytest.param(
+            {"signature_fields": "spec.tolerations"},
+            'signature_fields must be a tuple such as ("spec.tolerations",)',
+            id="text for a tuple",
+        ),
+        pytest.param(
+            {"signature_fields": ("spec.colour",)},
+            "signature_fields: pods have no field 'spec.colour'; write it as in \"spec.tolerations\"",
+            id="no field of pods",
+        ),
+        pytest.param(
+            {"own_columns": lambda self: 5},
+            "own_columns is 5, and not a sequence of columns",
+            id="a number for columns",
+        ),
+        pytest.param(
+            {"own_columns": lambda self: self.ranks},
+            "AttributeError: 'Odd' object has no attribute 'ranks'",
+            id="a method that fails",
+        ),
+    ],
+)
+def test_nonsense_that_a_plugin_says_of_itself_is_told_with_its_name(said, problem):
+    odd = type("Odd", (Scores,), said)
+
+    with pytest.raises(ConfigError) as error:
+        frameworks({"Odd": odd}, only("Odd"))
+
+    where = "creating profile for scheduler name default-scheduler"
+    told = f'{where}: reading what plugin "Odd" says of itself: {problem}'
+    assert error.value.problems == (told,)
+
+
+@pytest.mark.parametrize("kinds", [5, "tickets", [object]], ids=["number", "text", "class"])
+def test_what_is_no_kind_is_told_with_the_plugin_that_declares_it(kinds):
+    odd = type("Odd", (Scores,), {"kinds": kinds})
+
+    with pytest.raises(
+        PluginError, match=r'kinds of plugin "Odd" has .*; make kinds with custom_kind'
+    ):
+        plugin_kinds(config(only("Odd")), registry_with({"Odd": odd, "Binds": Binds}))
 
 
 def test_two_plugins_may_not_call_themselves_the_same():

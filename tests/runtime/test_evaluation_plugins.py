@@ -25,6 +25,7 @@ from mooring.scheduler.node_search import NodeSearch
 from tests.decisions import assert_same_decision
 from tests.engine import Engine
 from tests.makers import ZONE, make_node, make_pod, make_spread
+from tests.plugin.worlds import engine_with
 from tests.runtime.drawn_plugins import (
     CLASS,
     CLASSES,
@@ -358,3 +359,29 @@ def test_whatever_the_plugins_a_kept_evaluation_decides_what_one_from_scratch_de
     for step in steps:
         story.take(step)
     story.validate()
+
+
+def test_a_version_of_signatures_that_cannot_be_had_is_told_once(caplog):
+    """Each decision asks for it."""
+
+    class Versions:
+        name = "Versions"
+
+        def filter(self, state, pod, node): ...
+
+        def depends_on(self, pod):
+            return Depends.NODE
+
+        def sign(self, pod):
+            return {}
+
+        def sign_version(self):
+            raise ValueError("no version")
+
+    engine = engine_with(Versions, objects=(make_node("n"), *map(make_pod, "abc")))
+    while engine.scheduler.schedule_one():
+        pass
+
+    assert caplog.messages == [
+        "plugin Versions cannot say whether signatures have changed: ValueError: no version"
+    ]

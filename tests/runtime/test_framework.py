@@ -557,6 +557,15 @@ def test_post_filters_are_asked_in_order_until_one_settles_it(answers, result, s
     assert framework_of(*plugins).run_post_filters(CycleState(), POD, None) == (result, status)
 
 
+def test_a_post_filter_that_nominates_by_a_name_alone_is_told():
+    plugin = make_plugin("P", post_filter=(PostFilterResult("node-1"), SUCCESS))
+
+    _, status = framework_of(plugin).run_post_filters(CycleState(), POD, None)
+
+    assert (status.code, status.plugin) == (Code.ERROR, "P")
+    assert "the nomination of a PostFilterResult must be a Nomination or None" in status.message
+
+
 @pytest.mark.parametrize("code", [Code.ERROR, Code.WAIT, Code.SKIP], ids=lambda code: code.title)
 def test_a_post_filter_that_neither_helps_nor_rejects_is_an_error_without_a_result(code):
     plugins = [
@@ -633,6 +642,14 @@ def test_a_rejection_by_permit_ends_it_and_nobody_waits(code):
     assert permit(framework) == ANSWERS[code].by("Rejects")
     assert asked == []
     assert len(framework.waiting_pods) == 0
+
+
+@pytest.mark.parametrize("seconds", [-5, float("nan")])
+def test_permit_cannot_wait_for_less_than_no_time(seconds):
+    status = permit(framework_of(make_plugin(permit=(wait(), seconds))))
+
+    assert status.code == Code.ERROR
+    assert status.message == f'running Permit plugin "X": permit cannot wait for {seconds} seconds'
 
 
 @pytest.mark.parametrize("code", [Code.ERROR, Code.SKIP], ids=lambda code: code.title)

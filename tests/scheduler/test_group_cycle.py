@@ -25,7 +25,15 @@ from tests.groups import (
     nominated,
     start,
 )
-from tests.makers import make_group, make_node, make_pod, make_spread
+from tests.makers import (
+    HOSTNAME,
+    make_affinity_term,
+    make_group,
+    make_node,
+    make_pod,
+    make_pod_affinity,
+    make_spread,
+)
 
 RACK = "example.com/rack"
 TOO_FEW = "waiting for minCount pods from a gang to appear in scheduling queue"
@@ -110,6 +118,87 @@ def test_preemption_for_one_member_holds_no_node_if_the_gang_is_not_complete():
     assert messages(state)["gang-1"] == WAITS
     assert condition(state) == UNSCHEDULABLE
     assert state["evicted"] == ["default/victim"]
+
+
+AWAY_FROM_WORKERS = make_affinity_term({"role": "worker"}, HOSTNAME)
+
+
+@pytest.mark.parametrize(
+    ("beside", "nodes_of_gang"),
+    [
+        pytest.param(None, ["n1", "n1"], id="the node has no pods with terms"),
+        pytest.param(
+            make_pod_affinity(anti=[make_affinity_term({"role": "none"}, HOSTNAME)]),
+            ["n1", ""],
+            id="a pod of the node has required anti-affinity",
+        ),
+        pytest.param(
+            make_pod_affinity(anti_preferred=[(1, make_affinity_term({"role": "none"}, HOSTNAME))]),
+            ["n1", "n1"],
+            id="a pod of the node has a preference only",
+        ),
+    ],
+)
+def test_anti_affinity_of_a_member_is_missed_on_a_node_that_had_no_such_pods(beside, nodes_of_gang):
+    """The reference lists the nodes that have such pods before it tries the members."""
+    run = start(
+        make_node("n1", cpu=9),
+        make_pod("old", node="n1", affinity=beside),
+        make_group(min_count=1),
+        make_pod(
+            "gang-1", group="gang", priority=2, affinity=make_pod_affinity(anti=[AWAY_FROM_WORKERS])
+        ),
+        make_pod("gang-2", group="gang", priority=1, labels={"role": "worker"}),
+    )
+
+    state = run.round()
+
+    assert [nodes(state)[name] for name in ("gang-1", "gang-2")] == nodes_of_gang
+    run.create(make_pod("later", labels={"role": "worker"}))
+    assert nodes(run.round())["later"] == ""
+
+
+@pytest.mark.parametrize(
+    ("own", "node"),
+    [
+        pytest.param({}, "n1", id="the member has no preference"),
+        pytest.param(
+            {"anti_preferred": [(1, make_affinity_term({"role": "none"}, HOSTNAME))]},
+            "n2",
+            id="the member has one, so the reference goes through all pods",
+        ),
+    ],
+)
+def test_preferences_of_a_member_are_missed_by_members_without_preferences(own, node):
+    away = make_pod_affinity(anti_preferred=[(100, AWAY_FROM_WORKERS)])
+    run = start(
+        make_node("n1", cpu=9),
+        make_node("n2", cpu=8),
+        make_group(min_count=1),
+        make_pod("gang-1", group="gang", cpu=1, priority=2, affinity=away),
+        make_pod(
+            "gang-2",
+            group="gang",
+            cpu="1m",
+            priority=1,
+            labels={"role": "worker"},
+            affinity=make_pod_affinity(**own) if own else None,
+        ),
+        profiles=[
+            {
+                "plugins": {
+                    "score": {
+                        "disabled": [{"name": "*"}],
+                        "enabled": [{"name": "InterPodAffinity"}],
+                    }
+                }
+            }
+        ],
+    )
+
+    state = run.round()
+
+    assert [nodes(state)[name] for name in ("gang-1", "gang-2")] == ["n1", node]
 
 
 def test_an_error_at_one_member_fails_the_whole_group():

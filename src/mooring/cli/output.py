@@ -74,7 +74,7 @@ class Page:
         self.line(text, "bold")
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str | Cell]]) -> None:
-        grid = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows]
+        grid = [[_one_line(cell) for cell in row] for row in rows]
         widths = _fitting(columns, grid, self.width)
         header = [Cell(column.title, "dim") for column in columns]
         for row in (header, *grid):
@@ -224,6 +224,12 @@ def _fitting(
             widths[i] -= given
             excess -= given
     return widths
+
+
+def _one_line(cell: str | Cell) -> Cell:
+    """What plugins and webhooks say may have several lines."""
+    text, style = (cell.text, cell.style) if isinstance(cell, Cell) else (cell, "")
+    return Cell(" ".join(map(str.strip, text.splitlines())) if "\n" in text else text, style)
 
 
 def _total(widths: Sequence[int]) -> int:

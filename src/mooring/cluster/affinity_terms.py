@@ -6,7 +6,7 @@ index by what terms require finds those that may match an incoming pod.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -25,23 +25,30 @@ class TermKind(Enum):
     PREFERRED_ANTI_AFFINITY = "preferred anti-affinity"
 
 
+#: The kinds for which the reference looks at the nodes that have pods with any terms.
+_LISTED_WITH_ANY = frozenset(TermKind) - {TermKind.REQUIRED_ANTI_AFFINITY}
+
+
 @dataclass(frozen=True, slots=True)
 class _TermKey:
     kind: TermKind
     weight: int
     term: AffinityTerm
+    listed: bool
 
 
 class HeldTerm:
     """One term, and how many pods on each row have it."""
 
-    __slots__ = ("holders", "keys", "kind", "rows", "term", "weight")
+    __slots__ = ("holders", "keys", "kind", "listed", "rows", "term", "weight")
 
     def __init__(self, key: _TermKey, keys: tuple[IndexKey, ...], capacity: int) -> None:
         self.kind = key.kind
         self.term = key.term
         #: The weight of a preferred term; 0 for a required one.
         self.weight = key.weight
+        #: Whether the reference finds the pods that have the term. See `HeldTerms.unlist`.
+        self.listed = key.listed
         #: The keys in the index.
         self.keys = keys
         #: How many pods have the term, by row.
@@ -67,12 +74,14 @@ class HeldTerms:
         #: The terms that match pods with a namespace and labels, with the labels of the namespace
         #: at that time. Cleared when a term is added or removed.
         self._matching: dict[SelectorKey, tuple[Mapping[str, str], Sequence[HeldTerm]]] = {}
+        #: UID of a pod that is tried with its group → the kinds of its terms that are not listed.
+        self._unlisted: dict[str, frozenset[TermKind]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._terms)
 
     def add(self, pod: Pod, row: int) -> None:
-        for key in _keys(pod):
+        for key in self._keys(pod):
             held = self._terms.get(key)
             if held is None:
                 held = self._terms[key] = self._new_term(key)
@@ -81,7 +90,7 @@ class HeldTerms:
 
     def remove(self, pod: Pod, row: int) -> None:
         """Raises KeyError if a term of the pod was not added."""
-        for key in _keys(pod):
+        for key in self._keys(pod):
             held = self._terms[key]
             held.rows.change(row, -1)
             held.holders -= 1
@@ -89,6 +98,23 @@ class HeldTerms:
                 del self._terms[key]
                 self._by_key.remove(held, held.keys)
                 self._matching.clear()
+        self._unlisted.pop(pod.uid, None)
+
+    def unlist(self, pod: Pod, row: int, beside: Iterable[Pod]) -> None:
+        """A pod that was added is tried with its group, on a node that has these pods.
+
+        The reference lists the nodes that have pods with terms, and with required anti-affinity, before it
+        tries the members of a group. So it misses the terms of a member on a node that is not listed.
+        """
+        if not pod.affinity_terms.any:
+            return
+        terms = [other.affinity_terms for other in beside if other.uid not in self._unlisted]
+        unlisted = frozenset() if any(each.any for each in terms) else _LISTED_WITH_ANY
+        if not any(each.required_anti_affinity for each in terms):
+            unlisted |= {TermKind.REQUIRED_ANTI_AFFINITY}
+        self.remove(pod, row)
+        self._unlisted[pod.uid] = unlisted
+        self.add(pod, row)
 
     def matching(self, pod: Pod, namespace_labels: Mapping[str, str]) -> Sequence[HeldTerm]:
         """The terms of placed pods that match this pod, of any kind."""
@@ -117,6 +143,7 @@ class HeldTerms:
     def validate(self, rebuilt: HeldTerms, columns: Columns) -> None:
         """Raise InvariantError unless a rebuild has the same terms with the same counts."""
         check_kept("affinity terms", self._contents(), rebuilt._contents())
+        check_kept("pods with terms that are not listed", self._unlisted, {})
         self._by_key.validate(
             "affinity terms", ((held, held.keys) for held in self._terms.values())
         )
@@ -131,7 +158,7 @@ class HeldTerms:
             }
             check_kept(
                 f"the terms that match pods of {namespace} with {dict(labels)}",
-                {_TermKey(held.kind, held.weight, held.term) for held in found},
+                {_TermKey(held.kind, held.weight, held.term, held.listed) for held in found},
                 expected,
             )
 
@@ -140,6 +167,23 @@ class HeldTerms:
             key: (held.kind, held.weight, held.term, held.holders)
             for key, held in self._terms.items()
         }
+
+    def _keys(self, pod: Pod) -> list[_TermKey]:
+        terms = pod.affinity_terms
+        if not terms.any:
+            return []
+        kinds = {
+            TermKind.REQUIRED_AFFINITY: ((0, term) for term in terms.required_affinity),
+            TermKind.REQUIRED_ANTI_AFFINITY: ((0, term) for term in terms.required_anti_affinity),
+            TermKind.PREFERRED_AFFINITY: terms.preferred_affinity,
+            TermKind.PREFERRED_ANTI_AFFINITY: terms.preferred_anti_affinity,
+        }
+        unlisted = self._unlisted.get(pod.uid, ())
+        return [
+            _TermKey(kind, weight, term, kind not in unlisted)
+            for kind, weighted in kinds.items()
+            for weight, term in weighted
+        ]
 
     def _new_term(self, key: _TermKey) -> HeldTerm:
         keys = self._by_key.rarest(_index_keys(key.term))
@@ -152,21 +196,3 @@ class HeldTerms:
 def _index_keys(term: AffinityTerm) -> list[tuple[IndexKey, ...]]:
     namespaces = term.namespaces if term.namespace_selector.nothing else None
     return keys_of_selector(term.selector, namespaces)
-
-
-def _keys(pod: Pod) -> list[_TermKey]:
-    terms = pod.affinity_terms
-    if not terms.any:
-        return []
-    return [
-        *(_TermKey(TermKind.REQUIRED_AFFINITY, 0, term) for term in terms.required_affinity),
-        *(
-            _TermKey(TermKind.REQUIRED_ANTI_AFFINITY, 0, term)
-            for term in terms.required_anti_affinity
-        ),
-        *(_TermKey(TermKind.PREFERRED_AFFINITY, w, t) for w, t in terms.preferred_affinity),
-        *(
-            _TermKey(TermKind.PREFERRED_ANTI_AFFINITY, w, t)
-            for w, t in terms.preferred_anti_affinity
-        ),
-    ]

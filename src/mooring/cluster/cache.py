@@ -189,13 +189,20 @@ class Cluster:
 
     # Pods
 
-    def assume_pod(self, pod: Pod) -> None:
-        """Count a pod on the node that its spec names, before the API server confirms it."""
+    def assume_pod(self, pod: Pod, *, trying: bool = False) -> None:
+        """Count a pod on the node that its spec names, before the API server confirms it.
+
+        `trying` says that the pod is tried with its group, and will be forgotten at the end of it.
+        """
         uid = pod.uid
         if uid in self.pods:
             raise CacheError(f"pod {_label(pod)} is in the cache, so can't be assumed")
         self._put(pod)
         self._assumed.add(uid)
+        if trying:
+            info = self.infos[pod.node_name]
+            beside = (other for other in info.pods.values() if other.uid != uid)
+            self.held_terms.unlist(pod, info.row, beside)
         if self.pod_groups is not None:
             self.pod_groups.assume(pod)
 

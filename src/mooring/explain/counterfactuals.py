@@ -8,7 +8,6 @@ lower value. It tries pairs only if no single change helps, so every pair needs 
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,8 +44,6 @@ from mooring.runtime.evaluation import Evaluation
 from mooring.runtime.plugin_calls import PluginFailure
 from mooring.runtime.question import Question
 from mooring.scheduler.choosing import first_by_name
-
-_LOG = logging.getLogger(__name__)
 
 DEFAULT_BUDGET_S = 2.0
 
@@ -417,9 +414,9 @@ def _ask_plugins(what_if: WhatIf, pod: Pod, matrix: Matrix) -> Iterator[_Suggest
                 if kinds[change.kind] <= _MOST_OF_A_KIND:
                     _try_out(change, pod, nodes)
                     yield _Suggested(name, suggestion)
-        except Exception:
+        except Exception as error:
             # The other plugins may still help.
-            _LOG.exception("plugin %s cannot suggest changes for pod %s", name, pod.key)
+            call.warn(f"suggest changes for pod {pod.key}", error)
 
 
 def _try_out(change: Change, pod: Pod, nodes: Mapping[str, Node]) -> None:

@@ -110,7 +110,7 @@ def with_gangs(
         for each in _made(gang, sizes[key])
     ]
     notes = [
-        f"gang {key} has {sizes[key]} pod{'s' * (sizes[key] != 1)} of these objects: {gang.source}"
+        f"{sizes[key]} pod{'s are' if sizes[key] != 1 else ' is'} read as gang {key}: {gang.source}"
         for key, gang in gangs.items()
         if gang.source
     ]
@@ -195,7 +195,7 @@ class _Finder:
         for name in filter(None, names):
             key = f"{pod.namespace}/{name}"
             if key in self.groups:
-                return _Gang(key, "it is in a pod group of another scheduler")
+                return _Gang(key, "a pod group of another scheduler")
         return None
 
     def _of_kueue(self, pod: Pod) -> _Gang | None:

@@ -13,7 +13,7 @@ from mooring.runtime.framework import Framework
 from mooring.runtime.handle import PluginHandle
 from mooring.runtime.metrics import Metrics
 from mooring.runtime.plugin_args import args_problems, declared_args
-from mooring.runtime.plugin_calls import Calls
+from mooring.runtime.plugin_calls import Calls, describe
 from mooring.runtime.registry import Registry
 
 
@@ -108,11 +108,15 @@ def _build(
     for name in configured:
         try:
             plugin = registry.build(name, profile.args_of(name), handle)
+        except PluginError as error:
+            problems.append(str(error))
+            continue
+        try:
             calls[name] = call = Calls(_own_name(plugin, name), plugin, metrics)
             for spec in call.own_columns:
                 handle.declare_column(spec, call.name)
-        except PluginError as error:
-            problems.append(str(error))
+        except Exception as error:
+            problems.append(f'reading what plugin "{name}" says of itself: {describe(error)}')
     if problems:
         where = f"creating profile for scheduler name {profile.scheduler_name}"
         raise ConfigError([f"{where}: {problem}" for problem in problems])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mooring.cluster.cache import Cluster
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.own_columns import ColumnSpec, FedColumn, NodeColumn, Number, PodsColumn
@@ -18,6 +20,8 @@ def columns_of(plugin: object) -> tuple[ColumnSpec, ...]:
     declared = getattr(plugin, "own_columns", ())
     if callable(declared):
         declared = declared()
+    if not isinstance(declared, Iterable):
+        raise PluginError(f"own_columns is {declared!r}, and not a sequence of columns")
     specs = tuple(declared)
     for spec in specs:
         if not isinstance(spec, NodeColumn | PodsColumn | FedColumn):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 from mooring.cluster.cache import Cluster
 from mooring.cluster.snapshot import Snapshot
 from mooring.framework.interface import Depends
@@ -16,8 +14,6 @@ from mooring.runtime.kept_scores import TieKeys
 from mooring.runtime.plugin_calls import Calls
 from mooring.runtime.shared_evaluation import SharedEvaluation
 from mooring.runtime.signatures import Part, Signature, Signatures
-
-_LOG = logging.getLogger(__name__)
 
 #: How many evaluations a profile keeps; the one used longest ago is forgotten first.
 MOST_EVALUATIONS = 256
@@ -67,9 +63,9 @@ class Evaluations:
             if call.sign is not None and call.depends_on is not None
         ]
         self._signatures = Signatures(self._calls)
-        #: What says that signatures may have changed, and what it said last.
-        self._versions = [call.sign_version for call in self._calls if call.sign_version]
-        self._signed_at: list[int] = []
+        #: What says that signatures may have changed, and what it said last; None if one failed.
+        self._versions = [(call, call.sign_version) for call in self._calls if call.sign_version]
+        self._signed_at: list[int] | None = []
         #: By signature: what each plugin looks at in the pod.
         self._evaluations: dict[Signature, _Kept] = {}
         self._uses = 0
@@ -136,12 +132,16 @@ class Evaluations:
                 Evaluation(shared, {}).validate(pod, snapshot)
 
     def _forget_if_signatures_changed(self) -> None:
-        try:
-            versions = [version() for version in self._versions]
-        except Exception:
-            _LOG.exception("a plugin cannot say whether signatures have changed")
-            self.forget()
-            return
+        versions: list[int] = []
+        for call, version in self._versions:
+            try:
+                versions.append(version())
+            except Exception as error:
+                if self._signed_at is not None:
+                    call.warn("say whether signatures have changed", error)
+                self._signed_at = None
+                self.forget()
+                return
         if versions != self._signed_at:
             self._signed_at = versions
             self.forget()

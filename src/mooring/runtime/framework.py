@@ -26,6 +26,7 @@ from mooring.framework.events import (
 )
 from mooring.framework.interface import (
     NodeStatuses,
+    NominatingInfo,
     PostFilterResult,
     PreFilterResult,
     PreFlight,
@@ -131,8 +132,7 @@ class Framework:
 
     def kinds(self) -> tuple[Kind, ...]:
         """The kinds that the plugins declare."""
-        calls = {call.name: call for calls in self.points.values() for call in calls}
-        declared = (kind for call in calls.values() for kind in getattr(call.plugin, "kinds", ()))
+        declared = (kind for call in self.plugins.values() for kind in call.kinds)
         return tuple(dict.fromkeys(declared))
 
     # Before the queue
@@ -384,6 +384,8 @@ class Framework:
                     answer = answer, LONGEST_WAIT_S
                 status, timeout_s = call.checked(PERMIT, answer[0]), answer[1]
                 if status.code == Code.WAIT:
+                    if not timeout_s >= 0:
+                        raise PluginError(f"permit cannot wait for {timeout_s} seconds")
                     timeouts_s[call.name] = min(timeout_s, LONGEST_WAIT_S)
             except PluginFailure as error:
                 return error.as_status()
@@ -618,6 +620,10 @@ _UNTIMED = _Untimed()
 def _post_filtered(answer: object) -> tuple[PostFilterResult | None, Status | None]:
     match answer:
         case (None | PostFilterResult() as result, None | Status() as status):
+            if result is not None and not isinstance(result.nomination, NominatingInfo):
+                raise PluginError(
+                    "the nomination of a PostFilterResult must be a Nomination or None"
+                )
             return result, status
     raise PluginError("post_filter must return a PostFilterResult or None, and a Status or None")
 

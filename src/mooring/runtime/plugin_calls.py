@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from mooring.cluster.columns import Columns, Ints, Rows
@@ -30,12 +31,16 @@ from mooring.framework.placements import Placement, PodGroupAssignments, PodGrou
 from mooring.framework.status import Code, Status, checked_type
 from mooring.framework.suggestions import Refusals, Suggestion
 from mooring.framework.verdicts import RowVerdicts
+from mooring.objects.kinds import Kind
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.runtime.declared_columns import columns_of, widened
 from mooring.runtime.metrics import Metrics
 
 _LOG = logging.getLogger(__name__)
+
+#: Has every field that all pods have.
+_EMPTY_POD = Pod()
 
 #: The methods by which a plugin takes part at a point; having any one of them is enough.
 METHODS: dict[Point, tuple[str, ...]] = {
@@ -158,6 +163,8 @@ class Calls:
         self.evaluations: dict[str, int] = {}
         for method in _METHODS:
             setattr(self, method, _method(plugin, method))
+        #: The kinds that it declares.
+        self.kinds = kinds_of(plugin, name)
         #: The columns that it declares.
         self.own_columns = columns_of(plugin)
         #: Whether `normalize_scores` looks only at the lowest and the highest score.
@@ -180,10 +187,8 @@ class Calls:
             if not isinstance(depends, Depends):
                 raise PluginError("depends_on must return a Depends")
             return widened(depends, self.own_columns) if self.own_columns else depends
-        except Exception:
-            _LOG.exception(
-                "plugin %s cannot say what its answers about pod %s depend on", self.name, pod.key
-            )
+        except Exception as error:
+            self.warn(f"say what its answers about pod {pod.key} depend on", error)
             return Depends.CLUSTER
 
     def version_of_nodes(self) -> int | None:
@@ -192,9 +197,13 @@ class Calls:
             return None
         try:
             return self.nodes_version()
-        except Exception:
-            _LOG.exception("plugin %s cannot say whether nodes have changed for it", self.name)
+        except Exception as error:
+            self.warn("say whether nodes have changed for it", error)
             return None
+
+    def warn(self, what: str, error: Exception) -> None:
+        """Tell that the plugin cannot do something without which pods are scheduled all the same."""
+        _LOG.warning("plugin %s cannot %s: %s", self.name, what, describe(error))
 
     def guard(self, point: str, doing: str, state: CycleState) -> _Guard:
         """Turn what a call raises into a PluginFailure; count it, and time it if this attempt is."""
@@ -273,6 +282,16 @@ def describe(error: BaseException) -> str:
 _METHODS = tuple(name for name in Calls.__annotations__)
 
 
+def kinds_of(plugin: object, name: str) -> tuple[Kind, ...]:
+    """`kinds` of a plugin, or of its class. Raises PluginError."""
+    declared: object = getattr(plugin, "kinds", ())
+    kinds = tuple(declared) if isinstance(declared, Iterable) else (declared,)
+    for kind in kinds:
+        if not isinstance(kind, Kind):
+            raise PluginError(f'kinds of plugin "{name}" has {kind!r}; make kinds with custom_kind')
+    return kinds
+
+
 def _method(plugin: object, name: str) -> Any:
     """None if the plugin does not have it. The contract says what it takes and returns."""
     method = getattr(plugin, name, None)
@@ -280,8 +299,22 @@ def _method(plugin: object, name: str) -> Any:
 
 
 def _signature_fields(plugin: object) -> tuple[str, ...] | None:
-    """What a class says of its own methods does not hold for those of a class derived from it."""
-    fields: tuple[str, ...] | None = getattr(plugin, "signature_fields", None)
+    """What a class says of its own methods does not hold for those of a class derived from it.
+
+    Raises PluginError if these are no names of fields.
+    """
+    fields: object = getattr(plugin, "signature_fields", None)
+    if fields is None:
+        return None
+    if not isinstance(fields, tuple) or not all(isinstance(name, str) for name in fields):
+        raise PluginError('signature_fields must be a tuple such as ("spec.tolerations",)')
+    for name in fields:
+        try:
+            attrgetter(name)(_EMPTY_POD)
+        except AttributeError:
+            raise PluginError(
+                f'signature_fields: pods have no field {name!r}; write it as in "spec.tolerations"'
+            ) from None
     classes = type(plugin).__mro__
 
     def derived(name: str) -> int:

@@ -18,7 +18,7 @@ from mooring.framework.interface import Handle, PluginFactory
 from mooring.framework.version import check_version
 from mooring.objects.kinds import Kind
 from mooring.runtime.plugin_args import args_type, decoded
-from mooring.runtime.plugin_calls import describe, points_of
+from mooring.runtime.plugin_calls import describe, kinds_of, points_of
 
 if TYPE_CHECKING:
     from importlib import metadata
@@ -92,10 +92,8 @@ class Registry:
 
     def kinds(self, names: Collection[str]) -> tuple[Kind, ...]:
         """The kinds that these plugins declare in their attribute `kinds`. Raises PluginError."""
-        factories = (self.factory(name) for name in sorted(names))
-        return tuple(
-            dict.fromkeys(kind for factory in factories for kind in getattr(factory, "kinds", ()))
-        )
+        found = (kind for name in sorted(names) for kind in kinds_of(self.factory(name), name))
+        return tuple(dict.fromkeys(found))
 
     def args_types(self, names: Collection[str]) -> dict[str, type]:
         """Plugin → the type of its arguments, for those that declare one. Raises PluginError."""

@@ -6,7 +6,6 @@ mostly differs from the one before in what it requests and in its labels, so the
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from operator import attrgetter
 
@@ -14,8 +13,6 @@ from mooring.framework.interface import Depends
 from mooring.framework.status import Status
 from mooring.objects.pod import Pod
 from mooring.runtime.plugin_calls import Calls
-
-_LOG = logging.getLogger(__name__)
 
 #: How many parts of a plugin are remembered.
 _MOST_PARTS = 16_384
@@ -99,12 +96,8 @@ class _Signer:
             if part is not None and depends == part.depends and fragment == self._fragment:
                 return part
             part = self._interned(depends, tuple(fragment.items()))
-        except Exception:
-            _LOG.exception(
-                "plugin %s cannot say what it looks at in pod %s, so its answers are not kept",
-                call.name,
-                pod.key,
-            )
+        except Exception as error:
+            call.warn(f"say what it looks at in pod {pod.key}, so its answers are not kept", error)
             return None
         self._fragment, self._part = dict(fragment), part
         return part

@@ -280,7 +280,7 @@ class GroupAlgorithm:
         attempt, node_name = member.attempt, member.node_name
         assumed = attempt.pod.placed_on(node_name)
         try:
-            self._cluster.assume_pod(assumed)
+            self._cluster.assume_pod(assumed, trying=True)
         except CacheError as error:
             return failure(error)
         attempt.pod = assumed

@@ -49,6 +49,9 @@ DEFAULT_EPOCH_S = 1_767_225_600.0
 #: pods may go on failing while nothing else happens. No wait that the scheduler knows takes longer.
 _MOST_ERRORS = 10
 _PATIENCE_S = 1200.0
+#: How many decisions may be in vain for each pod that waits: with Permit plugins that wait for no time, or
+#: next to none, pods fail and come back without an end.
+_MOST_IN_VAIN = 500
 #: A cluster that has not come to rest by then never will: its controllers undo each other's work.
 _LONGEST_SETTLING_S = 86_400.0
 
@@ -253,7 +256,12 @@ class Simulation:
     def _attempt(self) -> bool:
         if not self._tries_without_nodes and not self.scheduler.cluster.infos:
             return False
-        return not self.scheduler.queue.closed and self.scheduler.schedule_one()
+        if self.scheduler.queue.closed:
+            return False
+        if self._tries_in_vain() and self._stalled():
+            self.loop.stop()
+            return False
+        return self.scheduler.schedule_one()
 
     def _idle(self) -> None:
         if self.scheduler.queue.closed:
@@ -267,13 +275,23 @@ class Simulation:
         """Whether pods only ever fail: gangs that are never complete keep each other trying."""
         if self.until_s is not None or self.api.busy:
             return False
-        return self.loop.time() - self.summary.last_progress_s > _PATIENCE_S
+        return (
+            self.loop.time() - self.summary.last_progress_s > _PATIENCE_S or self._tries_in_vain()
+        )
+
+    def _tries_in_vain(self) -> bool:
+        in_vain = self.summary.decisions_in_vain
+        if in_vain <= _MOST_IN_VAIN:
+            return False
+        counts = self.scheduler.queue.counts()
+        waiting = counts.active + counts.backoff + counts.unschedulable + counts.gated
+        return in_vain > _MOST_IN_VAIN * (1 + waiting + len(self.scheduler.waiting_pods))
 
     def _at_rest(self, since_s: float) -> bool:
         now_s = self.loop.time()
         if now_s - max(self.summary.last_progress_s, since_s) > _PATIENCE_S:
             return True
-        if now_s - since_s > _LONGEST_SETTLING_S:
+        if now_s - since_s > _LONGEST_SETTLING_S or self._tries_in_vain():
             return True
         if self.api.busy > self.api.running or len(self._tasks) > len(self.scheduler.waiting_pods):
             return False

@@ -56,6 +56,8 @@ class RunSummary:
     #: The time of the last fact, and of the last fact that is more than a failed attempt.
     last_s: float = 0.0
     last_progress_s: float = 0.0
+    #: The number of decisions since then.
+    decisions_in_vain: int = 0
 
     def of(self, uid: str) -> PodRecord:
         """The record of the pod; an empty one if it has none."""
@@ -66,6 +68,7 @@ class RunSummary:
         if isinstance(fact, Decided):
             self._record(fact).attempts = fact.number
             self.decisions += 1
+            self.decisions_in_vain += 1
             self.last_decision = fact
             return
         what = fact.what
@@ -75,6 +78,7 @@ class RunSummary:
         self.last_s = fact.at_s
         if what not in _NO_PROGRESS:
             self.last_progress_s = fact.at_s
+            self.decisions_in_vain = 0
         if isinstance(fact, Bound):
             self.placements[fact.uid] = PlacedPod(fact)
         elif what in _ARRIVALS:

@@ -252,10 +252,13 @@ class TestHints:
     @pytest.mark.parametrize(
         ("other", "hint"),
         [
-            pytest.param(POD, Hint.QUEUE, id="its allocation was never written"),
-            pytest.param(pod_with("held"), Hint.SKIP, id="its claim tells when it is free"),
-            pytest.param(pod_with("missing"), Hint.SKIP, id="its claim is gone"),
-            pytest.param(make_pod("plain"), Hint.SKIP, id="it has no claims"),
+            pytest.param(POD.placed_on("n"), Hint.QUEUE, id="its allocation was never written"),
+            pytest.param(POD, Hint.SKIP, id="it had no allocation: a node was only held for it"),
+            pytest.param(
+                pod_with("held").placed_on("n"), Hint.SKIP, id="its claim tells when it is free"
+            ),
+            pytest.param(pod_with("missing").placed_on("n"), Hint.SKIP, id="its claim is gone"),
+            pytest.param(make_pod("plain", node="n"), Hint.SKIP, id="it has no claims"),
         ],
     )
     def test_a_pod_that_gave_up_before_its_claims_were_written_helps_others(

@@ -185,7 +185,6 @@ _SUBTRACTORS = _traits("int", "uint", "double", *_TIMES)
 _NUMBERS = _traits("int", "uint", "double")
 _COMPARERS = _traits("bool", "int", "uint", "double", "string", "bytes", *_TIMES)
 _SIZERS = _traits("string", "bytes", "list", "map")
-_MATCHERS = _traits("string")
 _NEGATERS = _traits("bool", "int", "double", "google.protobuf.Duration")
 _MODDERS = _traits("int", "uint")
 

@@ -61,14 +61,6 @@ class Tried:
     #: How many potential victims budgets cover, where the outcome depends on it.
     covered: list[Covered] = field(default_factory=list)
 
-    def by_row(self) -> dict[int, Outcome]:
-        found = dict(self.alone)
-        for rows, status in self.refused:
-            found |= dict.fromkeys(rows.tolist(), status)
-        for reprieved in self.together:
-            found |= {row: reprieved.candidate(row) for row in reprieved.rows.tolist()}
-        return found
-
 
 @dataclass(frozen=True)
 class Reprieved:

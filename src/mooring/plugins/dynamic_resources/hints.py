@@ -66,8 +66,11 @@ class Hints:
         """Queue the pod if another one gave up before its allocations were written.
 
         These were in flight, and no claim tells of their end. Written ones are given back by a change of
-        their claim. The reference has no such hint: there, the pod waits for the flush.
+        their claim. The reference has no such hint: there, the pod waits for the flush. A pod that was only
+        nominated had none.
         """
+        if not old.node_name:
+            return Hint.SKIP
         if old.spec.resource_claims:
             try:
                 claims = claims_of(old, self._cache)

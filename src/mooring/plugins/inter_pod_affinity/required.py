@@ -152,6 +152,6 @@ def count_existing_anti(held_terms: Iterable[HeldTerm], snapshot: Snapshot) -> T
     """Count the placed pods whose required anti-affinity is among these terms."""
     counts = TopologyCounts(snapshot.columns)
     for held in held_terms:
-        if held.kind is TermKind.REQUIRED_ANTI_AFFINITY:
+        if held.kind is TermKind.REQUIRED_ANTI_AFFINITY and held.listed:
             counts.add_rows(held.term.topology_key, held.rows)
     return counts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from mooring.plugins.inter_pod_affinity.topology_counts import TopologyCounts
 
 
 def count_weights(
-    preferred: Iterable[tuple[str, int, PodQuery]],
+    preferred: Sequence[tuple[str, int, PodQuery]],
     held_terms: Iterable[HeldTerm],
     snapshot: Snapshot,
     *,
@@ -20,13 +20,16 @@ def count_weights(
 ) -> TopologyCounts:
     """Add up the weights of the pod's preferred terms and of the placed pods' terms.
 
-    Every node counts, feasible or not.
+    Every node counts, feasible or not. The reference goes through all pods for a pod with preferred terms,
+    and through those on listed nodes for others.
     """
     weights = TopologyCounts(snapshot.columns)
+    looks_at_all = bool(preferred)
     for key, weight, query in preferred:
         weights.add_rows(key, snapshot.pod_counts.kept(query), weight)
     for held in held_terms:
-        if (given := _weight_of(held, hard_weight)) is not None:
+        given = _weight_of(held, hard_weight) if held.listed or looks_at_all else None
+        if given is not None:
             weights.add_rows(held.term.topology_key, held.rows, given)
     return weights
 
