@@ -48,7 +48,7 @@ export function App() {
       event.preventDefault();
       main.current.focus();
     }}>Skip to the content</a>
-    <${Top} session=${session} route=${route} cluster=${cluster} moments=${moments} text=${text} onText=${setText} />
+    <${Top} session=${session} route=${route} moments=${moments} text=${text} onText=${setText} />
     ${heard !== true && html`<${Lost} restarted=${heard === "restarted"} ended=${runOf(session, 1)?.state === "failed"} />`}
     <main id="main" ref=${main} tabindex="-1" class=${`view-${route.view}`}>
       <${Shown} route=${route} session=${session} run=${run} cluster=${cluster} error=${error} moments=${moments}

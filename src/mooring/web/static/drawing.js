@@ -330,7 +330,7 @@ export class Drawing {
     const { scene, palette } = this.shown;
     context.font = `500 10.5px ${fontOf(this.canvas)}`;
     const room = side - (scene.cluster.taintsOf(node).length ? 22 : 8);
-    const name = ending(context, scene.cluster.nodeNames[node], room);
+    const name = ending(context, scene.cluster.shortNames()[node], room);
     // On a plate of its own, so that it can be read whatever is behind it.
     context.fillStyle = palette.empty;
     context.fillRect(left + 2, top + 2, context.measureText(name).width + 6, 16);

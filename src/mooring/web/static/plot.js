@@ -15,8 +15,8 @@ const SECONDS = [
 const WHOLE = Array.from({ length: 9 }, (_, power) => [1, 2, 5].map((n) => n * 10 ** power)).flat();
 
 // series: [{label, values, colour}]; xs ascending; `at` where the line stands; `now`: the values there, if they are
-// known better than from the series; `onGo(x)`; `say(value)` in words.
-export function Plot({ title, say, now = null, xs, series, at, bySeconds, format, palette, onGo, most }) {
+// known better than from the series; `onGo(x)`; `say(value)` in words; `shares`: values are parts of 1.
+export function Plot({ title, say, now = null, xs, series, at, bySeconds, format, palette, onGo, shares }) {
   const box = useRef(null);
   const plot = useRef(null);
   const latest = useRef({});
@@ -25,7 +25,7 @@ export function Plot({ title, say, now = null, xs, series, at, bySeconds, format
   useLayoutEffect(() => {
     const element = box.current;
     const made = new uPlot(
-      optionsOf({ element, xs, series, format, palette, bySeconds, most, latest }),
+      optionsOf({ element, xs, series, format, palette, bySeconds, shares, latest }),
       [xs, ...series.map((each) => each.values)],
       element,
     );
@@ -65,7 +65,7 @@ function lastBy(xs, at) {
   return found;
 }
 
-function optionsOf({ element, xs, series, format, palette, bySeconds, most, latest }) {
+function optionsOf({ element, xs, series, format, palette, bySeconds, shares, latest }) {
   const axis = {
     stroke: palette.quiet,
     grid: { stroke: palette.line, width: 0.5 },
@@ -86,8 +86,8 @@ function optionsOf({ element, xs, series, format, palette, bySeconds, most, late
     },
     scales: {
       // A little room after the last value, so that nothing hides it.
-      x: { time: false, range: (u, low, high) => [low, high + (high >= xs[xs.length - 1] ? (high - low) * 0.015 : 0)] },
-      y: { range: (u, low, high) => [0, most ?? Math.max(1, high * 1.08 || 1)] },
+      x: { time: false, range: (u, low, high) => [low, high + (high >= xs[xs.length - 1] ? (high - low) * 0.02 : 0)] },
+      y: { range: (u, low, high) => [0, shares ? topOf(high) : Math.max(1, high * 1.08 || 1)] },
     },
     axes: [
       {
@@ -115,6 +115,7 @@ function optionsOf({ element, xs, series, format, palette, bySeconds, most, late
     hooks: {
       // Beneath the lines.
       drawAxes: [(u) => drawLine(u, latest.current.at, palette)],
+      drawSeries: [(u, i) => drawLast(u, i)],
       setCursor: [(u) => latest.current.setUnder(u.cursor.idx ?? null)],
       ready: [
         (u) => {
@@ -128,6 +129,28 @@ function optionsOf({ element, xs, series, format, palette, bySeconds, most, late
       ],
     },
   };
+}
+
+// All of it, unless that makes a flat line of everything.
+function topOf(high) {
+  if (!high) return 1;
+  return [0.01, 0.02, 0.05, 0.1, 0.2].find((top) => high <= top) ?? 1;
+}
+
+// What the last value is can be seen after the line of the moment.
+function drawLast(u, i) {
+  const [xs, values] = [u.data[0], u.data[i]];
+  const value = values[values.length - 1];
+  if (value === null || value === undefined || u.scales.x.max <= xs[xs.length - 1]) return;
+  const y = Math.round(u.valToPos(value, "y", true));
+  u.ctx.save();
+  u.ctx.strokeStyle = u.series[i].stroke(u, i);
+  u.ctx.lineWidth = u.series[i].width * devicePixelRatio;
+  u.ctx.beginPath();
+  u.ctx.moveTo(u.valToPos(xs[xs.length - 1], "x", true), y);
+  u.ctx.lineTo(u.bbox.left + u.bbox.width, y);
+  u.ctx.stroke();
+  u.ctx.restore();
 }
 
 function drawLine(u, at, palette) {
