@@ -24,18 +24,21 @@ export function Plot({ title, say, now = null, xs, series, at, bySeconds, format
   latest.current = { at, onGo, setUnder };
   useLayoutEffect(() => {
     const element = box.current;
-    const made = new uPlot(
-      optionsOf({ element, xs, series, format, palette, bySeconds, shares, latest }),
-      [xs, ...series.map((each) => each.values)],
-      element,
-    );
-    plot.current = made;
-    element.plot = made;
-    const watch = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height: HEIGHT }));
-    watch.observe(element);
+    const watch = new ResizeObserver(() => plot.current?.setSize({ width: element.clientWidth, height: HEIGHT }));
+    const make = () => {
+      const options = optionsOf({ element, xs, series, format, palette, bySeconds, shares, latest });
+      plot.current = new uPlot(options, [xs, ...series.map((each) => each.values)], element);
+      element.plot = plot.current;
+      watch.observe(element);
+    };
+    // The view is seen before its plots are drawn, which takes as long as all the rest of it.
+    const isFirst = !element.plot;
+    const stop = isFirst ? afterPaint(make) : make();
     return () => {
+      stop?.();
       watch.disconnect();
-      made.destroy();
+      plot.current?.destroy();
+      plot.current = null;
     };
   }, [xs, series, palette, bySeconds]);
   useEffect(() => {
@@ -57,6 +60,17 @@ export function Plot({ title, say, now = null, xs, series, at, bySeconds, format
     </figcaption>
     <div ref=${box} aria-hidden="true"></div>
   </figure>`;
+}
+
+function afterPaint(act) {
+  let wait = 0;
+  const frame = requestAnimationFrame(() => {
+    wait = setTimeout(act);
+  });
+  return () => {
+    cancelAnimationFrame(frame);
+    clearTimeout(wait);
+  };
 }
 
 function lastBy(xs, at) {
