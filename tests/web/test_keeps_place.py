@@ -192,8 +192,9 @@ def test_unknown_nodes_and_views_are_told(served: PageServer, open_page: OpenPag
 
     page = open_page(served.view("map/nobody"))
     expect(page.get_by_role("alert")).to_contain_text("There is no node “nobody”")
-    page.goto(served.view("nowhere"))
-    expect(page.get_by_role("heading", name="No such view")).to_be_visible()
+    for view in ("nowhere", "pod"):
+        page.goto(served.view(view))
+        expect(page.get_by_role("heading", name="No such view")).to_be_visible()
 
 
 def test_a_word_of_the_address_that_means_nothing_leaves_the_controls_as_they_are(

@@ -71,10 +71,11 @@ function useMovedFocus(main, place) {
 }
 
 function Shown({ route, session, run, cluster, error, moments, text, onText }) {
-  if (!VIEWS.includes(route.view))
+  const address = [route.view, ...route.parts].join("/");
+  if (!VIEWS.includes(route.view) || address === "pod")
     return html`<div class="empty">
       <h1>No such view</h1>
-      <p>There is no view “${route.view}”. <a href=${link("map")}>Go to the map</a></p>
+      <p>There is no view “${address}”. <a href=${link("map")}>Go to the map</a></p>
     </div>`;
   if (route.view === "compare")
     return html`<${CompareView} beforeId=${Number(route.parts[0])} afterId=${Number(route.parts[1])} />`;
