@@ -354,6 +354,14 @@ def hold(page: Page, pattern: str | re.Pattern[str]) -> list[Route]:
     return held
 
 
+def ask_to_edit(page: Page) -> Route:
+    """The request for the pod whose page is open, which waits."""
+    held = hold(page, "**/object?*")
+    with page.expect_request("**/object?*"):
+        page.get_by_role("link", name="Edit and try").click()
+    return held[0]
+
+
 def test_manifests_are_not_edited_before_what_was_asked_for_is_there(
     served: PageServer, open_page: OpenPage
 ) -> None:
@@ -361,13 +369,11 @@ def test_manifests_are_not_edited_before_what_was_asked_for_is_there(
     from playwright.sync_api import expect
 
     page = open_page(served.view("pod/shop/checkout-0"))
-    held = hold(page, "**/object?*")
-    with page.expect_request("**/object?*"):
-        page.get_by_role("link", name="Edit and try").click()
+    asked = ask_to_edit(page)
     editor = page.get_by_label("Manifests")
     expect(editor).to_be_disabled()
     expect(page.locator("#objects-text-check")).to_contain_text("Reading")
-    held[0].continue_()
+    asked.continue_()
     expect(editor).to_be_enabled()
     expect(editor).to_have_value(re.compile("^# Pod shop/checkout-0"))
 
@@ -379,9 +385,7 @@ def test_what_was_asked_for_and_left_changes_no_later_edit(
     from playwright.sync_api import expect
 
     page = open_page(served.view("pod/shop/checkout-0"))
-    held = hold(page, "**/object?*")
-    with page.expect_request("**/object?*"):
-        page.get_by_role("link", name="Edit and try").click()
+    asked = ask_to_edit(page)
     page.go_back()
     expect(page.get_by_role("heading", name="shop/checkout-0")).to_be_visible()
     page.get_by_role("link", name="What if", exact=True).click()
@@ -390,7 +394,7 @@ def test_what_was_asked_for_and_left_changes_no_later_edit(
     editor.fill("# mine")
     page.wait_for_url(re.compile("tab=objects"))
     with page.expect_response("**/object?*"):
-        held[0].continue_()
+        asked.continue_()
     page.reload()
     expect(editor).to_have_value("# mine")
 
