@@ -441,6 +441,40 @@ def test_the_page_of_a_pod_stays_until_its_other_attempt_is_there(
     expect(rows).to_have_value("berth-4")
 
 
+def test_a_run_whose_base_is_deleted_is_changed_from_the_first(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    """Its links led to a run that does not exist."""
+    from playwright.sync_api import expect
+
+    page = open_page(served.address)
+    shown(page)
+    page.evaluate(TWO_RUNS)
+    page.goto(served.view("whatif"))
+    again = page.get_by_role("link", name="Change of the second and run again")
+    expect(page.get_by_role("listitem").filter(has_text="of the second")).to_contain_text("compare")
+    page.get_by_role("button", name="Delete of the first").click()
+    expect(page.get_by_role("button", name="Delete of the first")).to_have_count(0)
+    expect(page.get_by_role("listitem").filter(has_text="of the second")).not_to_contain_text(
+        "compare"
+    )
+    again.click()
+    expect(page.locator(".drafted li")).to_contain_text(["drain berth-01", "drain berth-02"])
+    page.get_by_role("button", name="Delete of the second").click()
+
+
+#: A run of a run.
+TWO_RUNS = """async () => {
+    const headers = {"Content-Type": "application/json"};
+    const start = async (base, name, drain) => {
+        const body = JSON.stringify({base, name, changes: [{drain}]});
+        return (await (await fetch("api/runs", {method: "POST", headers, body})).json()).run;
+    };
+    const first = await start(1, "of the first", "berth-01");
+    await start(first, "of the second", "berth-02");
+}"""
+
+
 def test_the_node_to_copy_can_be_written_from_nothing(
     served: PageServer, open_page: OpenPage
 ) -> None:

@@ -231,6 +231,14 @@ def test_a_plugin_filters_by_what_it_rejects_at_the_moment(
     expect(page.locator(".title p")).to_contain_text("1 pod of 2 without a node at the end")
 
 
+def test_a_gate_filters_at_any_moment(served: PageServer, open_page: OpenPage) -> None:
+    from playwright.sync_api import expect
+
+    for at in ("1", "end"):
+        page = open_page(served.view(f"pending?at={at}&q=plugin:SchedulingGates"))
+        expect(page.locator(".cause h2")).to_have_text("batch/gated-0")
+
+
 def test_what_would_help_is_asked_at_any_moment_of_pods_that_wait_to_the_end(
     queue: PageServer, open_page: OpenPage
 ) -> None:

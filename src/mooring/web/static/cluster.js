@@ -146,6 +146,12 @@ export class Cluster {
     return this.pendingRows;
   }
 
+  // The row of a pod that is pending at the end.
+  pendingRow(pod) {
+    this.rowsByPod ??= new Map(this.pending().map((row) => [row.pod, row]));
+    return this.rowsByPod.get(pod) ?? null;
+  }
+
   // [{name, nodes}] by a label's value, in the order of the names; "" puts all into one.
   groups(key) {
     this.groupCache ??= new Map();

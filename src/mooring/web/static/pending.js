@@ -55,7 +55,8 @@ export function pendingAt(events, { cluster, places, step }) {
       key: cluster.podKey(pod),
       message: events.strings[message] || "not tried yet",
       cause: cause.text ? cause : NO_CAUSE,
-      plugins: pluginsOf(cause),
+      // Messages do not name gates; a gate holds its pod to the end.
+      plugins: row.state === "gated" ? (cluster.pendingRow(pod)?.plugins ?? []) : pluginsOf(cause),
     });
   }
   return rows;

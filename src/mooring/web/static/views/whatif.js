@@ -14,18 +14,23 @@ const EMPTY = { config: null, objects: "", changes: [], name: "" };
 const MOST_UNDONE = 30;
 const KEPT = "mooring.draft.";
 
-// Edits are kept for the tab, by run: through other views, «back», a reload and a run that was cancelled.
-function readDraft(run) {
+// Edits are kept for the tab, by run: through other views, «back», a reload and a run that was cancelled. A server that
+// is started again at the same address may show another cluster, and another run of the same number.
+function placeOf(session, run) {
+  return KEPT + JSON.stringify([session.title, run.id, run.name]);
+}
+
+function readDraft(place) {
   try {
-    return { ...EMPTY, ...JSON.parse(sessionStorage.getItem(KEPT + run) ?? "{}") };
+    return { ...EMPTY, ...JSON.parse(sessionStorage.getItem(place) ?? "{}") };
   } catch {
     return EMPTY;
   }
 }
 
-function writeDraft(run, draft) {
+function writeDraft(place, draft) {
   try {
-    sessionStorage.setItem(KEPT + run, JSON.stringify(draft));
+    sessionStorage.setItem(place, JSON.stringify(draft));
   } catch {
     // It lasts as long as the view.
   }
@@ -36,13 +41,15 @@ export function WhatIfView(props) {
 }
 
 function WhatIf({ cluster, run, parts }) {
-  const [state, setState] = useState(() => readDraft(run.id));
+  const { session } = useSession();
+  const place = placeOf(session, run);
+  const [state, setState] = useState(() => readDraft(place));
   const latest = useRef(state);
   const [tab, setTab] = useQuery("tab", parts[0] === "Pod" || parts[0] === "Node" ? "objects" : "config", TABS);
   const [refusal, setRefusal] = useState("");
   const set = (draft) => {
     latest.current = draft;
-    writeDraft(run.id, draft);
+    writeDraft(place, draft);
     setState(draft);
   };
   const change = (more) => set({ ...latest.current, ...more });
@@ -471,6 +478,7 @@ function headsOf(text) {
 
 function Runs({ run }) {
   const { session } = useSession();
+  const isThere = (id) => session.runs.some((each) => each.id === id);
   return html`<section class="box" aria-labelledby="runs-title"><h2 id="runs-title">Runs so far</h2>
     <ul class="runs">${session.runs.map(
       (each) => html`<li>
@@ -482,13 +490,13 @@ function Runs({ run }) {
         class="quiet changes">${each.changes.join("; ")}</span>`
       }
       ${
-        each.base !== null &&
+        isThere(each.base) &&
         html`<a
         href=${linkTo(each.id, "compare", String(each.base), String(each.id))}>compare</a>`
       }
       ${
         each.base !== null &&
-        html`<a aria-label=${`Change ${each.name} and run again`} href=${linkTo(each.base, "whatif", "again", String(each.id))}>change</a>`
+        html`<a aria-label=${`Change ${each.name} and run again`} href=${linkTo(isThere(each.base) ? each.base : 1, "whatif", "again", String(each.id))}>change</a>`
       }
       ${
         each.id !== 1 &&
