@@ -484,7 +484,7 @@ def test_the_node_to_copy_can_be_written_from_nothing(
     page = open_page(served.view("whatif"))
     like = page.get_by_label("like node", exact=True)
     expect(like).to_have_value(re.compile("."))
-    like.focus()
+    like.fill("berth-4")
     page.keyboard.press("Control+A")
     page.keyboard.press("Delete")
     expect(like).to_have_value("")

@@ -56,6 +56,19 @@ def test_one_change_back_is_one_pod_less_or_more(served: PageServer, open_page: 
     assert abs(page.evaluate(PODS_PLACED) - bound_before) == 1
 
 
+def test_the_slider_stays_as_wide_as_it_is_while_it_is_moved(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    """The text beside it grew and shrank, and the slider with it, under the hand that moved it."""
+    page = open_page(served.view("map"))
+    slider = page.get_by_role("slider", name="Moment")
+    widths = set()
+    for value in ("0", "3", "500", "999", "1000"):
+        slider.fill(value)
+        widths.add(slider.evaluate("(it) => it.getBoundingClientRect().width"))
+    assert len(widths) == 1
+
+
 def test_it_plays_to_the_end_and_can_be_paused(served: PageServer, open_page: OpenPage) -> None:
     from playwright.sync_api import expect
 
@@ -140,8 +153,42 @@ def test_a_crosshair_tells_the_values_of_all_plots(served: PageServer, open_page
     expect(plots).to_have_count(4)
     plots.nth(1).hover(position={"x": 150, "y": 40})
     said = page.locator(".plot .now")
+    times = set()
     for i in range(4):
         expect(said.nth(i)).to_have_text(re.compile(r"^at (\d+m )?\d+s: |^at \d+m: "))
+        times.add(said.nth(i).inner_text().split(":")[0])
+    # Each told of its own next value, before or after the crosshair.
+    assert len(times) == 1
+
+
+#: Where a time is on a plot, from its left edge.
+PLACE_OF = "([plot, x]) => document.querySelectorAll('.plot > div')[plot].plot.valToPos(x, 'x')"
+#: The largest value that a plot has room for.
+ROOM = "() => document.querySelectorAll('.plot > div')[1].plot.scales.y.max"
+
+
+def test_a_value_holds_until_the_next_one(queue: PageServer, open_page: OpenPage) -> None:
+    """Shortly before a pod got its node, the plot told how many were pending after it, at a later time.
+
+    When this was zoomed to, the line was above the plot, as only later values made room.
+    """
+    from playwright.sync_api import expect
+
+    page = open_page(queue.view("time?at=end"))
+    plot = page.locator(".plot .u-over").nth(1)
+    plot.wait_for()
+    said = page.locator(".plot .now").nth(1)
+    for time, pending in ((90, 3), (110, 2)):
+        plot.hover(position={"x": page.evaluate(PLACE_OF, [1, time]), "y": 40})
+        expect(said).to_have_text(re.compile(rf"^at \S.*: {pending}$"))
+    box = plot.bounding_box()
+    assert box is not None
+    left, right = (box["x"] + page.evaluate(PLACE_OF, [1, each]) for each in (60, 110))
+    page.mouse.move(left, box["y"] + 30)
+    page.mouse.down()
+    page.mouse.move(right, box["y"] + 30, steps=5)
+    page.mouse.up()
+    assert page.evaluate(ROOM) >= 3
 
 
 def test_a_drag_zooms_all_plots_and_a_double_click_shows_all(

@@ -44,10 +44,11 @@ export function Plot({ title, say, now = null, xs, series, at, bySeconds, format
   useEffect(() => {
     plot.current?.redraw(false, false);
   }, [at]);
-  const sampled = series.map(({ values }) => values[under ?? lastBy(xs, at)]);
+  // `under`: where the crosshair stands, which is the same for all plots.
+  const sampled = series.map(({ values }) => values[lastBy(xs, under ?? at)]);
   const shown = (under === null && now) || sampled;
   const text = shown.map((value, i) => `${series.length > 1 ? `${series[i].label} ` : ""}${say(value)}`).join(" · ");
-  const when = under === null ? "" : `at ${bySeconds ? clock(xs[under]) : `change ${xs[under].toLocaleString("en")}`}: `;
+  const when = under === null ? "" : `at ${bySeconds ? clock(under) : `change ${Math.floor(under).toLocaleString("en")}`}: `;
   return html`<figure class="plot">
     <figcaption><strong>${title}</strong> <span class="quiet now">${when}${text}</span>
       <span class="keys">${
@@ -73,10 +74,15 @@ function afterPaint(act) {
   };
 }
 
+// A value holds until the next one.
 function lastBy(xs, at) {
-  let found = 0;
-  for (let i = 0; i < xs.length && xs[i] <= at; i += 1) found = i;
-  return found;
+  let [low, high] = [0, xs.length - 1];
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (xs[middle] <= at) low = middle;
+    else high = middle - 1;
+  }
+  return low;
 }
 
 function optionsOf({ element, xs, series, format, palette, bySeconds, shares, latest }) {
@@ -87,21 +93,25 @@ function optionsOf({ element, xs, series, format, palette, bySeconds, shares, la
     font: "11px system-ui",
   };
   let down = null;
+  const end = xs[xs.length - 1];
+  const most = series.reduce((sum, { values }) => values.reduce((a, b) => Math.max(a, b ?? 0), sum), 0);
   return {
     width: element.clientWidth || 300,
     height: HEIGHT,
     legend: { show: false },
     padding: [8, 10, 0, 0],
     cursor: {
-      points: { size: 7, fill: (u, i) => u.series[i].stroke(u, i) },
+      // A value may begin far from the crosshair, so no point tells where it was measured.
+      points: { show: false },
       drag: { x: true, y: false, dist: 5 },
       y: false,
       sync: { key: TOGETHER, setSeries: false, scales: ["x", null] },
     },
     scales: {
       // A little room after the last value, so that nothing hides it.
-      x: { time: false, range: (u, low, high) => [low, high + (high >= xs[xs.length - 1] ? (high - low) * 0.02 : 0)] },
-      y: { range: (u, low, high) => [0, shares ? topOf(high) : Math.max(1, high * 1.08 || 1)] },
+      x: { time: false, range: (u, low, high) => [low, high + (high >= end ? (high - low) * 0.02 : 0)] },
+      // Of all values: those that are shown may have begun before what is zoomed to.
+      y: { range: [0, shares ? topOf(most) : Math.max(1, most * 1.08)] },
     },
     axes: [
       {
@@ -130,7 +140,7 @@ function optionsOf({ element, xs, series, format, palette, bySeconds, shares, la
       // Beneath the lines.
       drawAxes: [(u) => drawLine(u, latest.current.at, palette)],
       drawSeries: [(u, i) => drawLast(u, i)],
-      setCursor: [(u) => latest.current.setUnder(u.cursor.idx ?? null)],
+      setCursor: [(u) => latest.current.setUnder(u.cursor.left >= 0 ? within(u.posToVal(u.cursor.left, "x"), end) : null)],
       ready: [
         (u) => {
           u.over.addEventListener("pointerdown", (event) => {
@@ -143,6 +153,10 @@ function optionsOf({ element, xs, series, format, palette, bySeconds, shares, la
       ],
     },
   };
+}
+
+function within(x, end) {
+  return Math.max(0, Math.min(end, x));
 }
 
 // All of it, unless that makes a flat line of everything.
