@@ -14,7 +14,7 @@ from tests.web.conftest import NARROW, OpenPage
 from tests.web.page_server import PageServer, page_server
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, Route
 
 pytestmark = pytest.mark.web
 
@@ -71,7 +71,7 @@ def test_the_map_does_not_move_when_the_timeline_arrives(
     served: PageServer, open_page: OpenPage
 ) -> None:
     """The slider was higher than the line that stands in for it, so the map was laid out again."""
-    from playwright.sync_api import Route, expect
+    from playwright.sync_api import expect
 
     page = open_page("about:blank")
     held: list[Route] = []
@@ -192,8 +192,9 @@ def test_unknown_nodes_and_views_are_told(served: PageServer, open_page: OpenPag
 
     page = open_page(served.view("map/nobody"))
     expect(page.get_by_role("alert")).to_contain_text("There is no node “nobody”")
-    page.goto(served.view("nowhere"))
-    expect(page.get_by_role("heading", name="No such view")).to_be_visible()
+    for view in ("nowhere", "pod"):
+        page.goto(served.view(view))
+        expect(page.get_by_role("heading", name="No such view")).to_be_visible()
 
 
 def test_a_word_of_the_address_that_means_nothing_leaves_the_controls_as_they_are(
@@ -339,4 +340,171 @@ def test_a_trace_on_the_page_has_the_options_of_replay(
         expect(page.locator(".moment strong")).to_have_text(end)
         page.goto(server.view("pod/default/first"))
         expect(page.locator(".facts > div", has_text="priority")).to_contain_text("100")
+        page.close()
+
+
+def hold(page: Page, pattern: str | re.Pattern[str]) -> list[Route]:
+    """Requests that wait until they are continued."""
+    held: list[Route] = []
+
+    def keep(route: Route) -> None:
+        held.append(route)
+
+    page.route(pattern, keep)
+    return held
+
+
+def ask_to_edit(page: Page) -> Route:
+    """The request for the pod whose page is open, which waits."""
+    held = hold(page, "**/object?*")
+    with page.expect_request("**/object?*"):
+        page.get_by_role("link", name="Edit and try").click()
+    return held[0]
+
+
+def test_manifests_are_not_edited_before_what_was_asked_for_is_there(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    """What was typed meanwhile stood before the pod that came later, and the cursor behind it."""
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("pod/shop/checkout-0"))
+    asked = ask_to_edit(page)
+    editor = page.get_by_label("Manifests")
+    expect(editor).to_be_disabled()
+    expect(page.locator("#objects-text-check")).to_contain_text("Reading")
+    asked.continue_()
+    expect(editor).to_be_enabled()
+    expect(editor).to_have_value(re.compile("^# Pod shop/checkout-0"))
+
+
+def test_what_was_asked_for_and_left_changes_no_later_edit(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    """The answer overwrote what was edited since, with the edits of the view that was left."""
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("pod/shop/checkout-0"))
+    asked = ask_to_edit(page)
+    page.go_back()
+    expect(page.get_by_role("heading", name="shop/checkout-0")).to_be_visible()
+    page.get_by_role("link", name="What if", exact=True).click()
+    page.get_by_role("button", name="Pods and nodes").click()
+    editor = page.get_by_label("Manifests")
+    editor.fill("# mine")
+    page.wait_for_url(re.compile("tab=objects"))
+    with page.expect_response("**/object?*"):
+        asked.continue_()
+    page.reload()
+    expect(editor).to_have_value("# mine")
+
+
+def test_an_address_adds_its_change_once(served: PageServer, open_page: OpenPage) -> None:
+    """A reload added a change again that had been dropped, and took the edits of a run that is changed."""
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("map/berth-40"))
+    page.get_by_role("link", name="Try without it").click()
+    drafted = page.locator(".drafted li")
+    expect(drafted).to_have_count(1)
+    page.get_by_role("button", name="Drop without berth-40").click()
+    expect(drafted).to_have_count(0)
+    page.reload()
+    expect(page.get_by_role("heading", name="What if")).to_be_visible()
+    expect(page.get_by_text("None yet.")).to_be_visible()
+    # The link does it again.
+    page.go_back()
+    page.get_by_role("link", name="Try without it").click()
+    expect(drafted).to_have_count(1)
+
+
+def test_the_page_of_a_pod_stays_until_its_other_attempt_is_there(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    """It was empty meanwhile, so the page jumped, and what the rows were filtered by was forgotten."""
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("pod/data/archive-0"))
+    attempts = page.get_by_role("navigation", name="Attempts").get_by_role("link")
+    earlier = attempts.first.inner_text()
+    rows = page.get_by_placeholder("node, plugin or reason")
+    rows.fill("berth-4")
+    asked = re.compile("attempt=")
+    held = hold(page, asked)
+    with page.expect_request(asked):
+        attempts.first.click()
+    expect(page.locator(".pod-view")).to_have_attribute("aria-busy", "true")
+    expect(page.get_by_role("table", name="Node by plugin")).to_be_visible()
+    held[0].continue_()
+    expect(page.locator(".pod-view")).to_have_attribute("aria-busy", "false")
+    expect(page.locator(".attempts [aria-current]")).to_have_text(earlier)
+    expect(rows).to_have_value("berth-4")
+
+
+def test_a_run_whose_base_is_deleted_is_changed_from_the_first(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    """Its links led to a run that does not exist."""
+    from playwright.sync_api import expect
+
+    page = open_page(served.address)
+    shown(page)
+    page.evaluate(TWO_RUNS)
+    page.goto(served.view("whatif"))
+    again = page.get_by_role("link", name="Change of the second and run again")
+    expect(page.get_by_role("listitem").filter(has_text="of the second")).to_contain_text("compare")
+    page.get_by_role("button", name="Delete of the first").click()
+    expect(page.get_by_role("button", name="Delete of the first")).to_have_count(0)
+    expect(page.get_by_role("listitem").filter(has_text="of the second")).not_to_contain_text(
+        "compare"
+    )
+    again.click()
+    expect(page.locator(".drafted li")).to_contain_text(["drain berth-01", "drain berth-02"])
+    page.get_by_role("button", name="Delete of the second").click()
+
+
+#: A run of a run.
+TWO_RUNS = """async () => {
+    const headers = {"Content-Type": "application/json"};
+    const start = async (base, name, drain) => {
+        const body = JSON.stringify({base, name, changes: [{drain}]});
+        return (await (await fetch("api/runs", {method: "POST", headers, body})).json()).run;
+    };
+    const first = await start(1, "of the first", "berth-01");
+    await start(first, "of the second", "berth-02");
+}"""
+
+
+def test_the_node_to_copy_can_be_written_from_nothing(
+    served: PageServer, open_page: OpenPage
+) -> None:
+    """Whoever deleted the name got it back at once, and wrote behind it."""
+    from playwright.sync_api import expect
+
+    page = open_page(served.view("whatif"))
+    like = page.get_by_label("like node", exact=True)
+    expect(like).to_have_value(re.compile("."))
+    like.fill("berth-4")
+    page.keyboard.press("Control+A")
+    page.keyboard.press("Delete")
+    expect(like).to_have_value("")
+    page.keyboard.type("berth-40")
+    expect(like).to_have_value("berth-40")
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.locator(".drafted li")).to_contain_text("1 node like berth-40")
+
+
+def test_a_cluster_without_nodes_is_offered_machines(
+    browser: Browser, open_page: OpenPage, tmp_path: Path
+) -> None:
+    """The form asked for a node to copy, of which there is none."""
+    from playwright.sync_api import expect
+
+    waits = [pod("default/waits", cpu="1", memory="1Gi")]
+    with page_server(write_cluster(tmp_path / "no nodes", iter(waits))) as server:
+        page = open_page(server.view("whatif"))
+        page.get_by_label("Machines", exact=True).fill("m5.xlarge")
+        page.get_by_role("button", name="Add", exact=True).click()
+        page.get_by_role("button", name="Run and compare").click()
+        expect(page.locator(".verdict")).to_contain_text("1 pod newly placed")
         page.close()

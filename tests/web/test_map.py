@@ -334,3 +334,45 @@ def _luminance(colour: str) -> float:
         parts = [int(each) / 255 for each in re.findall(r"\d+", colour)]
     linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+NAMES_ON_THE_MAP = "() => document.querySelector('.map').drawing.shown.scene.cluster.shortNames()"
+
+
+def test_names_on_the_map_leave_out_a_domain_unless_it_tells_nodes_apart(
+    browser: Browser, open_page: OpenPage, tmp_path: Path
+) -> None:
+    """All nodes of a cloud were called "….compute.internal", as names were cut at the front."""
+    cases = {
+        "cloud": (
+            ["ip-10-0-0-1.ec2.internal", "ip-10-0-0-2.ec2.internal"],
+            ["ip-10-0-0-1", "ip-10-0-0-2"],
+        ),
+        "sites": (["db.paris", "db.rome"], ["db.paris", "db.rome"]),
+        "addresses": (["10.0.0.1"], ["10.0.0.1"]),
+    }
+    for name, (names, short) in cases.items():
+        nodes = (node(each, cpu="4", memory="8Gi", zone="a", pool="p") for each in names)
+        with page_server(write_cluster(tmp_path / name, nodes)) as server:
+            page = open_page(server.address)
+            page.locator("canvas[data-pictures]").wait_for()
+            assert page.evaluate(NAMES_ON_THE_MAP) == short
+            page.close()
+
+
+def test_pods_that_request_nothing_are_seen_by_their_number(
+    browser: Browser, open_page: OpenPage, tmp_path: Path
+) -> None:
+    """The map showed cpu, so five pods lay on nodes that looked empty."""
+    from playwright.sync_api import expect
+
+    manifests = [node("n", cpu="4", memory="8Gi", zone="a", pool="p")]
+    for i in range(5):
+        each = pod(f"default/p{i}", cpu="1", memory="1Gi")
+        each["spec"]["containers"][0].pop("resources")
+        manifests.append(each)
+    with page_server(write_cluster(tmp_path / "nothing", iter(manifests))) as server:
+        page = open_page(server.address)
+        page.locator("canvas[data-pictures]").wait_for()
+        expect(page.get_by_label("Resource", exact=True)).to_have_value("pods")
+        page.close()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.web.clusters import deployment, node, pod, write_cluster
-from tests.web.conftest import OpenPage, go
+from tests.web.conftest import NARROW, OpenPage, go
 from tests.web.page_server import PageServer, page_server
 
 if TYPE_CHECKING:
@@ -476,3 +476,81 @@ def test_bars_of_plugins_are_as_long_as_the_number_beside_them(
             continue
         whole, part = (holder.locator(each).evaluate(WIDE) for each in (".bar", ".bar > span"))
         assert abs(100 * part / whole - int(said[1])) < 2
+
+
+def test_numbered_pods_are_folded_with_or_without_a_dash(
+    browser: Browser, open_page: OpenPage, tmp_path: Path
+) -> None:
+    """500 pods p0, p1, p2 … that wait for one reason were 500 entries."""
+    from playwright.sync_api import expect
+
+    objects = [
+        node("n", cpu="1", memory="8Gi", zone="a", pool="p"),
+        *(pod(f"default/p{i}", cpu="8", memory="1Gi") for i in range(20)),
+        *(pod(f"default/q-{i}", cpu="8", memory="1Gi") for i in range(10)),
+    ]
+    with page_server(write_cluster(tmp_path / "numbered", iter(objects))) as server:
+        page = open_page(server.view("pending"))
+        causes = page.locator(".cause h2")
+        expect(causes).to_have_count(2)
+        expect(causes).to_contain_text(["default/p* × 20", "default/q-* × 10"])
+        page.get_by_role("link", name="all 20").click()
+        expect(page.locator(".title p")).to_contain_text("20 pods of 30")
+        page.close()
+
+
+def test_a_long_story_shows_its_beginning_and_its_end(
+    browser: Browser, open_page: OpenPage, tmp_path: Path
+) -> None:
+    """A pod that was tried a hundred times for changing reasons had a page of twelve screens on a phone."""
+    from playwright.sync_api import expect
+
+    example = Path(__file__).parents[2] / "examples" / "03-gang"
+    config = str(example / "scheduler.yaml")
+    with page_server(example / "cluster.yaml", "--config", config) as server:
+        page = open_page(server.view("pending"))
+        page.locator(".cause h2 a").first.click()
+        rows = page.locator(".happenings li")
+        expect(rows).to_have_count(25)
+        expect(rows.first).to_contain_text("queued")
+        page.get_by_role("button", name=re.compile("more in between")).click()
+        expect(rows.nth(60)).to_be_visible()
+        page.close()
+
+
+def test_long_names_hide_nothing_that_is_said_of_them(
+    browser: Browser, open_page: OpenPage, tmp_path: Path
+) -> None:
+    from playwright.sync_api import expect
+
+    domain = ".with-a-long-domain.that-goes-on.and-on.and-on.eu-central-1.compute.internal"
+    names = [f"ip-{'x' * 40}-{i}{domain}" for i in range(2)]
+    objects = [
+        *(node(each, cpu="4", memory="8Gi", zone="a", pool="p") for each in names),
+        pod("default/placed", cpu="1", memory="1Gi"),
+        pod("default/gated", cpu="1", memory="1Gi", schedulingGates=[{"name": "wait"}]),
+    ]
+    for each in objects[:2]:
+        each["metadata"]["labels"].pop("kubernetes.io/hostname", None)
+    with page_server(write_cluster(tmp_path / "long", iter(objects))) as server:
+        page = open_page(server.view("pod/default/gated"), size=NARROW)
+        chip = page.locator(".matrix tr.winner .chip")
+        expect(chip).to_have_text("would be chosen")
+        # It ends inside its cell.
+        assert chip.evaluate("(it) => it.scrollWidth - it.clientWidth") <= 0
+        assert (
+            chip.evaluate(
+                "(it) => it.closest('th').getBoundingClientRect().right - it.getBoundingClientRect().right"
+            )
+            >= 0
+        )
+        page.goto(server.view(f"whatif/without/{names[0]}"))
+        page.get_by_role("button", name="Run and compare").click()
+        page.get_by_role("button", name="Explain").click()
+        page.locator(".why-sides").wait_for()
+        sides = page.locator(".why-sides > div")
+        for side in sides.all():
+            assert side.evaluate("(it) => it.getBoundingClientRect().right - innerWidth") <= 0
+            said = side.locator("p").first
+            assert said.evaluate("(it) => it.scrollWidth - it.clientWidth") <= 0
+        page.close()

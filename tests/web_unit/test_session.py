@@ -39,6 +39,17 @@ async def test_a_second_tab_sees_what_the_first_one_does():
         await second_tab.aclose()
 
 
+async def test_runs_of_one_name_can_be_told_apart():
+    async with asking(run_spec()) as asker:
+        for _ in range(2):
+            await asker.post("/api/runs", {"base": 1, "name": "more", "changes": [{"drain": "n1"}]})
+        await asker.post("/api/runs", {"base": 1, "name": "as it is", "changes": [{"drain": "n1"}]})
+
+        runs = (await asker.get("/api/session"))["runs"]
+
+    assert [run["name"] for run in runs] == ["as it is", "more", "more (2)", "as it is (2)"]
+
+
 async def test_a_run_that_is_cancelled_stops_and_stays_in_the_list():
     async with asking(endless()) as asker:
         await asker.get("/api/runs/1/map", 409)

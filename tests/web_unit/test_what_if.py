@@ -6,6 +6,7 @@ from contextlib import closing
 import pytest
 
 from mooring.errors import ConfigError, InputError
+from mooring.objects.daemons import home
 from mooring.objects.kubelet_labels import labelled
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.pod import Pod
@@ -95,6 +96,45 @@ def test_a_removed_node_takes_its_own_pods_along_and_sends_the_others_away():
     assert ("Node", "n1") not in left
     assert ("Pod", "default/daemon") not in left
     assert left["Pod", THERE].node_name == ""
+
+
+DAEMON_SET = """
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent, namespace: default}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec: {containers: [{name: c, resources: {requests: {cpu: 10m}}}]}
+"""
+
+
+def daemon_pods(given):
+    return [obj for obj in given.objects if isinstance(obj, Pod) and obj.belongs_to_node]
+
+
+def test_daemon_pods_that_are_still_to_be_bound_go_with_their_node():
+    """They stayed, pinned to a node that does not exist, and were counted as newly pending."""
+    before = apply(run_spec(), [RequestedChanges(objects=DAEMON_SET)], None).run_spec
+    assert {home(pod) for pod in daemon_pods(before)} == {"n1", "n2", "shut"}
+
+    removed = apply(before, [RequestedChanges(remove=[Named("Node", "n1")])], None)
+    lost = apply(before, [RequestedChanges(lose="b")], None)
+
+    assert {home(pod) for pod in daemon_pods(removed.run_spec)} == {"n2", "shut"}
+    assert {home(pod) for pod in daemon_pods(lost.run_spec)} == {"n1", "shut"}
+
+
+def test_a_copy_of_a_node_gets_the_daemon_pods_that_its_model_is_to_get():
+    before = apply(run_spec(), [RequestedChanges(objects=DAEMON_SET)], None).run_spec
+
+    outcome = apply(before, [RequestedChanges(add_nodes=[NodesLike("n1", 2)])], None)
+
+    homes = sorted(home(pod) for pod in daemon_pods(outcome.run_spec))
+    assert homes == ["n1", "n1-copy-1", "n1-copy-2", "n2", "shut"]
+    with closing(run_of(outcome.run_spec)) as run:
+        assert [each for each in run.report.unplaced if "agent" in each.pod] == []
 
 
 def test_a_removed_pod_is_gone():

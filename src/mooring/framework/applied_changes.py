@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from mooring.framework.changes import Change
 from mooring.framework.node_changes import AddNodes
+from mooring.objects.daemons import home
 from mooring.objects.devices import ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
@@ -25,7 +26,7 @@ def apply_changes(
     pods: dict[str, list[Pod]] = {}
     for obj in known:
         if isinstance(obj, Pod):
-            pods.setdefault(obj.node_name, []).append(obj)
+            pods.setdefault(home(obj), []).append(obj)
     for change in changes:
         gone = set(change.removed_pods)
         known = [

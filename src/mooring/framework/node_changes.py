@@ -9,6 +9,7 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from mooring.framework.changes import Change, spelled
+from mooring.objects.daemons import pinned
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.pod import (
@@ -181,4 +182,6 @@ def _copy_of(node: Node, name: str) -> Node:
 def _pod_copy(pod: Pod, node_name: str) -> Pod:
     name = f"{pod.name}-{node_name}"
     metadata = replace(pod.metadata, name=name, uid=f"{pod.uid}-{node_name}")
-    return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=node_name))
+    # A pod that is not bound yet is created for the new node.
+    spec = replace(pod.spec, node_name=node_name) if pod.node_name else pinned(pod.spec, node_name)
+    return replace(pod, metadata=metadata, spec=spec)

@@ -104,6 +104,11 @@ def target(pod: Pod) -> str:
     return ""
 
 
+def home(pod: Pod) -> str:
+    """The node that the pod is on, or to which it belongs; "" if there is none."""
+    return target(pod) if pod.belongs_to_node else pod.node_name
+
+
 def _required(spec: PodSpec) -> NodeSelector | None:
     if spec.affinity is None or spec.affinity.node_affinity is None:
         return None

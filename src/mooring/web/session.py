@@ -268,7 +268,8 @@ class Session:
             target=target,
         )
         number = self._next_run()
-        run = RunEntry(number, name or _title(sentences), target, base=base, changes=sentences)
+        called = self._distinct(name or _title(sentences))
+        run = RunEntry(number, called, target, base=base, changes=sentences)
         self._start_run(run)
         return run
 
@@ -546,6 +547,12 @@ class Session:
             del self._jobs[old]
         self._changed()
         return job
+
+    def _distinct(self, name: str) -> str:
+        """The name of a run, with a number if another run has it."""
+        names = {run.name for run in self._runs.values()}
+        numbered = (f"{name} ({number})" for number in range(2, len(names) + 2))
+        return next(each for each in (name, *numbered) if each not in names)
 
     def _next_run(self) -> int:
         self._made_runs += 1

@@ -19,6 +19,7 @@ from mooring.explain.drain import is_of_node, nodes_of_zone
 from mooring.explain.settled import unbound
 from mooring.framework.applied_changes import apply_changes
 from mooring.framework.node_changes import AddNodes
+from mooring.objects.daemons import home
 from mooring.objects.documents import STDIN, read_documents
 from mooring.objects.findings import Findings
 from mooring.objects.manifests import read_manifests
@@ -218,7 +219,7 @@ def _without(objects: Sequence[KubeObject], named: Named) -> list[KubeObject]:
 def _without_nodes(objects: Sequence[KubeObject], names: Collection[str]) -> Iterator[KubeObject]:
     """Remove the nodes; their pods become pending, as if their controllers recreated them."""
     for obj in objects:
-        if isinstance(obj, Pod) and obj.node_name in names:
+        if isinstance(obj, Pod) and home(obj) in names:
             if not obj.belongs_to_node:
                 yield obj if obj.finished else unbound(obj)
         elif not is_of_node(obj, names):
@@ -272,7 +273,7 @@ def _added(objects: Sequence[KubeObject], wanted: NodesLike) -> list[KubeObject]
         raise InputError([f"there is no node {wanted.like!r} in this run to copy"])
     if not 1 <= wanted.count <= MOST_NODES:
         raise InputError([f"{wanted.count} nodes: write a number from 1 to {MOST_NODES:,}"])
-    pods = [obj for obj in objects if isinstance(obj, Pod) and obj.node_name == wanted.like]
+    pods = [obj for obj in objects if isinstance(obj, Pod) and home(obj) == wanted.like]
     return AddNodes(wanted.like, wanted.count).added(nodes, {wanted.like: pods})
 
 

@@ -48,7 +48,7 @@ export function App() {
       event.preventDefault();
       main.current.focus();
     }}>Skip to the content</a>
-    <${Top} session=${session} route=${route} cluster=${cluster} moments=${moments} text=${text} onText=${setText} />
+    <${Top} session=${session} route=${route} moments=${moments} text=${text} onText=${setText} />
     ${heard !== true && html`<${Lost} restarted=${heard === "restarted"} ended=${runOf(session, 1)?.state === "failed"} />`}
     <main id="main" ref=${main} tabindex="-1" class=${`view-${route.view}`}>
       <${Shown} route=${route} session=${session} run=${run} cluster=${cluster} error=${error} moments=${moments}
@@ -71,10 +71,11 @@ function useMovedFocus(main, place) {
 }
 
 function Shown({ route, session, run, cluster, error, moments, text, onText }) {
-  if (!VIEWS.includes(route.view))
+  const address = [route.view, ...route.parts].join("/");
+  if (!VIEWS.includes(route.view) || address === "pod")
     return html`<div class="empty">
       <h1>No such view</h1>
-      <p>There is no view “${route.view}”. <a href=${link("map")}>Go to the map</a></p>
+      <p>There is no view “${address}”. <a href=${link("map")}>Go to the map</a></p>
     </div>`;
   if (route.view === "compare")
     return html`<${CompareView} beforeId=${Number(route.parts[0])} afterId=${Number(route.parts[1])} />`;

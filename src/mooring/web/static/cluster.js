@@ -1,4 +1,5 @@
 // A run's cluster as the server tells it in columns, and what it looked like at any step of its time.
+import { pendingAt } from "mooring/pending";
 
 export class Cluster {
   constructor(map) {
@@ -66,10 +67,11 @@ export class Cluster {
     return this.requests[resource][pod];
   }
 
-  // What the map shows until somebody chooses: cpu, or what pods request if they request no cpu.
+  // What the map shows until somebody chooses: cpu, or what pods request if they request no cpu; if they request
+  // nothing, their number.
   mainResource() {
     const asked = this.resources.find((name, r) => name !== "pods" && this.requests[r].some((amount) => amount));
-    return asked ?? "cpu";
+    return asked ?? (this.podCount ? "pods" : "cpu");
   }
 
   capacityOf(node, resource) {
@@ -84,6 +86,16 @@ export class Cluster {
   indexOfPod(key) {
     this.podIndex ??= new Map(Array.from({ length: this.podCount }, (_, i) => [this.podKey(i), i]));
     return this.podIndex.get(key) ?? -1;
+  }
+
+  // What nodes are called where there is little room: without their domain, if that tells them apart.
+  shortNames() {
+    if (!this.foundShortNames) {
+      const hosts = this.nodeNames.map((name) => name.split(".")[0]);
+      const isTold = new Set(hosts).size === hosts.length && hosts.every((host) => /[a-z]/.test(host));
+      this.foundShortNames = isTold ? hosts : this.nodeNames;
+    }
+    return this.foundShortNames;
   }
 
   namespaces() {
@@ -132,6 +144,12 @@ export class Cluster {
       nominated: pending.nominatedNode[i] < 0 ? "" : this.nodeNames[pending.nominatedNode[i]],
     }));
     return this.pendingRows;
+  }
+
+  // The row of a pod that is pending at the end.
+  pendingRow(pod) {
+    this.rowsByPod ??= new Map(this.pending().map((row) => [row.pod, row]));
+    return this.rowsByPod.get(pod) ?? null;
   }
 
   // [{name, nodes}] by a label's value, in the order of the names; "" puts all into one.
@@ -186,8 +204,10 @@ const GONE = -2;
 
 // Where every pod is at one moment, and what that comes to for the nodes.
 export class Scene {
-  constructor(cluster, places, step) {
+  // `pendingRows(scene)`: what is said of the pods that are pending then.
+  constructor(cluster, places, step, pendingRows) {
     this.cluster = cluster;
+    this.pendingRows = pendingRows;
     this.places = places;
     this.step = step;
     this.#sort();
@@ -198,7 +218,7 @@ export class Scene {
     const places = Int32Array.from(cluster.map.pods.node, (at, pod) =>
       at >= 0 || waits.has(pod) ? at : GONE,
     );
-    return new Scene(cluster, places, null);
+    return new Scene(cluster, places, null, () => cluster.pending());
   }
 
   // The pods of each node lie together in `pods`, from `first[node]` to `first[node + 1]`.
@@ -260,6 +280,11 @@ export class Scene {
     this.waitingCount ??= this.places.reduce((sum, at) => sum + (at === -1 ? 1 : 0), 0);
     return this.waitingCount;
   }
+
+  pending() {
+    this.pendingNow ??= this.pendingRows(this);
+    return this.pendingNow;
+  }
 }
 
 // A value that is the same as the one before needs no point of its own.
@@ -291,7 +316,7 @@ export class Reel {
     const { pod, node } = this.time.changes;
     if (step < this.step) this.#rewind();
     for (; this.step < step; this.step += 1) this.places[pod[this.step]] = node[this.step];
-    return new Scene(this.cluster, this.places.slice(), step);
+    return new Scene(this.cluster, this.places.slice(), step, (scene) => pendingAt(this.time.events, scene));
   }
 
   // [xs, counts]: how many pods wait, wherever that changes. By seconds, a pod that comes and gets its node in the

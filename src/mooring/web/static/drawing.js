@@ -330,7 +330,7 @@ export class Drawing {
     const { scene, palette } = this.shown;
     context.font = `500 10.5px ${fontOf(this.canvas)}`;
     const room = side - (scene.cluster.taintsOf(node).length ? 22 : 8);
-    const name = ending(context, scene.cluster.nodeNames[node], room);
+    const name = ending(context, scene.cluster.shortNames()[node], room);
     // On a plate of its own, so that it can be read whatever is behind it.
     context.fillStyle = palette.empty;
     context.fillRect(left + 2, top + 2, context.measureText(name).width + 6, 16);
@@ -418,21 +418,18 @@ export class Drawing {
   }
 
   pan(dx, dy) {
-    this.view.x += dx;
-    this.view.y += dy;
-    this.#viewMoved();
+    const { k, x, y } = this.view;
+    this.#moveTo({ k, x: x + dx, y: y + dy });
   }
 
   zoom(factor, left = this.width / 2, top = this.height / 2) {
     const k = Math.max(1, Math.min(DEEPEST, this.view.k * factor));
     const turn = k / this.view.k;
-    this.view = { k, x: left - (left - this.view.x) * turn, y: top - (top - this.view.y) * turn };
-    this.#viewMoved();
+    this.#moveTo({ k, x: left - (left - this.view.x) * turn, y: top - (top - this.view.y) * turn });
   }
 
   fit() {
-    this.view = { k: 1, x: 0, y: 0 };
-    this.#viewMoved();
+    this.#moveTo({ k: 1, x: 0, y: 0 });
   }
 
   // Brings a node into sight; what lies under a panel at the right is not.
@@ -444,12 +441,14 @@ export class Drawing {
     if (dx || dy) this.pan(dx, dy);
   }
 
-  #viewMoved() {
-    const { k } = this.view;
+  #moveTo({ k, x, y }) {
+    const before = this.view;
+    const within = (at, size) => Math.min(0, Math.max(size * (1 - k), at));
+    this.view = { k, x: within(x, this.width), y: within(y, this.height) };
+    // Nothing to draw, as at an edge.
+    if (before.k === k && before.x === this.view.x && before.y === this.view.y) return;
     // While all is shown, a finger scrolls the page; once it is zoomed, it moves the map.
     this.canvas.style.touchAction = k > 1 ? "none" : "pan-x pan-y";
-    this.view.x = Math.min(0, Math.max(this.width * (1 - k), this.view.x));
-    this.view.y = Math.min(0, Math.max(this.height * (1 - k), this.view.y));
     this.moved = true;
     clearTimeout(this.rest);
     this.rest = setTimeout(() => this.redraw(), REST_MS);

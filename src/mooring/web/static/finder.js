@@ -114,7 +114,7 @@ function useSlash(box) {
 }
 
 export function foundSentence(scene, text) {
-  const found = scene && find(scene.cluster, scene.places, text);
+  const found = scene && find(scene, text);
   if (!found) return "";
   const sum = (bytes) => bytes.reduce((a, b) => a + b, 0);
   return `${count(sum(found.nodes), "node")}, ${count(sum(found.pods), "pod")} found`;
@@ -123,7 +123,7 @@ export function foundSentence(scene, text) {
 function offersOf(scene, text) {
   const { terms } = parseQuery(text);
   const { cluster } = scene;
-  const found = find(cluster, scene.places, text);
+  const found = find(scene, text);
   if (!terms.length || !found) return [];
   const words = terms.filter((term) => !term.not && (term.field === "" || term.field === "node"));
   const offers = [];

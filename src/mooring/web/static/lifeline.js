@@ -59,7 +59,18 @@ function Happenings({ timeline }) {
   </ol>`;
 }
 
+// Of a long story, the beginning and the end.
+const MOST_SHOWN = 24;
+
 function shortened(timeline) {
+  const shown = folded(timeline);
+  if (shown.length <= MOST_SHOWN) return shown;
+  const left = shown.slice(MOST_SHOWN / 2, -MOST_SHOWN / 2);
+  const between = left.reduce((sum, each) => sum + (each.between || 1), 0);
+  return [...shown.slice(0, MOST_SHOWN / 2), { each: null, between }, ...shown.slice(-MOST_SHOWN / 2)];
+}
+
+function folded(timeline) {
   const shown = [];
   for (let i = 0; i < timeline.length;) {
     let end = i + 1;

@@ -61,9 +61,9 @@ function columnsOf(page, matrix) {
       key: "node",
       label: "Node",
       sort: (row) => row.name,
-      cell: (row) => html`<a href=${link("map", row.name)}>${row.name}</a>${
+      cell: (row) => html`<span class="named"><a href=${link("map", row.name)} title=${row.name}>${row.name}</a>${
         row.name === page.node && would && html` <span class="chip">it is here</span>`
-      }${row.name === page.chosen && html` <span class="chip">${would ? "would be chosen" : "chosen"}</span>`}`,
+      }${row.name === page.chosen && html` <span class="chip">${would ? "would be chosen" : "chosen"}</span>`}</span>`,
     },
     {
       key: "total",

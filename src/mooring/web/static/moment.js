@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact-hooks";
 import { get, useAnswer } from "mooring/api";
 import { Cluster, Reel, Scene } from "mooring/cluster";
+import { pendingSoFar } from "mooring/pending";
 import { setQuery } from "mooring/route";
 
 // The place of `running` among the states of pods.
@@ -47,7 +48,7 @@ function useSceneSoFar(run, cluster, done) {
     }
     if (so.current?.cluster === cluster) return;
     so.current = { cluster, places: Int32Array.from(cluster.map.start), next: 0, asking: false };
-    setScene(new Scene(cluster, so.current.places.slice(), null));
+    setScene(new Scene(cluster, so.current.places.slice(), null, pendingSoFar));
   }, [active, cluster]);
   useEffect(() => {
     const now = so.current;
@@ -63,7 +64,7 @@ function useSceneSoFar(run, cluster, done) {
           now.places[moves[i]] = moves[i + 1];
           if (moves[i + 1] >= 0) cluster.map.pods.state[moves[i]] = RUNNING;
         }
-        setScene(new Scene(cluster, now.places.slice(), null));
+        setScene(new Scene(cluster, now.places.slice(), null, pendingSoFar));
       },
       () => {
         now.asking = false;

@@ -1,21 +1,16 @@
 // The pods that have no node at a moment, from the report at the end or from the journal before it, and what rejects
 // them. The server reads the reasons from messages; here they are only counted and put together.
 
-// [{pod, key, state, message, cause, plugins, sinceSeconds, attempts, nominated}]
-export function pendingAt(moments, cluster) {
-  if (moments.underWay) return soFar(moments.scene, cluster);
-  if (moments.step === null || moments.step === undefined || !moments.time) return cluster.pending();
-  return atStep(moments.time, moments.step, moments.scene, cluster);
-}
+// Rows are {pod, key, state, message, cause, plugins, sinceSeconds, attempts, nominated}.
 
 export const NO_CAUSE = { text: "not tried yet", of: 0, reasons: [] };
 const NONE_SO_FAR = { text: "no node so far", of: 0, reasons: [] };
 
 // While a run is under way, it is not known what rejects pods, how often they were tried and since when they wait.
-function soFar(scene, cluster) {
+export function pendingSoFar({ cluster, places }) {
   const rows = [];
-  for (let pod = 0; pod < scene.places.length; pod += 1) {
-    if (scene.places[pod] !== -1) continue;
+  for (let pod = 0; pod < places.length; pod += 1) {
+    if (places[pod] !== -1) continue;
     rows.push({
       pod,
       key: cluster.podKey(pod),
@@ -34,12 +29,11 @@ function soFar(scene, cluster) {
 const MEANS = { queued: "queued", gated: "gated", ignored: "ignored", failed: "unschedulable" };
 
 // What was last said of each pod by then. An event belongs to the moment before the changes that follow it.
-function atStep(time, step, scene, cluster) {
-  const { events } = time;
+export function pendingAt(events, { cluster, places, step }) {
   const said = new Map();
   for (let i = 0; i < events.step.length && events.step[i] <= step; i += 1) {
     const pod = events.pod[i];
-    if (pod < 0 || scene.places[pod] !== -1) continue;
+    if (pod < 0 || places[pod] !== -1) continue;
     const kind = events.kinds[events.kind[i]];
     const row = said.get(pod) ?? { pod, attempts: 0, nominated: "", state: "queued", at: i, sinceSeconds: 0 };
     if (kind === "queued" || kind === "gated" || kind === "ignored") row.sinceSeconds = events.atSeconds[i];
@@ -51,8 +45,8 @@ function atStep(time, step, scene, cluster) {
     said.set(pod, row);
   }
   const rows = [];
-  for (let pod = 0; pod < scene.places.length; pod += 1) {
-    if (scene.places[pod] !== -1) continue;
+  for (let pod = 0; pod < places.length; pod += 1) {
+    if (places[pod] !== -1) continue;
     const row = said.get(pod) ?? { pod, attempts: 0, nominated: "", state: "queued", at: -1, sinceSeconds: 0 };
     const message = row.at < 0 ? "" : events.message[row.at];
     const cause = events.causes[message] ?? NO_CAUSE;
@@ -61,7 +55,8 @@ function atStep(time, step, scene, cluster) {
       key: cluster.podKey(pod),
       message: events.strings[message] || "not tried yet",
       cause: cause.text ? cause : NO_CAUSE,
-      plugins: pluginsOf(cause),
+      // Messages do not name gates; a gate holds its pod to the end.
+      plugins: row.state === "gated" ? (cluster.pendingRow(pod)?.plugins ?? []) : pluginsOf(cause),
     });
   }
   return rows;
@@ -131,6 +126,6 @@ export function groupsOf(rows, cluster) {
 function titleOf(row, cluster) {
   const workload = cluster.workloadOf(row.pod);
   if (workload) return workload.split(" ").pop();
-  const stem = row.key.replace(/-\d+$/, "");
-  return stem === row.key ? row.key : `${stem}-*`;
+  const stem = row.key.replace(/\d+$/, "");
+  return stem === row.key || stem.endsWith("/") ? row.key : `${stem}*`;
 }

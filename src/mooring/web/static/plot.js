@@ -15,8 +15,8 @@ const SECONDS = [
 const WHOLE = Array.from({ length: 9 }, (_, power) => [1, 2, 5].map((n) => n * 10 ** power)).flat();
 
 // series: [{label, values, colour}]; xs ascending; `at` where the line stands; `now`: the values there, if they are
-// known better than from the series; `onGo(x)`; `say(value)` in words.
-export function Plot({ title, say, now = null, xs, series, at, bySeconds, format, palette, onGo, most }) {
+// known better than from the series; `onGo(x)`; `say(value)` in words; `shares`: values are parts of 1.
+export function Plot({ title, say, now = null, xs, series, at, bySeconds, format, palette, onGo, shares }) {
   const box = useRef(null);
   const plot = useRef(null);
   const latest = useRef({});
@@ -24,27 +24,31 @@ export function Plot({ title, say, now = null, xs, series, at, bySeconds, format
   latest.current = { at, onGo, setUnder };
   useLayoutEffect(() => {
     const element = box.current;
-    const made = new uPlot(
-      optionsOf({ element, xs, series, format, palette, bySeconds, most, latest }),
-      [xs, ...series.map((each) => each.values)],
-      element,
-    );
-    plot.current = made;
-    element.plot = made;
-    const watch = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height: HEIGHT }));
-    watch.observe(element);
+    const watch = new ResizeObserver(() => plot.current?.setSize({ width: element.clientWidth, height: HEIGHT }));
+    const make = () => {
+      const options = optionsOf({ element, xs, series, format, palette, bySeconds, shares, latest });
+      plot.current = new uPlot(options, [xs, ...series.map((each) => each.values)], element);
+      element.plot = plot.current;
+      watch.observe(element);
+    };
+    // The view is seen before its plots are drawn, which takes as long as all the rest of it.
+    const isFirst = !element.plot;
+    const stop = isFirst ? afterPaint(make) : make();
     return () => {
+      stop?.();
       watch.disconnect();
-      made.destroy();
+      plot.current?.destroy();
+      plot.current = null;
     };
   }, [xs, series, palette, bySeconds]);
   useEffect(() => {
     plot.current?.redraw(false, false);
   }, [at]);
-  const sampled = series.map(({ values }) => values[under ?? lastBy(xs, at)]);
+  // `under`: where the crosshair stands, which is the same for all plots.
+  const sampled = series.map(({ values }) => values[lastBy(xs, under ?? at)]);
   const shown = (under === null && now) || sampled;
   const text = shown.map((value, i) => `${series.length > 1 ? `${series[i].label} ` : ""}${say(value)}`).join(" · ");
-  const when = under === null ? "" : `at ${bySeconds ? clock(xs[under]) : `change ${xs[under].toLocaleString("en")}`}: `;
+  const when = under === null ? "" : `at ${bySeconds ? clock(under) : `change ${Math.floor(under).toLocaleString("en")}`}: `;
   return html`<figure class="plot">
     <figcaption><strong>${title}</strong> <span class="quiet now">${when}${text}</span>
       <span class="keys">${
@@ -59,13 +63,29 @@ export function Plot({ title, say, now = null, xs, series, at, bySeconds, format
   </figure>`;
 }
 
-function lastBy(xs, at) {
-  let found = 0;
-  for (let i = 0; i < xs.length && xs[i] <= at; i += 1) found = i;
-  return found;
+function afterPaint(act) {
+  let wait = 0;
+  const frame = requestAnimationFrame(() => {
+    wait = setTimeout(act);
+  });
+  return () => {
+    cancelAnimationFrame(frame);
+    clearTimeout(wait);
+  };
 }
 
-function optionsOf({ element, xs, series, format, palette, bySeconds, most, latest }) {
+// A value holds until the next one.
+function lastBy(xs, at) {
+  let [low, high] = [0, xs.length - 1];
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (xs[middle] <= at) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+function optionsOf({ element, xs, series, format, palette, bySeconds, shares, latest }) {
   const axis = {
     stroke: palette.quiet,
     grid: { stroke: palette.line, width: 0.5 },
@@ -73,21 +93,25 @@ function optionsOf({ element, xs, series, format, palette, bySeconds, most, late
     font: "11px system-ui",
   };
   let down = null;
+  const end = xs[xs.length - 1];
+  const most = series.reduce((sum, { values }) => values.reduce((a, b) => Math.max(a, b ?? 0), sum), 0);
   return {
     width: element.clientWidth || 300,
     height: HEIGHT,
     legend: { show: false },
     padding: [8, 10, 0, 0],
     cursor: {
-      points: { size: 7, fill: (u, i) => u.series[i].stroke(u, i) },
+      // A value may begin far from the crosshair, so no point tells where it was measured.
+      points: { show: false },
       drag: { x: true, y: false, dist: 5 },
       y: false,
       sync: { key: TOGETHER, setSeries: false, scales: ["x", null] },
     },
     scales: {
       // A little room after the last value, so that nothing hides it.
-      x: { time: false, range: (u, low, high) => [low, high + (high >= xs[xs.length - 1] ? (high - low) * 0.015 : 0)] },
-      y: { range: (u, low, high) => [0, most ?? Math.max(1, high * 1.08 || 1)] },
+      x: { time: false, range: (u, low, high) => [low, high + (high >= end ? (high - low) * 0.02 : 0)] },
+      // Of all values: those that are shown may have begun before what is zoomed to.
+      y: { range: [0, shares ? topOf(most) : Math.max(1, most * 1.08)] },
     },
     axes: [
       {
@@ -115,7 +139,8 @@ function optionsOf({ element, xs, series, format, palette, bySeconds, most, late
     hooks: {
       // Beneath the lines.
       drawAxes: [(u) => drawLine(u, latest.current.at, palette)],
-      setCursor: [(u) => latest.current.setUnder(u.cursor.idx ?? null)],
+      drawSeries: [(u, i) => drawLast(u, i)],
+      setCursor: [(u) => latest.current.setUnder(u.cursor.left >= 0 ? within(u.posToVal(u.cursor.left, "x"), end) : null)],
       ready: [
         (u) => {
           u.over.addEventListener("pointerdown", (event) => {
@@ -128,6 +153,32 @@ function optionsOf({ element, xs, series, format, palette, bySeconds, most, late
       ],
     },
   };
+}
+
+function within(x, end) {
+  return Math.max(0, Math.min(end, x));
+}
+
+// All of it, unless that makes a flat line of everything.
+function topOf(high) {
+  if (!high) return 1;
+  return [0.01, 0.02, 0.05, 0.1, 0.2].find((top) => high <= top) ?? 1;
+}
+
+// What the last value is can be seen after the line of the moment.
+function drawLast(u, i) {
+  const [xs, values] = [u.data[0], u.data[i]];
+  const value = values[values.length - 1];
+  if (value === null || value === undefined || u.scales.x.max <= xs[xs.length - 1]) return;
+  const y = Math.round(u.valToPos(value, "y", true));
+  u.ctx.save();
+  u.ctx.strokeStyle = u.series[i].stroke(u, i);
+  u.ctx.lineWidth = u.series[i].width * devicePixelRatio;
+  u.ctx.beginPath();
+  u.ctx.moveTo(u.valToPos(xs[xs.length - 1], "x", true), y);
+  u.ctx.lineTo(u.bbox.left + u.bbox.width, y);
+  u.ctx.stroke();
+  u.ctx.restore();
 }
 
 function drawLine(u, at, palette) {

@@ -87,7 +87,17 @@ function flush() {
   clearTimeout(unwritten);
   if (!unwritten) return;
   unwritten = 0;
-  history.replaceState(null, "", addressOf(route.view, route.parts, route.query));
+  history.replaceState(history.state, "", addressOf(route.view, route.parts, route.query));
+}
+
+// An address may ask for something that is to be done once. It is remembered with this entry of the history, so a
+// reload and «back» do not do it again, and following the link again does.
+export function isTaken() {
+  return Boolean(history.state?.taken);
+}
+
+export function markTaken() {
+  history.replaceState({ taken: true }, "");
 }
 
 function tell() {

@@ -53,20 +53,19 @@ function matcher(field, value) {
 
 // {nodes, pods}: a byte each, 1 where every term holds; null if nothing is looked for, or it makes no sense. A pod
 // that is found lights its node, and a node that is found by itself lights no pod in particular.
-export function find(cluster, places, text) {
-  if (last.cluster !== cluster || last.places !== places || last.text !== text) {
-    last = { cluster, places, text, found: look(cluster, places, text) };
-  }
+export function find(scene, text) {
+  if (last.scene !== scene || last.text !== text) last = { scene, text, found: look(scene, text) };
   return last.found;
 }
 
 // The box and the view that it filters ask the same, one after the other.
-let last = { cluster: null, places: null, text: null, found: null };
+let last = { scene: null, text: null, found: null };
 
-function look(cluster, places, text) {
+function look(scene, text) {
   const { terms, problems } = parseQuery(text);
   if (!terms.length || problems.length) return null;
-  const [ofNodes, ofPods] = testsOf(cluster, places, terms);
+  const { cluster, places } = scene;
+  const [ofNodes, ofPods] = testsOf(scene, terms);
   const nodes = new Uint8Array(cluster.nodeCount);
   const pods = new Uint8Array(cluster.podCount);
   if (ofNodes) for (let i = 0; i < nodes.length; i += 1) nodes[i] = ofNodes.every((test) => test(i)) ? 1 : 0;
@@ -81,10 +80,11 @@ function look(cluster, places, text) {
 
 // [tests of nodes, tests of pods]: null for what a term cannot be asked of. Where all terms exclude, what is meant is
 // what they exclude from: `-label:app=web` is about pods, as no node has such a label.
-function testsOf(cluster, places, terms) {
+function testsOf(scene, terms) {
+  const { cluster } = scene;
   const asked = [
     [terms.map((term) => nodeTest(cluster, term)), cluster.nodeCount],
-    [terms.map((term) => podTest(cluster, places, term)), cluster.podCount],
+    [terms.map((term) => podTest(scene, term)), cluster.podCount],
   ].map(([tests, number]) => (tests.includes(null) ? null : { tests, number }));
   const onlyExclude = terms.every((term) => term.not);
   const excludes = asked.map((each) => onlyExclude && each !== null && each.tests.some((test) => isOfAny(test, each.number)));
@@ -119,7 +119,8 @@ function taintTest(cluster, matches) {
     });
 }
 
-function podTest(cluster, places, { field, value, matches }) {
+function podTest(scene, { field, value, matches }) {
+  const { cluster, places } = scene;
   const { pods, strings } = cluster.map;
   const names = lowered(cluster, "pods", pods.name);
   const small = lowered(cluster, "strings", strings);
@@ -140,7 +141,7 @@ function podTest(cluster, places, { field, value, matches }) {
   if (field === "state") return stateTest(cluster, places, matches);
   if (field === "is" && value === "pending") return (i) => places[i] === -1;
   if (field === "plugin") {
-    const rejected = cluster.pending().filter((row) => row.plugins.some((each) => matches(each.toLowerCase())));
+    const rejected = scene.pending().filter((row) => row.plugins.some((each) => matches(each.toLowerCase())));
     const held = new Set(rejected.map((row) => row.pod));
     return (i) => held.has(i);
   }

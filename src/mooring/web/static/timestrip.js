@@ -5,6 +5,8 @@ import { END, momentAt, positionOf } from "mooring/moment";
 import { clock, count } from "mooring/words";
 
 const TICKS = 1000;
+// Of a time such as `136d 19h`.
+const TIME_LETTERS = 9;
 
 export function TimeStrip({ moments }) {
   const { time, reel, playing, hasTime, bySeconds, step, steps } = moments;
@@ -15,8 +17,10 @@ export function TimeStrip({ moments }) {
   const value = Math.round(positionOf(moments) * TICKS);
   const slide = (event) => moments.go(momentAt(moments, Number(event.currentTarget.value) / TICKS));
   const goTo = (to) => moments.go(to >= steps ? END : { step: Math.max(0, to), seconds: null });
-  const where =
-    step === null ? "at the end" : `after ${count(step, "change")} of ${steps.toLocaleString("en")}`;
+  const after = (some) => `after ${count(some, "change")} of ${steps.toLocaleString("en")}`;
+  const where = step === null ? "at the end" : after(step);
+  // Room for the longest text, so that the slider does not change under the hand that moves it.
+  const room = { "--letters": after(steps).length + TIME_LETTERS };
   const text = `${clock(moments.seconds)} of virtual time, ${where}`;
   return html`<div class="strip" role="group" aria-label="Virtual time">
     <button type="button" class="round" aria-label=${playing ? "Pause" : "Play"}
@@ -31,7 +35,7 @@ export function TimeStrip({ moments }) {
     </div>
     <button type="button" class="plain" aria-label="One change forward" disabled=${step === null}
       onClick=${() => goTo(step + 1)}>›</button>
-    <output class="moment" aria-live="off"><strong>${clock(moments.seconds)}</strong> <span>${where}</span></output>
+    <output class="moment" aria-live="off" style=${room}><strong>${clock(moments.seconds)}</strong> <span>${where}</span></output>
     ${
       hasTime &&
       html`<label class="field"><span>by</span>

@@ -13,8 +13,9 @@ const VIEWS = [
   ["whatif", "What if"],
 ];
 
-export function Top({ session, route, cluster, moments, text, onText }) {
-  const pending = (moments.underWay ? moments.scene?.waiting() : cluster?.pending().length) ?? 0;
+export function Top({ session, route, moments, text, onText }) {
+  // What the list shows that it leads to.
+  const pending = moments.scene?.waiting();
   return html`<header class="top">
     <a class="brand" href=${link("map")} aria-label="Mooring, to the map"><${Bollard} /><span>Mooring</span></a>
     <nav aria-label="Views">
@@ -22,7 +23,7 @@ export function Top({ session, route, cluster, moments, text, onText }) {
         ${VIEWS.map(
           ([view, name]) => html`<li>
             <a href=${link(view)} aria-current=${route.view === view ? "page" : undefined}>
-              ${name}${view === "pending" && pending > 0 && html`<${Badge} pods=${pending} />`}
+              ${name}${view === "pending" && html`<${Badge} pods=${pending} />`}
             </a>
           </li>`,
         )}
@@ -46,7 +47,8 @@ export function lastPart(title) {
 }
 
 function Badge({ pods }) {
-  return html`${" "}<span class="badge">${pods.toLocaleString("en")}<span class="unseen"> ${pods === 1 ? "pod" : "pods"}</span></span>`;
+  if (pods === undefined) return null;
+  return html`${" "}<span class=${`badge ${pods ? "" : "none"}`}>${pods.toLocaleString("en")}<span class="unseen"> ${pods === 1 ? "pod" : "pods"}</span></span>`;
 }
 
 function RunChoice({ runs, route }) {

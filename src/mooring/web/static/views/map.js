@@ -10,7 +10,7 @@ import { go, link, podLink, useQuery } from "mooring/route";
 import { foundSentence } from "mooring/finder";
 import { fieldIn, find, withField } from "mooring/search";
 import { paintOf, paintsFor } from "mooring/paint";
-import { fateOf, pendingAt, rejectionsOf } from "mooring/pending";
+import { fateOf, rejectionsOf } from "mooring/pending";
 import { useTheme } from "mooring/theme";
 import { TimeStrip } from "mooring/timestrip";
 import { count, resourceName, share } from "mooring/words";
@@ -92,7 +92,7 @@ export function MapView({ moments, cluster, text, onText, chosen }) {
   const [shape, setShape] = useQuery("show", "map", ["map", "table"]);
   const [side, setSide] = useState("right");
   const { scene } = moments;
-  const found = useMemo(() => find(cluster, scene.places, text), [cluster, scene, text]);
+  const found = useMemo(() => find(scene, text), [scene, text]);
   const selected = chosen ? cluster.indexOfNode(chosen) : -1;
   // The panel opens where it does not cover the node, and the map stays as it is.
   const select = (node, at = "right") => {
@@ -186,8 +186,8 @@ function Whole({ scene, moments }) {
   const { cluster } = scene;
   const waiting = scene.waiting();
   const reasons = useMemo(
-    () => (moments.underWay ? [] : rejectionsOf(pendingAt(moments, cluster)).slice(0, 2)),
-    [moments.step, moments.time, moments.underWay, cluster],
+    () => (moments.underWay ? [] : rejectionsOf(scene.pending()).slice(0, 2)),
+    [moments.underWay, scene],
   );
   return html`<div class="whole">
     <span class="fact"><strong>${cluster.nodeCount.toLocaleString("en")}</strong> ${cluster.nodeCount === 1 ? "node" : "nodes"}</span>

@@ -3,7 +3,7 @@ import { useMemo, useState } from "preact-hooks";
 import { isReport, useAnswer } from "mooring/api";
 import { html } from "mooring/html";
 import { Problems, State, Switch } from "mooring/parts";
-import { fateOf, groupsOf, pendingAt, rejectionsOf } from "mooring/pending";
+import { fateOf, groupsOf, rejectionsOf } from "mooring/pending";
 import { link, linkWith, podLink, useQuery } from "mooring/route";
 import { fieldIn, find, withField } from "mooring/search";
 import { useWork } from "mooring/session";
@@ -12,8 +12,8 @@ import { TimeStrip } from "mooring/timestrip";
 import { clock, count, share } from "mooring/words";
 
 export function PendingView({ cluster, run, moments, scene, text, onText }) {
-  const found = useMemo(() => find(cluster, scene.places, text), [cluster, scene, text]);
-  const all = useMemo(() => pendingAt(moments, cluster), [moments.step, moments.time, moments.underWay && moments.scene, cluster]);
+  const found = useMemo(() => find(scene, text), [scene, text]);
+  const all = scene.pending();
   const rows = useMemo(() => (found ? all.filter((row) => found.pods[row.pod]) : all), [all, found]);
   const rejections = useMemo(() => rejectionsOf(all), [all]);
   const groups = useMemo(() => groupsOf(rows, cluster), [rows, cluster]);
@@ -27,15 +27,14 @@ export function PendingView({ cluster, run, moments, scene, text, onText }) {
       ]} /></div>
     ${
       rejections.length > 0 &&
-      html`<${Rejections} rejections=${rejections} text=${text} onText=${onText}
-      atEnd=${moments.step === null} />`
+      html`<${Rejections} rejections=${rejections} text=${text} onText=${onText} />`
     }
     ${
       all.length > 0 &&
       (tab === "pods"
         ? html`<${Table} label="Pending pods" columns=${COLUMNS} rows=${rows} rowKey=${(row) => row.pod} sortIn="sort"
       empty="No pending pod matches." />`
-        : html`<${Groups} groups=${groups} run=${run} cluster=${cluster} scene=${scene} atEnd=${moments.step === null && !moments.underWay} />`)
+        : html`<${Groups} groups=${groups} run=${run} cluster=${cluster} scene=${scene} underWay=${moments.underWay} />`)
     }
     <${TimeStrip} moments=${moments} />
   </div>`;
@@ -49,14 +48,14 @@ function sentence(shown, all, pods, moments) {
   return `${count(shown, "pod")}${of} without a node ${when}.`;
 }
 
-function Rejections({ rejections, text, onText, atEnd }) {
+function Rejections({ rejections, text, onText }) {
   const chosen = fieldIn(text, "plugin");
   const part = ({ nodes, of }) => (of ? ` · ${share(nodes / of)} of nodes` : "");
   const choose = (plugin) =>
     onText(withField(text, "plugin", plugin.toLowerCase() === chosen ? "" : plugin));
   return html`<section class="holders" aria-labelledby="rejected-by"><h2 id="rejected-by">Rejected by</h2>
     ${rejections.slice(0, 8).map(
-      ({ name, nodes, of, pods }) => html`<button type="button" class="holder" disabled=${!atEnd}
+      ({ name, nodes, of, pods }) => html`<button type="button" class="holder"
         title=${of ? `${name} rejects ${nodes.toLocaleString("en")} of ${count(of, "node")}, summed over ${count(pods, "pod")}` : name}
         aria-pressed=${name.toLowerCase() === chosen ? "true" : "false"} onClick=${() => choose(name)}>
       <span class="name">${name}</span>
@@ -66,21 +65,25 @@ function Rejections({ rejections, text, onText, atEnd }) {
   </section>`;
 }
 
-function Groups({ groups, run, cluster, scene, atEnd }) {
+function Groups({ groups, run, cluster, scene, underWay }) {
   if (!groups.length) return html`<p class="nothing">No pending pod matches.</p>`;
   return html`<ol class="causes" aria-label="Pending pods by cause">
-    ${groups.slice(0, 200).map((group) => html`<${Group} key=${group.id} group=${group} run=${run} cluster=${cluster} scene=${scene} atEnd=${atEnd} />`)}
+    ${groups.slice(0, 200).map((group) => html`<${Group} key=${group.id} group=${group} run=${run} cluster=${cluster} scene=${scene} underWay=${underWay} />`)}
     ${groups.length > 200 && html`<li class="quiet">and ${count(groups.length - 200, "more group")}: see “Every pod”, or filter.</li>`}
   </ol>`;
 }
 
-function Group({ group, run, cluster, scene, atEnd }) {
+const HELPED = ["unschedulable", "gated"];
+
+function Group({ group, run, cluster, scene, underWay }) {
   const [asked, setAsked] = useState(false);
   const { rows, cause, state, title, gang } = group;
   const [first] = rows;
   const since = rows.reduce((least, row) => Math.min(least, row.sinceSeconds), Infinity);
   const differ = !gang && rows.some((row) => row.cause.text !== cause.text);
-  const helpable = atEnd && !gang && (state === "unschedulable" || state === "gated");
+  const atEnd = scene.step === null && !underWay;
+  // Changes are tried on the cluster at the end.
+  const helpable = !underWay && !gang && rows.find((row) => HELPED.includes(cluster.podState(row.pod)));
   return html`<li class="cause box">
     <div class="cause-head">
       <h2>${gang ? html`Gang <a href=${link("gang", ...title.split("/"))}>${title}</a>` : rows.length === 1 ? html`<a href=${podLink(first.key)}>${first.key}</a>` : title}
@@ -101,8 +104,8 @@ function Group({ group, run, cluster, scene, atEnd }) {
       ${gang && atEnd && html` · <code>mooring explain podgroup/${title}</code> tells what would make all of it fit`}
       ${group.workload && html` · <a href=${link("workload", ...title.split("/"))}>the workload</a>`}</p>`
     }
-    ${helpable && !asked && html`<p><button type="button" class="small" onClick=${() => setAsked(true)}>What would help?</button></p>`}
-    ${asked && html`<${Suggestion} run=${run} podKey=${first.key} />`}
+    ${helpable && !asked && html`<p><button type="button" class="small" onClick=${() => setAsked(true)}>What would help${atEnd ? "" : " at the end"}?</button></p>`}
+    ${asked && helpable && html`<${Suggestion} run=${run} podKey=${helpable.key} atEnd=${atEnd} />`}
   </li>`;
 }
 
@@ -138,23 +141,23 @@ function Suggestion(props) {
   return isReport ? html`<${Written} ...${props} />` : html`<${Searched} ...${props} />`;
 }
 
-function Written({ run, podKey }) {
+function Written({ run, podKey, atEnd }) {
   const { value, error } = useAnswer(`api/runs/${run.id}/counterfactuals?pod=${encodeURIComponent(podKey)}`);
   if (error) return html`<p class="quiet">The report has no suggestion for this pod.</p>`;
-  return value && html`<${Suggested} value=${value} podKey=${podKey} />`;
+  return value && html`<${Suggested} value=${value} podKey=${podKey} atEnd=${atEnd} />`;
 }
 
-function Searched({ run, podKey }) {
+function Searched({ run, podKey, atEnd }) {
   const { value, error } = useWork(`api/runs/${run.id}/counterfactuals`, { pod: podKey });
   if (error) return html`<${Problems} error=${error} />`;
   if (!value) return html`<p class="quiet" role="status">Trying changes …</p>`;
-  return html`<${Suggested} value=${value} podKey=${podKey} />`;
+  return html`<${Suggested} value=${value} podKey=${podKey} atEnd=${atEnd} />`;
 }
 
-function Suggested({ value, podKey }) {
+function Suggested({ value, podKey, atEnd }) {
   const [best] = value.answers;
   if (!best) return html`<p class="suggestion">${value.note || "No single change or pair of changes was found."}</p>`;
-  return html`<p class="suggestion">It would fit if you <strong>${best.text}</strong>.
+  return html`<p class="suggestion">${atEnd ? "It" : "At the end, it"} would fit if you <strong>${best.text}</strong>.
     ${" "}<a href=${podLink(podKey)}>${value.answers.length > 1 ? `${count(value.answers.length - 1, "other way", "other ways")}, and try it` : "Try it"}</a></p>`;
 }
 

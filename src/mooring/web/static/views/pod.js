@@ -1,5 +1,5 @@
 // A pod's page: what became of it, how far it came, what would help, every node's verdict, and its story.
-import { useState } from "preact-hooks";
+import { useRef, useState } from "preact-hooks";
 import { isReport, post, useAnswer } from "mooring/api";
 import { html } from "mooring/html";
 import { JobProgress } from "mooring/jobs";
@@ -14,11 +14,16 @@ import { amount, clock, count, resourceName } from "mooring/words";
 
 export function PodView({ cluster, run, podKey, attempt, endSeconds }) {
   const asked = attempt ? `&attempt=${encodeURIComponent(attempt)}` : "";
-  const { value: page, error } = useAnswer(`api/runs/${run.id}/pod?key=${encodeURIComponent(podKey)}${asked}`);
+  const { value, error } = useAnswer(`api/runs/${run.id}/pod?key=${encodeURIComponent(podKey)}${asked}`);
+  // Until another attempt is there, the last one stays, so that the page keeps its place.
+  const last = useRef(null);
+  if (value) last.current = { run: run.id, page: value };
+  const known = last.current?.run === run.id && last.current.page.pod === podKey && !error;
+  const page = value ?? (known ? last.current.page : null);
   const index = cluster.indexOfPod(podKey);
   // What became of the pod in the end, whichever attempt is looked at.
   const state = index >= 0 && attempt ? cluster.podState(index) : page?.state;
-  return html`<article class="pod-view">
+  return html`<article class="pod-view" aria-busy=${page && !value ? "true" : "false"}>
     <header class="title">
       <p class="crumbs"><a href=${link("map")}>Map</a> / <a href=${link("pending")}>Pending</a> /</p>
       <h1>${podKey}</h1>
@@ -39,7 +44,7 @@ export function PodView({ cluster, run, podKey, attempt, endSeconds }) {
       ${page.counterfactuals && html`<${Counterfactuals} key=${`${run.id} ${podKey}`} run=${run} podKey=${podKey} />`}
       <${Refusals} page=${page} />
       <${PodDevices} devices=${page.devices} />
-      ${page.matrix && page.matrix.nodes.length > 0 && html`<${MatrixTable} cluster=${cluster} page=${page} key=${`m ${podKey} ${attempt}`} />`}
+      ${page.matrix && page.matrix.nodes.length > 0 && html`<${MatrixTable} cluster=${cluster} page=${page} key=${`m ${podKey}`} />`}
       <${Lifeline} timeline=${page.timeline} endSeconds=${endSeconds} attempts=${page.attempts.length} />
     `
     }

@@ -18,26 +18,26 @@ export function TimeView({ moments, cluster, text }) {
   const { scene, time, error } = moments;
   const options = useMapOptions(cluster);
   const [selected, setSelected] = useState(-1);
-  const found = useMemo(() => find(cluster, scene.places, text), [cluster, scene, text]);
+  const found = useMemo(() => find(scene, text), [scene, text]);
   if (error) return html`<${Problems} error=${error} />`;
   if (!time) return html`<p class="loading" role="status">Loading the timeline …</p>`;
   return html`<div class="time-view">
     <div class="title"><h1>Over time</h1>
       <p>${count(moments.steps, "change")} in ${clock(time.endSeconds)} of virtual time.</p></div>
     <${TimeStrip} moments=${moments} />
-    <div class="time-map">
-      <div class="toolbar"><${MapOptions} cluster=${cluster} options=${options} /></div>
-      ${
-        cluster.nodeCount > 0 &&
-        html`<${ClusterMap} label="Nodes at this moment" scene=${scene} resource=${options.resource}
+    ${
+      cluster.nodeCount > 0 &&
+      html`<div class="time-map">
+        <div class="toolbar"><${MapOptions} cluster=${cluster} options=${options} /></div>
+        <${ClusterMap} label="Nodes at this moment" scene=${scene} resource=${options.resource}
           groupKey=${options.groupKey}
         sizeBy=${options.sizeBy} colour=${options.colour} found=${found} selected=${selected} onSelect=${setSelected}
         onOpen=${(node) => go(link("map", cluster.nodeNames[node]))}
-          onOpenPod=${(pod) => go(podLink(cluster.podKey(pod)))} />`
-      }
-      <${Legend} cluster=${cluster} options=${options} />
-    </div>
-    <${Plots} moments=${moments} cluster=${cluster} />
+          onOpenPod=${(pod) => go(podLink(cluster.podKey(pod)))} />
+        <${Legend} cluster=${cluster} options=${options} />
+      </div>`
+    }
+    ${moments.steps > 0 && html`<${Plots} moments=${moments} cluster=${cluster} />`}
     <${Events} moments=${moments} cluster=${cluster} text=${text} />
   </div>`;
 }
@@ -52,14 +52,14 @@ function Plots({ moments, cluster }) {
   const toMoment = (x) => moments.go(momentAt(moments, Math.max(0, x / whole)));
   const all = { at, bySeconds, palette, onGo: toMoment };
   const integer = (value) => (Number.isInteger(value) ? value.toLocaleString("en") : "");
-  const percent = (value) => `${Math.round(value * 100)}%`;
+  const percent = (value) => `${Number((value * 100).toPrecision(2))}%`;
   const number = (n) => n?.toLocaleString("en") ?? "–";
   // The scene knows the moment itself; samples are taken now and then.
   const used = drawn.utilisation.series.map((each) => scene.whole(cluster.resources.indexOf(each.label)).share);
   return html`<section class="plots" aria-label="Plots over time">
-    <${Plot} ...${all} ...${drawn.utilisation} title="Utilisation" now=${used} say=${share} format=${percent} most=${1} />
+    <${Plot} ...${all} ...${drawn.utilisation} title="Utilisation" now=${used} say=${share} format=${percent} shares />
     <${Plot} ...${all} ...${drawn.pending} title="Pending pods" now=${[scene.waiting()]} say=${number} format=${integer} />
-    <${Plot} ...${all} ...${drawn.fragmentation} title="Fragmentation" say=${share} format=${percent} most=${1} />
+    <${Plot} ...${all} ...${drawn.fragmentation} title="Fragmentation" say=${share} format=${percent} shares />
     <${Plot} ...${all} ...${drawn.preempted} title="Preempted so far" say=${number} format=${integer} />
     <p class="quiet">Click to go to a moment, drag to zoom, double click to show all.</p>
   </section>`;
@@ -88,7 +88,7 @@ function plotsOf(reel, cluster, palette, bySeconds) {
 function Events({ moments, cluster, text }) {
   const { events } = moments.time;
   const [kind, setKind] = useQuery("kind", "", events.kinds);
-  const found = useMemo(() => find(cluster, moments.scene.places, text), [cluster, text]);
+  const found = useMemo(() => find(moments.scene, text), [moments.scene, text]);
   const { rows, together, total } = useMemo(() => {
     const wanted = events.kinds.indexOf(kind);
     const rows = [];

@@ -5,7 +5,7 @@ import { Editor, goToLine, useCheck } from "mooring/editor";
 import { html } from "mooring/html";
 import { JobProgress } from "mooring/jobs";
 import { Choice, ProblemList, Problems, Switch } from "mooring/parts";
-import { go, link, linkTo, useQuery } from "mooring/route";
+import { go, isTaken, link, linkTo, markTaken, useQuery } from "mooring/route";
 import { useSession, useWork } from "mooring/session";
 import { weightsIn, withWeight } from "mooring/weights";
 import { count } from "mooring/words";
@@ -14,18 +14,23 @@ const EMPTY = { config: null, objects: "", changes: [], name: "" };
 const MOST_UNDONE = 30;
 const KEPT = "mooring.draft.";
 
-// Edits are kept for the tab, by run: through other views, «back», a reload and a run that was cancelled.
-function readDraft(run) {
+// Edits are kept for the tab, by run: through other views, «back», a reload and a run that was cancelled. A server that
+// is started again at the same address may show another cluster, and another run of the same number.
+function placeOf(session, run) {
+  return KEPT + JSON.stringify([session.title, run.id, run.name]);
+}
+
+function readDraft(place) {
   try {
-    return { ...EMPTY, ...JSON.parse(sessionStorage.getItem(KEPT + run) ?? "{}") };
+    return { ...EMPTY, ...JSON.parse(sessionStorage.getItem(place) ?? "{}") };
   } catch {
     return EMPTY;
   }
 }
 
-function writeDraft(run, draft) {
+function writeDraft(place, draft) {
   try {
-    sessionStorage.setItem(KEPT + run, JSON.stringify(draft));
+    sessionStorage.setItem(place, JSON.stringify(draft));
   } catch {
     // It lasts as long as the view.
   }
@@ -36,13 +41,15 @@ export function WhatIfView(props) {
 }
 
 function WhatIf({ cluster, run, parts }) {
-  const [state, setState] = useState(() => readDraft(run.id));
+  const { session } = useSession();
+  const place = placeOf(session, run);
+  const [state, setState] = useState(() => readDraft(place));
   const latest = useRef(state);
   const [tab, setTab] = useQuery("tab", parts[0] === "Pod" || parts[0] === "Node" ? "objects" : "config", TABS);
   const [refusal, setRefusal] = useState("");
   const set = (draft) => {
     latest.current = draft;
-    writeDraft(run.id, draft);
+    writeDraft(place, draft);
     setState(draft);
   };
   const change = (more) => set({ ...latest.current, ...more });
@@ -55,12 +62,12 @@ function WhatIf({ cluster, run, parts }) {
     const past = latest.current.past ?? [];
     set({ ...past.at(-1), past: past.slice(0, -1) });
   };
-  useAsked({ parts, run, cluster, latest, change: list, refuse: setRefusal });
+  const awaited = useAsked({ parts, run, cluster, latest, change: list, refuse: setRefusal });
   const { past = [], ...draft } = state;
   const anything = JSON.stringify(draft) !== JSON.stringify(EMPTY);
   return html`<div class="whatif-view">
     <div class="title"><h1>What if</h1>
-      <p>mooring tries changes on a copy of <strong>${run.name}</strong>, never on a real cluster.</p>
+      <p>mooring tries changes on a copy of the run <strong>${run.name}</strong>, never on a real cluster.</p>
       ${past.length > 0 && html`<button type="button" class="small" onClick=${undo}>Undo</button>`}
       ${anything && html`<button type="button" class="small" onClick=${() => list(EMPTY)}>Drop all changes</button>`}</div>
     ${refusal && html`<p class="problems" role="alert">${refusal}</p>`}
@@ -71,8 +78,8 @@ function WhatIf({ cluster, run, parts }) {
       ]} />
       ${
         tab === "config"
-          ? html`<${ConfigEditor} run=${run} text=${state.config} onText=${(config) => change({ config })} />`
-          : html`<${ObjectsEditor} run=${run} text=${state.objects} onText=${(objects) => change({ objects })} />`
+          ? html`<${ConfigEditor} run=${run} text=${state.config} awaited=${awaited} onText=${(config) => change({ config })} />`
+          : html`<${ObjectsEditor} run=${run} text=${state.objects} awaited=${awaited} onText=${(objects) => change({ objects })} />`
       }
     </div>
     <div class="whatif-side">
@@ -87,41 +94,47 @@ function WhatIf({ cluster, run, parts }) {
 }
 
 const TABS = ["config", "objects"];
-// What an address may ask for.
-const ASKED = ["without", "again", "Pod", "Node"];
 
-// What the address asks for: a pod or node to edit, or a node to do without. It is added to what is there already.
+// What the address asks for: a pod or node to edit, a run to change, or a node to do without. It is added to what is
+// there already, once: a reload and «back» bring back what was made of it. Whether it is still to come: what is typed
+// until then would be mixed with it.
 function useAsked({ parts, run, cluster, latest, change, refuse }) {
+  const asked = `${run.id} ${parts.join("/")}`;
+  const [over, setOver] = useState(null);
   useEffect(() => {
     const [what, ...rest] = parts;
     const key = rest.join("/");
-    refuse(what && !ASKED.includes(what) ? `The address asks for “${what}”, which cannot be changed.` : "");
-    const refused = (error) => refuse(error.message);
-    if (what === "without") {
-      if (cluster.indexOfNode(key) < 0) {
-        refuse(`There is no node “${key}” in this run.`);
-        return;
-      }
-      const wanted = { remove: [{ kind: "Node", key }] };
-      const known = latest.current.changes.some((each) => JSON.stringify(each) === JSON.stringify(wanted));
-      if (!known) change({ changes: [...latest.current.changes, wanted] });
-      return;
-    }
-    if (what === "again") {
-      get(`api/runs/${Number(key)}/changes`).then(
-        ({ changes }) => change(draftOf(changes)),
-        refused,
+    let here = true;
+    const done = (problem, more) => {
+      if (!here) return;
+      refuse(problem);
+      if (more) change(more());
+      if (!problem) markTaken();
+      setOver(asked);
+    };
+    const take = (answer, add) => answer.then((value) => done("", () => add(value)), (error) => done(error.message));
+    if (!what || isTaken()) done("");
+    else if (what === "without") done(...without(cluster, latest.current.changes, key));
+    else if (what === "again") take(get(`api/runs/${Number(key)}/changes`), ({ changes }) => draftOf(changes));
+    else if (what === "Pod" || what === "Node")
+      take(
+        ask(`api/runs/${run.id}/object?kind=${encodeURIComponent(what)}&key=${encodeURIComponent(key)}`),
+        ({ text }) => ({ objects: withObject(latest.current.objects, what, key, text) }),
       );
-      return;
-    }
-    if (what !== "Pod" && what !== "Node") return;
-    ask(
-      `api/runs/${run.id}/object?kind=${encodeURIComponent(what)}&key=${encodeURIComponent(key)}`,
-    ).then(
-      ({ text }) => change({ objects: withObject(latest.current.objects, what, key, text) }),
-      refused,
-    );
-  }, [parts.join("/"), run.id]);
+    else done(`The address asks for “${what}”, which cannot be changed.`);
+    return () => {
+      here = false;
+    };
+  }, [asked]);
+  return over !== asked;
+}
+
+// The problem, or what becomes of the draft.
+function without(cluster, changes, key) {
+  if (cluster.indexOfNode(key) < 0) return [`There is no node “${key}” in this run.`];
+  const wanted = { remove: [{ kind: "Node", key }] };
+  const isKnown = changes.some((each) => JSON.stringify(each) === JSON.stringify(wanted));
+  return ["", isKnown ? null : () => ({ changes: [...changes, wanted] })];
 }
 
 // An object that is edited already stays as it is; another one is put behind it.
@@ -132,16 +145,16 @@ function withObject(objects, kind, key, text) {
   return `${before}${mark}\n${text}`;
 }
 
-function ConfigEditor({ run, text, onText }) {
+function ConfigEditor({ run, text, onText, awaited: asked }) {
   const { value, error } = useAnswer(`api/runs/${run.id}/config`);
   const shown = text ?? value?.text ?? "";
   const check = useCheck(run.id, "config", text);
   const changed = text !== null && text !== value?.text;
   // What is typed into the empty editor would be mixed with the text that is still to come.
-  const awaited = text === null && value === null && error === null;
+  const awaited = asked || (text === null && value === null && error === null);
   return html`<div>
     <${Problems} error=${error} />
-    <${Weights} text=${shown} onText=${onText} />
+    ${!asked && html`<${Weights} text=${shown} onText=${onText} />`}
     <${Editor} id="config-text" label="Scheduler configuration" text=${shown} onText=${onText}
       problems=${check?.problems} disabled=${awaited} />
     <${Said} id="config-text" text=${changed ? text : null} check=${check} fine="A valid configuration."
@@ -176,14 +189,15 @@ function Weight({ label, weight, onWeight }) {
       onInput=${onInput} />${wrong && html`<span class="state bad" role="alert">${wrong}</span>`}</label>`;
 }
 
-function ObjectsEditor({ run, text, onText }) {
+function ObjectsEditor({ run, text, onText, awaited }) {
   const check = useCheck(run.id, "objects", text);
   return html`<div>
     <p class="quiet">Manifests as YAML. An object with the name of an existing one replaces it; others are added.
       The page of a pod or node has a button that copies it here.</p>
-    <${Editor} id="objects-text" label="Manifests" text=${text} onText=${onText} problems=${check?.problems} />
+    <${Editor} id="objects-text" label="Manifests" text=${text} onText=${onText} problems=${check?.problems}
+      disabled=${awaited} />
     <${Said} id="objects-text" text=${text.trim() ? text : null} check=${check} fine=${check?.found?.join(", ")}
-      unchanged="No changes yet." />
+      unchanged=${awaited ? "Reading …" : "No changes yet."} />
     ${text && html`<button type="button" class="small" onClick=${() => onText("")}>Clear</button>`}
   </div>`;
 }
@@ -216,22 +230,23 @@ const MOST_OFFERED = 300;
 // One form for all changes that need no YAML. The server knows whether a change can be made; here only what is
 // misspelt is told.
 function Adding({ cluster, onAdd }) {
-  const [kind, setKind] = useState("addNodes");
-  const [text, setText] = useState("");
+  // Where there is no node, there is none to be like.
+  const [kind, setKind] = useState(cluster.nodeCount ? "addNodes" : "nodes");
+  const [text, setText] = useState(firstOf(cluster, kind));
   const [number, setNumber] = useState(1);
   const fields = { addNodes: "like node", nodes: "Machines", drain: "Nodes", lose: "Zone", scale: "Workload" };
-  const given = text || (kind === "addNodes" ? (cluster.nodeNames[0] ?? "") : "");
+  const given = text.trim();
   const wrong = given ? problemOf(cluster, kind, given) : "";
   const numbered = kind === "addNodes" || kind === "scale";
   const fine = given && !wrong && (!numbered || (Number.isInteger(number) && number >= (kind === "scale" ? 0 : 1)));
   const add = (event) => {
     event.preventDefault();
-    onAdd(madeOf(kind, given.trim(), number));
-    setText("");
+    onAdd(madeOf(kind, given, number));
+    setText(firstOf(cluster, kind));
   };
   const choose = (to) => {
     setKind(to);
-    setText("");
+    setText(firstOf(cluster, to));
   };
   return html`<section class="box" aria-labelledby="nodes-title">
     <h2 id="nodes-title">Add a change</h2>
@@ -243,7 +258,7 @@ function Adding({ cluster, onAdd }) {
         min=${kind === "scale" ? 0 : 1} max="10000" value=${Number.isNaN(number) ? "" : number}
         onInput=${(e) => setNumber(e.currentTarget.value === "" ? NaN : Number(e.currentTarget.value))} /></label>`
       }
-      <label class="field grow"><span>${fields[kind]}</span><input list=${`offered-${kind}`} value=${given}
+      <label class="field grow"><span>${fields[kind]}</span><input list=${`offered-${kind}`} value=${text}
         placeholder=${{ nodes: "3xm5.xlarge,zones=3", lose: "a zone, or label=value", drain: "n1,n2" }[kind] ?? ""}
         onInput=${(e) => setText(e.currentTarget.value)} /></label>
       <datalist id=${`offered-${kind}`}>${offered(cluster, kind).map((name) => html`<option value=${name}></option>`)}</datalist>
@@ -251,6 +266,10 @@ function Adding({ cluster, onAdd }) {
     </form>
     ${wrong && html`<p class="state bad"><span aria-hidden="true">▲</span> ${wrong}</p>`}
   </section>`;
+}
+
+function firstOf(cluster, kind) {
+  return kind === "addNodes" ? (cluster.nodeNames[0] ?? "") : "";
 }
 
 function madeOf(kind, text, number) {
@@ -459,6 +478,7 @@ function headsOf(text) {
 
 function Runs({ run }) {
   const { session } = useSession();
+  const isThere = (id) => session.runs.some((each) => each.id === id);
   return html`<section class="box" aria-labelledby="runs-title"><h2 id="runs-title">Runs so far</h2>
     <ul class="runs">${session.runs.map(
       (each) => html`<li>
@@ -470,13 +490,13 @@ function Runs({ run }) {
         class="quiet changes">${each.changes.join("; ")}</span>`
       }
       ${
-        each.base !== null &&
+        isThere(each.base) &&
         html`<a
         href=${linkTo(each.id, "compare", String(each.base), String(each.id))}>compare</a>`
       }
       ${
         each.base !== null &&
-        html`<a aria-label=${`Change ${each.name} and run again`} href=${linkTo(each.base, "whatif", "again", String(each.id))}>change</a>`
+        html`<a aria-label=${`Change ${each.name} and run again`} href=${linkTo(isThere(each.base) ? each.base : 1, "whatif", "again", String(each.id))}>change</a>`
       }
       ${
         each.id !== 1 &&

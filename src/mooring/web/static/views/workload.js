@@ -2,7 +2,7 @@
 import { useMemo } from "preact-hooks";
 import { html } from "mooring/html";
 import { State } from "mooring/parts";
-import { groupsOf, pendingAt } from "mooring/pending";
+import { groupsOf } from "mooring/pending";
 import { link, linkWith, podLink } from "mooring/route";
 import { Table } from "mooring/table";
 import { TimeStrip } from "mooring/timestrip";
@@ -16,8 +16,8 @@ export function WorkloadView({ cluster, moments, scene, name, isGang = false }) 
   const rows = useMemo(() => rowsOf(cluster, scene, pods), [cluster, scene, pods]);
   const waiting = useMemo(() => {
     const own = new Set(pods);
-    return groupsOf(pendingAt(moments, cluster).filter((row) => own.has(row.pod)), cluster);
-  }, [moments.step, moments.time, moments.underWay && moments.scene, cluster, pods]);
+    return groupsOf(scene.pending().filter((row) => own.has(row.pod)), cluster);
+  }, [scene, cluster, pods]);
   if (!pods.length)
     return html`<div class="empty"><h1>No such ${isGang ? "gang" : "workload"}</h1>
       <p>No pod of this run belongs to “${name}”. <a href=${link("map")}>Go to the map</a></p></div>`;
