@@ -239,13 +239,9 @@ class _Reader:
                     item = item.copy()
                     # At least so far: there are a few characters between items.
                     position += len(memoryview(item))
+                here = (*steps, "items", index)
                 yield from self._from_json(
-                    f"{where}, item {index + 1}",
-                    item,
-                    inner,
-                    depth + 1,
-                    text,
-                    (*steps, "items", index),
+                    f"{where}, item {index + 1}", item, inner, depth + 1, text, here
                 )
                 if giving_back is not None and index % _BETWEEN_REPORTS == 0:
                     giving_back.up_to(position)

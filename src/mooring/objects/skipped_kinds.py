@@ -40,15 +40,25 @@ _FIELDS_OF_MAKERS = frozenset(
         "affinity",
         "containers",
         "image",
+        "imagePullSecrets",
         "instances",
         "nodeSelector",
+        "podAnnotations",
+        "podLabels",
+        "podMetadata",
+        "podSecurityContext",
         "podSpec",
         "podTemplate",
+        "podTemplateSpec",
+        "replicaCount",
         "replicas",
         "tolerations",
         "topologySpreadConstraints",
+        "volumeClaimTemplate",
+        "volumeClaimTemplates",
     }
 )
+_AMOUNTS = frozenset({"limits", "requests"})
 _DEEPEST = 12
 #: The body of an object of which nothing is known.
 _UNKNOWN: Mapping[str, Any] = {"spec": {"replicas": 1}}
@@ -68,16 +78,23 @@ def has_no_effect(api_version: str, kind: str) -> bool:
 
 
 def has_fields_of_makers(value: Any, depth: int = 0) -> bool:
-    """Whether there is a pod template, or a count of replicas, or a rule about nodes, somewhere."""
+    """Whether there is a part of a pod, a count of replicas, or a rule about nodes, somewhere."""
     if depth > _DEEPEST:
         return False
     if isinstance(value, list):
         return any(has_fields_of_makers(each, depth + 1) for each in value)
     if not isinstance(value, Mapping):
         return False
-    return not _FIELDS_OF_MAKERS.isdisjoint(value) or any(
-        has_fields_of_makers(each, depth + 1) for each in value.values()
+    return (
+        not _FIELDS_OF_MAKERS.isdisjoint(value)
+        or _has_amounts(value.get("resources"))
+        or any(has_fields_of_makers(each, depth + 1) for each in value.values())
     )
+
+
+def _has_amounts(resources: Any) -> bool:
+    """Whether these are the resources of a container, or of a claim, and not a list of things."""
+    return isinstance(resources, Mapping) and not _AMOUNTS.isdisjoint(resources)
 
 
 @cache
