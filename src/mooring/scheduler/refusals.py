@@ -87,7 +87,10 @@ class Refusals:
         if not (known.repeats and same_objects and self._post_filters_repeat(pod)):
             known.conclusion = None
         # Later plugins may say something else of a node than they did, which only explanations show.
-        diagnosis = replace(known.decision.diagnosis, filtered=filtered)
+        # The order of the nodes may be another one by now.
+        diagnosis = replace(
+            known.decision.diagnosis, filtered=filtered, snapshot=decision.diagnosis.snapshot
+        )
         known.decision = replace(known.decision, pod=pod, diagnosis=diagnosis)
         return replace(known.decision, conclusion=known.conclusion)
 
