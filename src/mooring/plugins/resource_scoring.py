@@ -105,9 +105,7 @@ class ScoredColumns:
         return ScoredRequestRows(indices, as_column(amounts), column)
 
 
-def _known(
-    names: Sequence[str], weights: Sequence[int], resources: Mapping[str, int]
-) -> _Known:
+def _known(names: Sequence[str], weights: Sequence[int], resources: Mapping[str, int]) -> _Known:
     places = [place for place, name in enumerate(names) if name in resources]
     indices = [resources[names[place]] for place in places]
     column = as_column([weights[place] for place in places])

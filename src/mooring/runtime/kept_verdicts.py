@@ -122,7 +122,8 @@ class KeptVerdicts:
 
     def _changes(self) -> Changed | None:
         """None if too much has changed."""
-        assert self._cluster is not None and self._row_changes is not None
+        assert self._cluster is not None
+        assert self._row_changes is not None
         nodes = self._cluster.changes.nodes.since(self._generation)
         rows = nodes
         if self._usage_filters or self._shared is not None:
