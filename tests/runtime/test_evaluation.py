@@ -105,13 +105,24 @@ OTHER_IMAGES: list[Callable[[str], Pod]] = [
 ]
 
 
+#: Without the plugin that looks at all nodes: then a change of one node outdates its row alone.
+WITHOUT_IMAGES = load_config(
+    {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"multiPoint": {"disabled": [{"name": "ImageLocality"}]}}}],
+    }
+)
+
+
 class Story:
     """A random life of a cluster; each pod is decided on with kept answers and from scratch."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         tie_break = first_by_name if self.random.random() < 0.5 else SeededSpread(seed)
-        self.engine = Engine(tie_break=tie_break)
+        config = WITHOUT_IMAGES if self.random.random() < 0.3 else None
+        self.engine = Engine(tie_break=tie_break, config=config)
         self.count = 0
         shapes = [*SHAPES, *OTHER_IMAGES]
         #: Few shapes of pods on many small equal nodes: rows come to states in which others were before.
@@ -134,7 +145,7 @@ class Story:
                 self.remove_node,
                 self.place_out_of_sight,
             ],
-            weights=[12, 3, 3, 1, 1, 0.5, 0.5],
+            weights=[12, 3, 3, 1, 4 if self.alike else 1, 0.5, 0.5],
         )[0]
         act()
 

@@ -58,6 +58,27 @@ def attempt(engine: Engine, pod: Pod) -> str:
     return engine.decisions[-1].diagnosis.message
 
 
+def test_the_nodes_of_a_known_refusal_come_in_the_order_that_they_have_now():
+    """A node moved to another zone. The refusal kept the order of before, in which victims are looked for.
+
+    In the default profile ImageLocality looks at all nodes, so nothing is known after such a change.
+    """
+    disabled = {"disabled": [{"name": "ImageLocality"}]}
+    config = load_config(CONFIG | {"profiles": [{"plugins": {"multiPoint": disabled}}]})
+    zones = {"n1": "a", "n2": "a", "n3": "b"}
+    engine = Engine(*(make_node(name, zone=zone) for name, zone in zones.items()), config=config)
+    attempt(engine, make_pod("p1", cpu="100"))
+    orders = []
+    # The second pod of a kind is the first one whose verdicts are kept.
+    for name, zone in (("p2", "c"), ("p3", "a")):
+        old = engine.scheduler.cluster.infos["n3"].node
+        engine.handlers.updated(old, make_node("n3", zone=zone))
+        attempt(engine, make_pod(name, cpu="100"))
+        orders.append(engine.decisions[-1].diagnosis.snapshot.order)
+
+    assert orders == [["n1", "n3", "n2"], ["n1", "n2", "n3"]]
+
+
 def test_a_twin_is_told_the_same_without_being_looked_at():
     engine, plugin = engine_with(Declared)
 

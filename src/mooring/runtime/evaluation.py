@@ -300,7 +300,7 @@ class Evaluation:
             self._cluster,
             self._verdicts.version,
             shared.verdicts_for,
-            by_sums=all(by_usage[name].by_sums for name in plan.in_use),
+            by_sums=plan.by_sums,
             by_states=all(by_usage[name].see_only_resources(pod) for name in plan.by_usage),
         )
         return known

@@ -37,8 +37,8 @@ class Plan(NamedTuple):
     #: Those that filter, in order, with their place among the filters; and the usage plugins among them.
     filters: list[tuple[int, str]]
     by_usage: list[str]
-    #: The usage plugins that filter or score.
-    in_use: list[str]
+    #: Whether the usage plugins that filter or score see the pods of a node through sums alone.
+    by_sums: bool
 
 
 class SharedEvaluation:
@@ -109,8 +109,9 @@ class SharedEvaluation:
             ]
             filtering = [name for _, name in filters if name in by_usage]
             scoring = {call.name for call in self.other_scores}
-            in_use = [name for name in by_usage if name in scoring or name in filtering]
-            plan = self._plans[key] = Plan(filters, filtering, in_use)
+            in_use = [a for name, a in by_usage.items() if name in scoring or name in filtering]
+            by_sums = all(answers.by_sums for answers in in_use)
+            plan = self._plans[key] = Plan(filters, filtering, by_sums)
         return plan
 
     def catch_up(self, size: int) -> None:

@@ -86,10 +86,11 @@ class Refusals:
         known.generation = self._cluster.generations.latest
         if not (known.repeats and same_objects and self._post_filters_repeat(pod)):
             known.conclusion = None
-        # Later plugins may say something else of a node than they did, which only explanations show,
-        # and nodes may come in another order, as after a change of a zone.
-        snapshot = decision.diagnosis.snapshot
-        diagnosis = replace(known.decision.diagnosis, snapshot=snapshot, filtered=filtered)
+        # Later plugins may say something else of a node than they did, which only explanations show.
+        # The order of the nodes may be another one by now.
+        diagnosis = replace(
+            known.decision.diagnosis, filtered=filtered, snapshot=decision.diagnosis.snapshot
+        )
         known.decision = replace(known.decision, pod=pod, diagnosis=diagnosis)
         return replace(known.decision, conclusion=known.conclusion)
 
