@@ -28,7 +28,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.errors import ApiError, Conflict, NotFound, Unanswered
+from mooring.errors import ApiError, Conflict, NamespaceTerminating, NotFound, Unanswered
 from mooring.framework.api import Event
 from mooring.framework.clock import Clock, Timer, sleep
 from mooring.live.bind_traffic import ASK_AGAIN_S, BindTraffic, Refusals
@@ -346,8 +346,13 @@ class EventRecorder:
                 return
             except Unanswered as error:
                 problem = str(error)
+            except NamespaceTerminating as error:
+                # Whoever deletes a namespace does not ask for the Events of its pods.
+                _LOG.debug("dropped an Event for %s: %s", record.event_key[4].name, error)
+                self._drop()
+                return
             except ApiError as error:
-                # As a namespace that is going away answers: there is no use in trying again.
+                # There is no use in trying again.
                 problem = str(error)
                 break
             await sleep(self._clock, _PAUSE_S * (1.0 + self._rng.random()))

@@ -94,7 +94,8 @@ class SharedEvaluation:
             return
         position = self.cluster.changes.nodes.position
         if position != self._node_position or size != self._size:
-            if any([answers.catch_up(size) for answers in self.kept.values()]):
+            # Every one of them, whatever the others say.
+            if sum(1 for answers in self.kept.values() if answers.catch_up(size)):
                 self.pre_filtered = self._scores = None
                 self.epoch += 1
             self._node_position, self._size = position, size
