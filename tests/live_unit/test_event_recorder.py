@@ -388,3 +388,14 @@ async def test_only_so_many_are_remembered():
             o.recorder.record(failed(pod=named(f"p{n}")))
 
         assert len(o.recorder._known) == event_recorder.MOST_KNOWN
+
+
+async def test_an_event_that_happens_once_is_not_remembered():
+    """Thousands of pods that were bound took up memory for their Events, to tell repetitions of a bind."""
+    async with office() as o:
+        for n in range(3):
+            bound = failed(pod=named(f"p{n}"))
+            o.recorder.record(replace(bound, type="Normal", reason="Scheduled"))
+        await o.until(3)
+
+        assert not o.recorder._known
