@@ -6,6 +6,7 @@ MooringError
 ├── ApiError           the API server answered with a failure, or not at all
 │   ├── Unauthorized   401: it does not know who asks
 │   ├── Forbidden      403: who asks may not do that
+│   │   └── NamespaceTerminating 403: the namespace is being deleted
 │   ├── NotFound       404: the object is gone
 │   ├── Conflict       409: someone wrote first; read again and decide again
 │   ├── Expired        410: the resource version is too old; list again
@@ -63,6 +64,10 @@ class Unauthorized(ApiError):
 
 class Forbidden(ApiError):
     """403: who asks may not do that."""
+
+
+class NamespaceTerminating(Forbidden):
+    """403: the namespace is being deleted, and takes nothing that is new."""
 
 
 class NotFound(ApiError):

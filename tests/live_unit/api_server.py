@@ -112,6 +112,21 @@ def refusal(status: int, reason: str = "", message: str = "no", **headers: str) 
     return web.json_response(document, status=status, headers=named)
 
 
+def namespace_terminating() -> web.Response:
+    """The answer to whatever would be new in a namespace that is being deleted."""
+    message = "unable to create new content in namespace a because it is being terminated"
+    cause = {"reason": "NamespaceTerminating", "field": "metadata.namespace"}
+    document = {
+        "kind": "Status",
+        "status": "Failure",
+        "code": 403,
+        "reason": "Forbidden",
+        "message": f'pods "p" is forbidden: {message}',
+        "details": {"name": "p", "kind": "pods", "causes": [cause]},
+    }
+    return web.json_response(document, status=403)
+
+
 def client_tls() -> ssl.SSLContext:
     return ssl.create_default_context(cafile=CERTIFICATES / "authority.pem")
 

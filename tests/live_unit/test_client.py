@@ -21,6 +21,7 @@ from tests.live_unit.api_server import (
     JumpingClock,
     client_tls,
     hang_up,
+    namespace_terminating,
     ok,
     refusal,
 )
@@ -71,6 +72,14 @@ async def test_a_refusal_is_an_error_of_its_own_with_the_servers_words(status, k
     assert type(raised.value) is kind
     assert (raised.value.status, raised.value.reason) == (status, "Reason")
     assert str(raised.value) == "in words"
+
+
+async def test_a_namespace_that_is_being_deleted_is_an_error_of_its_own():
+    async with ApiServer() as server, ApiClient(server.connection()) as client:
+        server.answers = [namespace_terminating()]
+
+        with pytest.raises(errors.NamespaceTerminating, match="because it is being terminated"):
+            await client.request("POST", "/api", body=b"{}")
 
 
 async def test_an_answer_that_is_no_status_is_still_told():

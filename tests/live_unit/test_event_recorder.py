@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -20,7 +21,14 @@ from mooring.live.leader_election import Lease
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.pod import Pod
 from tests.clock import FakeClock, FakeTimer
-from tests.live_unit.api_server import ApiServer, Asked, hang_up, ok, refusal
+from tests.live_unit.api_server import (
+    ApiServer,
+    Asked,
+    hang_up,
+    namespace_terminating,
+    ok,
+    refusal,
+)
 
 EPOCH_S = 1_767_225_600.25
 FOLDER = "/apis/events.k8s.io/v1/namespaces/ns/events"
@@ -321,6 +329,16 @@ async def test_an_event_that_is_refused_is_dropped_and_one_that_is_there_already
         assert o.recorder.dropped == 1
 
 
+async def test_events_of_a_namespace_that_is_being_deleted_are_dropped_without_a_warning(caplog):
+    """Hundreds of warnings said so of a deleted namespace, one for each of its pods."""
+    async with office(namespace_terminating()) as o:
+        o.recorder.record(failed())
+        await o.until(1)
+        assert o.recorder.dropped == 1
+
+    assert not [record for record in caplog.records if record.levelno >= logging.INFO]
+
+
 async def test_what_waits_is_written_at_the_end_binds_or_not():
     async with office() as o:
         with o.traffic:
@@ -370,3 +388,14 @@ async def test_only_so_many_are_remembered():
             o.recorder.record(failed(pod=named(f"p{n}")))
 
         assert len(o.recorder._known) == event_recorder.MOST_KNOWN
+
+
+async def test_an_event_that_happens_once_is_not_remembered():
+    """Thousands of pods that were bound took up memory for their Events, to tell repetitions of a bind."""
+    async with office() as o:
+        for n in range(3):
+            bound = failed(pod=named(f"p{n}"))
+            o.recorder.record(replace(bound, type="Normal", reason="Scheduled"))
+        await o.until(3)
+
+        assert not o.recorder._known

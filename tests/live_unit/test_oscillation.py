@@ -28,6 +28,18 @@ class Watched:
             self.now_s += every_s
             self._watched.deleted(pod)
 
+    def replace(self, pods: int, number: int, **given: object) -> None:
+        """Bind some pods, one after the other, and delete all of them a little later."""
+        bound: list[Pod] = [
+            make_pod(f"web-{number}-{each}", node=f"node-{each}", **given) for each in range(pods)
+        ]
+        for pod in bound:
+            self._watched.bound(pod)
+            self.now_s += 0.1
+        for pod in bound:
+            self._watched.deleted(pod)
+            self.now_s += 0.01
+
 
 WEB = make_owner("ReplicaSet", "web")
 
@@ -68,3 +80,30 @@ def test_what_is_no_loop_is_not_told_of(given):
     watched.move(3 * MOST_MOVES, **given)
 
     assert watched.reports == 0
+
+
+@pytest.mark.parametrize(
+    "rounds",
+    [
+        pytest.param(1, id="a deployment is restarted, or its namespace deleted"),
+        pytest.param(3, id="a few times"),
+    ],
+)
+def test_many_pods_that_are_deleted_at_once_are_one_move(caplog, rounds):
+    """A rollout that followed soon after the last one was told of as a loop, after 0 s."""
+    watched = Watched()
+
+    for number in range(rounds):
+        watched.replace(4 * MOST_MOVES, number, owner=WEB)
+
+    assert watched.reports == 0
+    assert not caplog.records
+
+
+def test_a_loop_in_which_many_pods_move_each_time_is_told_of():
+    watched = Watched()
+
+    for number in range(MOST_MOVES):
+        watched.replace(4, number, owner=WEB)
+
+    assert watched.reports == 1

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from mooring.config import default_config, load_config
-from mooring.errors import ApiError, CredentialsError
+from mooring.errors import ApiError, CredentialsError, Forbidden, NamespaceTerminating
 from mooring.framework.interface import PreFlight
 from mooring.framework.status import SUCCESS
 from mooring.live.connection import Connection
@@ -295,6 +295,34 @@ async def test_a_bind_that_the_api_refuses_is_tried_again():
 
     await cluster.until(lambda: cluster.node_of("p") == "a")
     cluster.driver.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "warns"),
+    [
+        pytest.param(NamespaceTerminating("no new content"), False, id="its namespace goes away"),
+        pytest.param(Forbidden("no"), True, id="nobody may bind"),
+    ],
+)
+async def test_a_bind_that_fails_is_a_warning_unless_the_pod_goes_away(error, warns, caplog):
+    class Refusing(Slow):
+        calls = 0
+
+        async def bind(self, pod, node_name):
+            type(self).calls += 1
+            raise error
+
+    cluster = Cluster(make_node("a"), make_pod("p"), writer=Refusing)
+    with caplog.at_level("INFO"):
+        cluster.driver.start()
+        await cluster.until(lambda: cluster.driver.scheduler.queue.counts().backoff)
+    cluster.driver.close()
+
+    assert Refusing.calls
+    assert (
+        bool([record for record in caplog.records if "p is not scheduled" in record.message])
+        == warns
+    )
 
 
 async def nowhere() -> Connection:

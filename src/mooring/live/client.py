@@ -56,6 +56,9 @@ _BY_STATUS: dict[int, type[errors.ApiError]] = {
     429: errors.TooManyRequests,
 }
 
+#: Why a namespace that is being deleted takes nothing.
+_TERMINATING = "NamespaceTerminating"
+
 #: What may stand in a path as it is.
 _SAFE_IN_PATH = "/:@!$&'()*+,;=~-._"
 
@@ -364,12 +367,26 @@ class _Way(TypedDict):
     allow_redirects: bool
 
 
+class _Cause(msgspec.Struct, frozen=True):
+    reason: str = ""
+
+
+class _Details(msgspec.Struct, frozen=True):
+    causes: tuple[_Cause, ...] | None = None
+
+
 class _Status(msgspec.Struct, frozen=True):
     """What the API server says of a failure (`meta/v1 Status`)."""
 
     message: str = ""
     reason: str = ""
     code: int = 0
+    details: _Details | None = None
+
+    @property
+    def causes(self) -> set[str]:
+        causes = self.details.causes if self.details is not None else None
+        return {cause.reason for cause in causes or ()}
 
 
 def error_of(status: int, body: bytes) -> errors.ApiError:
@@ -383,6 +400,8 @@ def error_of(status: int, body: bytes) -> errors.ApiError:
     kind = _BY_STATUS.get(status)
     if kind is None:
         kind = errors.ServerUnavailable if status >= 500 else errors.ApiError
+    elif kind is errors.Forbidden and _TERMINATING in said.causes:
+        kind = errors.NamespaceTerminating
     return kind(said.message or f"HTTP status {status}", status=status, reason=said.reason)
 
 

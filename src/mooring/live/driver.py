@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from mooring.config import KubeSchedulerConfiguration, write_config
 from mooring.config.types import Extender
-from mooring.errors import InvariantError
+from mooring.errors import InvariantError, NamespaceTerminating
 from mooring.framework.api import ApiWriter
 from mooring.framework.clock import Clock
 from mooring.framework.events import EventResource
@@ -324,7 +324,7 @@ class Driver:
     def _failed(self, attempt: Attempt, status: Status) -> None:
         pod = attempt.queued.pod
         self._note(FactKind.FAILED, pod, message=status.message)
-        level = logging.DEBUG if status.rejected else logging.WARNING
+        level = logging.DEBUG if status.rejected or _is_going_away(status) else logging.WARNING
         # The text is made for this, and in a full cluster there are many.
         if _SCHEDULER_LOG.isEnabledFor(level):
             _SCHEDULER_LOG.log(level, "pod %s is not scheduled: %s", pod.key, status.message)
@@ -393,6 +393,14 @@ class Driver:
         old.close()
         if transport is not None:
             transport.close()
+
+
+def _is_going_away(status: Status) -> bool:
+    """Whether the pod could not be bound because its namespace is being deleted, and the pod with it."""
+    error: BaseException | None = status.error
+    while error is not None and not isinstance(error, NamespaceTerminating):
+        error = error.__cause__
+    return error is not None
 
 
 def _what(obj: KubeObject) -> str:

@@ -28,7 +28,7 @@ from typing import Any
 
 import msgspec
 
-from mooring.errors import ApiError, Conflict, NotFound, Unanswered
+from mooring.errors import ApiError, Conflict, NamespaceTerminating, NotFound, Unanswered
 from mooring.framework.api import Event
 from mooring.framework.clock import Clock, Timer, sleep
 from mooring.live.bind_traffic import ASK_AGAIN_S, BindTraffic, Refusals
@@ -60,6 +60,9 @@ FINISH_AFTER_S = 6 * 60.0
 #: How often, and how long after each other, one is sent to an API server that does not answer.
 _MOST_TRIES = 12
 _PAUSE_S = 10.0
+
+#: The reasons of Events that happen to a pod once, so that no repetition has to be told.
+_ONCE = frozenset({"Scheduled"})
 
 _KIND = KINDS[Priority.EVENT]
 _WARNING = "Warning"
@@ -157,6 +160,9 @@ class EventRecorder:
             _reference(event.regarding),
             None if event.related is None else _reference(event.related),
         )
+        if event.reason in _ONCE:
+            self._enqueue(self._new(key, event.note))
+            return
         known = self._known.get(key)
         if known is None:
             self._begin(key, event.note)
@@ -199,14 +205,16 @@ class EventRecorder:
         return len(self._first) + len(self._repeated) + len(self._held)
 
     def _begin(self, key: _Key, note: str) -> None:
-        now = self._clock.now()
-        # Time makes a name unique, if there is only one at a time.
-        self._last_suffix = max(self._last_suffix + 1, int(now * 1e9))
-        name = f"{key[4].name}.{self._last_suffix:x}"
-        record = self._known[key] = _Record(key, name, note, now, now)
+        record = self._known[key] = self._new(key, note)
         self._enqueue(record)
         if len(self._known) > MOST_KNOWN:
             self._forget(next(iter(self._known.values())))
+
+    def _new(self, key: _Key, note: str) -> _Record:
+        now = self._clock.now()
+        # Time makes a name unique, if there is only one at a time.
+        self._last_suffix = max(self._last_suffix + 1, int(now * 1e9))
+        return _Record(key, f"{key[4].name}.{self._last_suffix:x}", note, now, now)
 
     def _enqueue(self, record: _Record) -> None:
         if record.waits_since is not None:
@@ -346,8 +354,13 @@ class EventRecorder:
                 return
             except Unanswered as error:
                 problem = str(error)
+            except NamespaceTerminating as error:
+                # Whoever deletes a namespace does not ask for the Events of its pods.
+                _LOG.debug("dropped an Event for %s: %s", record.event_key[4].name, error)
+                self._drop()
+                return
             except ApiError as error:
-                # As a namespace that is going away answers: there is no use in trying again.
+                # There is no use in trying again.
                 problem = str(error)
                 break
             await sleep(self._clock, _PAUSE_S * (1.0 + self._rng.random()))

@@ -17,7 +17,8 @@ T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)
 
-#: A pod that is deleted so soon after its bind, before it has finished, has moved.
+#: A pod that is deleted so soon after its bind, before it has finished, has moved. Of pods that were bound
+#: side by side, only the first that is deleted counts: the next move is of a pod that was bound after that.
 SOON_S = 300.0
 #: So many moves of one workload within this time are told, and told again after this time.
 MOST_MOVES = 5
@@ -36,7 +37,7 @@ class Oscillation:
         self._report = report
         #: By UID of the pod: when it was bound. The oldest is first.
         self._bound: OrderedDict[str, float] = OrderedDict()
-        #: By UID of the controller: when its pods moved, and from which nodes.
+        #: By UID of the controller: when its pods moved one after the other, and from which nodes.
         self._moves: OrderedDict[str, deque[tuple[float, str]]] = OrderedDict()
         self._told: OrderedDict[str, float] = OrderedDict()
 
@@ -50,6 +51,9 @@ class Oscillation:
         if since is None or owner is None or pod.finished or now - since > SOON_S:
             return
         moves = self._moves.setdefault(owner.uid, deque(maxlen=MOST_MOVES))
+        if moves and since < moves[-1][0]:
+            # It was bound before the last move: many pods are deleted at once, as in a rollout.
+            return
         moves.append((now, pod.node_name))
         self._moves.move_to_end(owner.uid)
         _shorten(self._moves, _MOST_WORKLOADS)

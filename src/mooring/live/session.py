@@ -124,12 +124,15 @@ class Session:
     async def stop(self, *, flush_s: float = 0.0) -> int:
         """End everything, after writing the Events that wait for so long at most; how many were dropped."""
         await self.writer.close()
-        events = await self._recorder.flush(flush_s) if self._tasks else 0
+        dropped = self._recorder.dropped
+        if self._tasks:
+            await self._recorder.flush(flush_s)
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        return events
+        # With those that were under way, or had left the line to wait for the limit of requests.
+        return self._recorder.dropped - dropped
 
     def _run(
         self, work: Awaitable[None], name: str, on_failure: Callable[[str], None]

@@ -268,7 +268,9 @@ class _Guard:
 def unexpected(status: Status) -> MooringError:
     """A status that the extension point has no use for."""
     if status.error is not None:
-        return MooringError(status.message)
+        error = MooringError(status.message)
+        error.__cause__ = status.error
+        return error
     return MooringError(status.message or f"status {status.code.title} is not allowed here")
 
 
