@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mooring.objects.yaml_blocks import YamlBlocks
+from mooring.objects.yaml_blocks import MOST_WITHOUT_USE, YamlBlocks
 from mooring.objects.yaml_text import YamlError, parse_yaml
 
 POD = b"""---
@@ -135,6 +135,18 @@ def test_anything_else_is_parsed(document):
     blocks.learn(POD % 1, *parse_yaml(POD % 1))
 
     assert blocks.as_json(document, nothing) is None
+
+
+def test_documents_that_repeat_no_other_are_not_remembered_for_ever():
+    blocks = YamlBlocks()
+    for i in range(MOST_WITHOUT_USE):
+        blocks.learn(b"a: %d\n" % i, {"a": i})
+    blocks.learn(b"b: 1\n", {"b": 1})
+    assert blocks.as_json(b"b: 1\n", nothing) is None
+
+    assert blocks.as_json(b"a: 7\n", nothing) == b'{"a":7}'
+    blocks.learn(b"b: 1\n", {"b": 1})
+    assert blocks.as_json(b"b: 1\n", nothing) == b'{"b":1}'
 
 
 def test_what_an_alias_says_is_not_remembered():

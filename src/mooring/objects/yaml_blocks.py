@@ -21,6 +21,8 @@ from mooring.objects.yaml_text import WORDS, YamlError, parse_yaml
 MOST_BLOCKS = 4096
 #: Longer documents are not remembered.
 LONGEST = 65_536
+#: After so many documents that repeat no other, as in a dump of a cluster, no more are remembered.
+MOST_WITHOUT_USE = 256
 
 _KEY = rb"[A-Za-z][A-Za-z0-9_.-]*+"
 _PARENT = re.compile(rb" *+%b: *+\n(?= )" % _KEY)
@@ -37,6 +39,8 @@ class YamlBlocks:
     def __init__(self) -> None:
         #: Indentation → the text of a block → its key, and its member of a JSON object: `"replicas":3`.
         self._known: dict[int, dict[bytes, tuple[bytes, bytes]]] = defaultdict(dict)
+        #: How many documents were remembered since one was put together.
+        self._without_use = 0
 
     def as_json(self, document: bytes, progress: Callable[[int], None]) -> bytes | None:
         """The same in JSON; None if a part of the document is not known.
@@ -47,7 +51,7 @@ class YamlBlocks:
             return None
         if _ITEMS_KEY in document and (found := _ITEMS.search(document)):
             return self._list(document, found.start(1), len(found[1]), progress)
-        return self._as_json(document.removeprefix(_START)[:-1], 0) if self._known else None
+        return self._put_together(document.removeprefix(_START))
 
     def _list(
         self, document: bytes, start: int, indent: int, progress: Callable[[int], None]
@@ -69,7 +73,7 @@ class YamlBlocks:
 
     def _item(self, document: bytes) -> bytes | None:
         """A mapping as JSON. Parses what is not known."""
-        known = self._as_json(document[:-1], _indent(document))
+        known = self._put_together(document)
         if known is not None:
             return known
         try:
@@ -80,6 +84,12 @@ class YamlBlocks:
             return None
         self.learn(document, values[0])
         return _json(values[0])
+
+    def _put_together(self, document: bytes) -> bytes | None:
+        text = self._as_json(document[:-1], _indent(document))
+        if text is not None:
+            self._without_use = 0
+        return text
 
     def _as_json(self, text: bytes, indent: int) -> bytes | None:
         known, lines = self._known[indent], _lines(indent)
@@ -101,7 +111,9 @@ class YamlBlocks:
 
     def learn(self, document: bytes, value: Any) -> None:
         """Remember the blocks of a document, and what they mean."""
-        if len(document) <= LONGEST and document.endswith(b"\n"):
+        is_short = len(document) <= LONGEST and document.endswith(b"\n")
+        if is_short and self._without_use < MOST_WITHOUT_USE:
+            self._without_use += 1
             self._learn(document.removeprefix(_START)[:-1], value)
 
     def _learn(self, text: bytes, value: Any) -> None:
