@@ -117,4 +117,16 @@ def test_a_file_that_cannot_be_read_exits_2_and_the_others_are_checked(golden, c
     assert result.stdout == "taints 3/3\n"
     first, second = result.stderr.splitlines()
     assert first.startswith(f"error: {broken}: line 1: not a golden case")
-    assert second.startswith(f"error: {tmp_path / 'nothing.jsonl.gz'}: cannot be read")
+    assert second == (
+        f"error: {tmp_path / 'nothing.jsonl.gz'}: cannot be read: No such file or directory"
+    )
+
+
+def test_a_file_without_cases_proves_nothing_and_exits_2(golden):
+    file = golden([])
+
+    result = mooring("conformance", file)
+
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr == f"error: {file}: holds no cases, so nothing was compared\n"

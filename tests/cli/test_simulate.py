@@ -742,6 +742,16 @@ def test_files_without_objects_are_not_a_yes(tmp_path, cluster, text):
     assert mooring("simulate", "-", stdin=text).exit_code == 2
 
 
+def test_there_is_no_report_of_nothing(tmp_path):
+    (tmp_path / "app.yaml").write_text("# nothing yet\n")
+
+    result = mooring("report", tmp_path / "app.yaml", "-o", tmp_path / "report.html")
+
+    assert result.exit_code == 2
+    assert "error: there are no pods to place" in result.stderr
+    assert not (tmp_path / "report.html").exists()
+
+
 def test_a_selector_that_chooses_nothing_is_not_a_yes(cluster):
     path = cluster(NODES + pod("web"))
 

@@ -11,6 +11,7 @@ import pytest
 from tests.cli.clusters import FITS
 from tests.cli.running import mooring
 from tests.sim.scenarios.playing import HEAD
+from tests.unlistable import make_unlistable
 
 GOOD = f"{HEAD}name: good\ncluster: cluster.yaml\nexpect: all pods placed\n"
 BAD = f"{HEAD}name: bad\ncluster: cluster.yaml\nexpect: all pods on node n-1\n"
@@ -133,6 +134,18 @@ def test_nonsense_is_refused(folder, monkeypatch, arguments, said):
 
     assert result.exit_code == 2, result.output
     assert said in result.stderr
+
+
+def test_a_folder_that_cannot_be_listed_is_an_error(folder):
+    """Once, it ended in a traceback."""
+    make_unlistable(folder)
+
+    result = mooring("test", folder)
+
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"error: {folder}/ddd")
+    assert line.endswith("cannot be read: File name too long")
 
 
 def test_all_that_is_wrong_with_several_files_is_told_at_once(folder):

@@ -531,6 +531,36 @@ def test_broken_json_gets_one_line(tmp_path, text, fault):
     assert fault in line
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(b"{\n", b'\xff"}', id="no character begins so"),
+        pytest.param(b"{\n", b"\xc3", id="a character without its end"),
+        pytest.param(b'{"x": "' + "é".encode() * 2_000_000 + b'",\n', b"\xffa", id="far behind"),
+    ],
+)
+def test_json_that_is_not_utf8_gets_one_line(tmp_path, before, after):
+    """Once, the error of the decoder ended the command with a traceback."""
+    path = tmp_path / "x.json"
+    path.write_bytes(before + b'"kind": "Pod", "apiVersion": "v1", "name": "' + after)
+
+    with pytest.raises(InputError) as raised:
+        read_manifests([path])
+
+    assert list(raised.value.problems) == [
+        f"{path}: document 1: line 2, column 45: not text in UTF-8; save the file in this encoding"
+    ]
+
+
+def test_json_in_utf16_is_read(tmp_path):
+    """PowerShell writes `kubectl get pods -o json > pods.json` like this."""
+    path = tmp_path / "x.json"
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}
+    path.write_text(json.dumps(namespace), encoding="utf-16")
+
+    assert [obj.name for obj in read_manifests([path]).objects] == ["a"]
+
+
 def test_a_broken_line_among_json_lines_does_not_hide_the_others():
     lines = [pod(containers=[]), '{"kind": ', pod().replace('"p"', '"q"'), pod(priority="x")]
 

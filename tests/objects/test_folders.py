@@ -9,6 +9,7 @@ import pytest
 
 from mooring.errors import InputError
 from mooring.objects.manifests import ReadOptions, read_manifests
+from tests.unlistable import make_unlistable
 
 FLAGS = "--skip-tests --kube-version 1.36.4"
 DASHBOARD = json.dumps({"title": "Pods", "panels": [{"id": 1}], "schemaVersion": 30})
@@ -253,15 +254,9 @@ def test_a_link_to_a_folder_that_looks_like_a_file_is_not_read(folder):
 
 
 def test_a_folder_that_cannot_be_listed_is_an_error(folder):
-    """Its objects would be missing without a word. Root may list every folder, but no path this long."""
+    """Its objects would be missing without a word."""
     path = folder({"pod.yaml": pod("web")})
-    here = os.open(path, os.O_RDONLY)
-    for _ in range(20):
-        os.mkdir("d" * 250, dir_fd=here)
-        below = os.open("d" * 250, os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = below
-    os.close(here)
+    make_unlistable(path)
 
     [problem] = problems(path)
     assert problem.startswith(f"{path}/ddd")

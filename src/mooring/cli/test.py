@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
@@ -112,10 +113,20 @@ def _files(paths: Iterable[str]) -> Iterator[Path]:
         if not path.is_dir():
             yield path
             continue
-        found = sorted(path.rglob(f"*{SUFFIX}"))
+        found = sorted(_files_in(path))
         if not found:
             raise InputError([f"{path}: the folder contains no *{SUFFIX} file"])
         yield from found
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    """Raises InputError if a folder in it cannot be listed."""
+
+    def cannot_list(error: OSError) -> None:
+        raise InputError([f"{error.filename}: cannot be read: {error.strerror}"]) from error
+
+    for directory, _, files in os.walk(folder, onerror=cannot_list):
+        yield from (Path(directory) / name for name in files if name.endswith(SUFFIX))
 
 
 def _played(

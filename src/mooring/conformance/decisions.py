@@ -99,7 +99,8 @@ def read_lines(path: Path, decode: Callable[[dict[str, Any]], T]) -> Iterator[T]
                         [f"{path}: line {number}: not a golden case: {error}"]
                     ) from error
     except (OSError, EOFError, gzip.zlib.error) as error:  # type: ignore[attr-defined]
-        raise InputError([f"{path}: cannot be read: {error}"]) from error
+        why = getattr(error, "strerror", None) or error
+        raise InputError([f"{path}: cannot be read: {why}"]) from error
 
 
 def decision_case(line: dict[str, Any]) -> Case:

@@ -18,6 +18,7 @@ from mooring.conformance.pod_groups import (
     replay_pod_groups,
 )
 from mooring.conformance.requeue import RequeueCase, replay_requeue, requeue_case
+from mooring.errors import InputError
 
 AnyCase = Case | RequeueCase | AllocatorCase | CelCase | PodGroupsCase
 
@@ -61,7 +62,7 @@ class FileReport:
 
 
 def check_file(path: Path, progress: Callable[[int], None] | None = None) -> FileReport:
-    """Replay every case of a file. Raises InputError if it cannot be read.
+    """Replay every case of a file. Raises InputError if it cannot be read or has none.
 
     `progress` is told how many cases are done.
     """
@@ -74,6 +75,8 @@ def check_file(path: Path, progress: Callable[[int], None] | None = None) -> Fil
         report.differences += differences
         if progress is not None:
             progress(report.total)
+    if not report.total:
+        raise InputError([f"{path}: holds no cases, so nothing was compared"])
     return report
 
 

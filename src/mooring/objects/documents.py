@@ -8,6 +8,8 @@ user named must hold objects.
 
 from __future__ import annotations
 
+import codecs
+import contextlib
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +21,7 @@ import msgspec
 from mooring.objects.decoding import without_nulls
 from mooring.objects.findings import Findings, chart_of
 from mooring.objects.kinds import KINDS
+from mooring.objects.large_texts import Content, GivingBack
 from mooring.objects.skipped_kinds import has_no_effect
 from mooring.objects.sources import STDIN as STDIN
 from mooring.objects.sources import Source, find_sources
@@ -30,11 +33,14 @@ from mooring.objects.yaml_text import YamlError, parse_yaml
 Progress = Callable[[int, int], None]
 
 _SEPARATOR = re.compile(rb"^---(?=\s|$)", re.MULTILINE)
+_FIRST = re.compile(rb"\s*+(\S?)")
 _NO_CONTENT = re.compile(rb"(?:\s++|[#%][^\n]*+)*+")
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OFFSET = re.compile(r"\(byte (\d+)\)")
 _DEEPEST_LIST = 3
 _MOST_DUPLICATES = 20
+#: How many items of a list are read until the progress is reported again.
+_BETWEEN_REPORTS = 100
+_DECODED_AT_ONCE = 1 << 20
 
 _NAMES = frozenset(kind.name for kind in KINDS)
 _API_VERSION = re.compile(r"([a-z0-9.-]+/)?v[0-9]+((alpha|beta)[0-9]+)?")
@@ -121,6 +127,7 @@ class _Reader:
         self._findings = findings
         self._progress = progress
         self._number = 0
+        self._giving_back = GivingBack(b"")
         #: Whether anything in the file is or was meant to be an object.
         self._has_objects = False
         #: Problems of documents that have nothing of an object.
@@ -129,9 +136,8 @@ class _Reader:
         self._foreign_mark = ""
         self._blocks = YamlBlocks()
 
-    def documents(self, text: bytes) -> Iterator[Document]:
-        text = text.removeprefix(_BYTE_ORDER_MARK)
-        for document in self._documents(text):
+    def documents(self, text: Content) -> Iterator[Document]:
+        for document in self._documents(_in_utf8(text)):
             self._has_objects = True
             yield document
         if self._has_objects and self._foreign_mark:
@@ -141,8 +147,8 @@ class _Reader:
         elif self._foreign:
             self._findings.foreign.append(self._name)
 
-    def _documents(self, text: bytes) -> Iterator[Document]:
-        if self._source.is_json or text.lstrip()[:1] in (b"{", b"["):
+    def _documents(self, text: Content) -> Iterator[Document]:
+        if self._source.is_json or _first(text) in (b"{", b"["):
             try:
                 yield from self._json(text)
                 return
@@ -155,10 +161,11 @@ class _Reader:
 
     # JSON
 
-    def _json(self, text: bytes) -> Iterator[Document]:
+    def _json(self, text: Content) -> Iterator[Document]:
         """Read one or more JSON values. Raises _NotJson before the first document."""
-        if not text.strip():
+        if not _first(text):
             return
+        _check_utf8(text)
         try:
             whole = msgspec.json.decode(text, type=msgspec.Raw)
         except RecursionError:
@@ -166,12 +173,13 @@ class _Reader:
         except msgspec.DecodeError as error:
             if "trailing characters" not in str(error):
                 raise _NotJson(_json_problem(text, error)) from error
-            yield from self._json_values(text)
+            yield from self._json_values(bytes(text))
             return
-        if text.lstrip()[:1] == b"[":
+        if _first(text) == b"[":
             yield from self._json_array(whole)
             return
         self._number = 1
+        self._giving_back = GivingBack(text)
         yield from self._from_json(self._where(), whole)
 
     def _json_array(self, text: msgspec.Raw) -> Iterator[Document]:
@@ -222,16 +230,20 @@ class _Reader:
             return
         api_version, kind = header.api_version or listed[0], header.kind or listed[1]
         if header.items is not None and kind.endswith("List") and depth < _DEEPEST_LIST:
+            inner, position = _item_kind(api_version, kind), 0
             for index, item in enumerate(header.items):
-                inner = _item_kind(api_version, kind)
+                # A copy, since the memory of the text is given back, and a document may be kept.
+                own = item.copy()
+                here = (*steps, "items", index)
                 yield from self._from_json(
-                    f"{where}, item {index + 1}",
-                    item,
-                    inner,
-                    depth + 1,
-                    text,
-                    (*steps, "items", index),
+                    f"{where}, item {index + 1}", own, inner, depth + 1, text, here
                 )
+                if depth == 0 and text is None:
+                    # At least up to here: there are a few characters between items.
+                    position += len(memoryview(own))
+                    if index % _BETWEEN_REPORTS == 0:
+                        self._giving_back.up_to(position)
+                        self._report(position)
         elif api_version and kind:
             if not _is_empty_list(kind):
                 yield Document(where, api_version, kind, body, self._source, text, steps)
@@ -241,7 +253,7 @@ class _Reader:
 
     # YAML
 
-    def _yaml(self, text: bytes) -> Iterator[Document]:
+    def _yaml(self, text: Content) -> Iterator[Document]:
         """Split the text into documents first, like kubectl: a broken one breaks no other."""
         line = 1
         for start, end in yaml_chunks(text):
@@ -336,7 +348,7 @@ class _Reader:
             return False
         return True
 
-    def _unreadable(self, text: bytes, problem: str) -> None:
+    def _unreadable(self, text: Content, problem: str) -> None:
         """Add a problem of text that is neither YAML nor JSON."""
         where = self._where()
         kind, api_version = _WRITTEN_KIND.search(text), _WRITTEN_API_VERSION.search(text)
@@ -381,7 +393,44 @@ class _NotJson(ValueError):
     pass
 
 
-def yaml_chunks(text: bytes) -> Iterator[tuple[int, int]]:
+def _in_utf8(text: Content) -> Content:
+    """Without a byte order mark. PowerShell writes what it gets from a program in UTF-16."""
+    if text[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        with contextlib.suppress(UnicodeDecodeError):
+            return bytes(text).decode("utf-16").encode()
+    if text[:3] == codecs.BOM_UTF8:
+        return text[3:]
+    return text
+
+
+def _first(text: Content) -> bytes:
+    """The first character that is not blank; empty if there is none."""
+    found = _FIRST.match(text)
+    return found[1] if found else b""
+
+
+def _check_utf8(text: Content) -> None:
+    """Decoding fails only where a string is needed, and then not with an error of JSON."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    for start in range(0, len(text), _DECODED_AT_ONCE):
+        chunk = text[start : start + _DECODED_AT_ONCE]
+        unfinished, _ = decoder.getstate()
+        if not unfinished and chunk.isascii():
+            continue
+        try:
+            decoder.decode(chunk, final=start + len(chunk) == len(text))
+        except UnicodeDecodeError as error:
+            at = _line_and_column(text, start - len(unfinished) + error.start)
+            raise _NotJson(f"{at}: not text in UTF-8; save the file in this encoding") from error
+
+
+def _line_and_column(text: Content, position: int) -> str:
+    before = text[:position]
+    line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
+    return f"line {line}, column {column}"
+
+
+def yaml_chunks(text: Content) -> Iterator[tuple[int, int]]:
     """The start and end of each document. Before the first `---` there may be only comments."""
     starts = [match.start() for match in _SEPARATOR.finditer(text)]
     if not starts or not _NO_CONTENT.fullmatch(text, 0, starts[0]):
@@ -444,16 +493,14 @@ def _concatenated(text: bytes) -> Iterator[Any]:
         yield value
 
 
-def _json_problem(text: bytes, error: Exception) -> str:
+def _json_problem(text: Content, error: Exception) -> str:
     offset = _OFFSET.search(str(error))
     if isinstance(error, RecursionError):
         return "nested too deeply to be an object"
     if offset is None:
         return "the JSON ends too early; is the file complete?"
-    before = text[: int(offset[1])]
-    line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
     problem = str(error).removeprefix("JSON is malformed: ").split(" (byte")[0]
-    return f"line {line}, column {column}: not valid JSON: {problem}"
+    return f"{_line_and_column(text, int(offset[1]))}: not valid JSON: {problem}"
 
 
 def _described(value: object) -> str:

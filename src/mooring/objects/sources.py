@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from mooring.objects.findings import CHART, Findings, is_file
+from mooring.objects.large_texts import Content, read_content
 from mooring.objects.rendering import (
     Rendered,
     kustomization_in,
@@ -60,9 +61,9 @@ class Source:
     def is_json(self) -> bool:
         return self.path.lower().endswith((".json", ".json.gz"))
 
-    def read(self, findings: Findings) -> bytes | None:
+    def read(self, findings: Findings) -> Content | None:
         text = self.text if self.text is not None else _read(self.path, findings)
-        if text is None or not text.startswith(_GZIP):
+        if text is None or text[: len(_GZIP)] != _GZIP:
             return text
         try:
             return gzip.decompress(text)
@@ -194,9 +195,9 @@ def _matches(path: str, name: str, globs: Sequence[str]) -> bool:
     )
 
 
-def _read(path: str, findings: Findings) -> bytes | None:
+def _read(path: str, findings: Findings) -> Content | None:
     try:
-        return Path(path).read_bytes()
+        return read_content(path)
     except FileNotFoundError:
         findings.problems.append(f"{path}: no such file or folder; check the path")
     except OSError as error:

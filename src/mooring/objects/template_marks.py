@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from mooring.objects.large_texts import Content
+
 #: The last alternative is a whole string: `a<b` is text.
 _MARK = re.compile(
     r"\{\{.*?\}\}|\{%.*?%\}|\$\{[^}]*\}|\$[A-Z][A-Z0-9_]+|^<[A-Za-z][\w .,/-]*>$", re.DOTALL
@@ -56,13 +58,13 @@ _FREE_TEXT = frozenset(
 )
 
 
-def mark_in_text(text: bytes) -> str:
+def mark_in_text(text: Content) -> str:
     """The first mark in text that is not YAML; empty if there is none."""
     found = _TEXT_MARK.search(text)
     return _short(found[0].decode(errors="replace").strip()) if found else ""
 
 
-def action_in_text(text: bytes) -> str:
+def action_in_text(text: Content) -> str:
     """The first line that is nothing but an action of a template; empty if there is none."""
     found = _ACTION.search(text)
     return _short(found[1].decode(errors="replace")) if found else ""
