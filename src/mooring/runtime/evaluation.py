@@ -477,8 +477,10 @@ class Evaluation:
                 refused = (verdicts.codes != 0) & (verdicts.codes != UNKNOWN)
                 np.minimum(first, place, out=first, where=refused)
             elif answers is not None and answers.verdicts is not None:
-                # Rows whose state is known to pass were not asked about.
-                verdicts = answers.judge(question, first >= place).copy()
+                if answers.depends == Depends.USAGE:
+                    # It was not asked about rows whose state is known to pass.
+                    answers.judge(question, first >= place)
+                verdicts = answers.verdicts.copy()
                 if not answers.by_rows:
                     # Asked node by node, and not about nodes that an earlier plugin refuses.
                     verdicts.codes[first < place] = UNKNOWN
