@@ -62,6 +62,10 @@ class CycleState:
     def pods_to_activate(self) -> dict[str, Pod]:
         return cast("dict[str, Pod]", self._values[PODS_TO_ACTIVATE])
 
+    def values(self) -> dict[str, object]:
+        """A copy of all values."""
+        return dict(self._values)
+
     def note_writes(self, written: dict[str, object] | None) -> None:
         """From now on, note in this map what is written; None ends that."""
         self._written = written
