@@ -748,7 +748,7 @@ def test_there_is_no_report_of_nothing(tmp_path):
     result = mooring("report", tmp_path / "app.yaml", "-o", tmp_path / "report.html")
 
     assert result.exit_code == 2
-    assert "error: there are no pods to place" in result.stderr
+    assert f"error: {tmp_path}/app.yaml: there is nothing to report" in result.stderr
     assert not (tmp_path / "report.html").exists()
 
 

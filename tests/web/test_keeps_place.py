@@ -11,6 +11,7 @@ import pytest
 
 from tests.web.clusters import node, pod, write_cluster
 from tests.web.conftest import NARROW, OpenPage
+from tests.web.held_requests import HeldRequests
 from tests.web.page_server import PageServer, page_server
 
 if TYPE_CHECKING:
@@ -74,20 +75,14 @@ def test_the_map_does_not_move_when_the_timeline_arrives(
     from playwright.sync_api import expect
 
     page = open_page("about:blank")
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        held.append(route)
-
-    page.route("**/time", hold)
+    held = HeldRequests(page, "**/time")
     # On a busy machine, the page opens before the run is over and the timeline is asked for.
     with page.expect_request("**/time"):
         page.goto(served.address)
     shown(page)
     expect(page.locator(".so-far")).to_have_count(0)
     before = page.evaluate(f"() => [{DRAWING}.height, ...{DRAWING}.layout.xs]")
-    for each in held:
-        each.continue_()
+    held.let_go()
     page.get_by_role("slider", name="Moment").wait_for()
     assert page.evaluate(f"() => [{DRAWING}.height, ...{DRAWING}.layout.xs]") == before
 
@@ -343,23 +338,11 @@ def test_a_trace_on_the_page_has_the_options_of_replay(
         page.close()
 
 
-def hold(page: Page, pattern: str | re.Pattern[str]) -> list[Route]:
-    """Requests that wait until they are continued."""
-    held: list[Route] = []
-
-    def keep(route: Route) -> None:
-        held.append(route)
-
-    page.route(pattern, keep)
-    return held
-
-
 def ask_to_edit(page: Page) -> Route:
     """The request for the pod whose page is open, which waits."""
-    held = hold(page, "**/object?*")
-    with page.expect_request("**/object?*"):
-        page.get_by_role("link", name="Edit and try").click()
-    return held[0]
+    held = HeldRequests(page, "**/object?*")
+    page.get_by_role("link", name="Edit and try").click()
+    return held.first()
 
 
 def test_manifests_are_not_edited_before_what_was_asked_for_is_there(
@@ -429,13 +412,11 @@ def test_the_page_of_a_pod_stays_until_its_other_attempt_is_there(
     earlier = attempts.first.inner_text()
     rows = page.get_by_placeholder("node, plugin or reason")
     rows.fill("berth-4")
-    asked = re.compile("attempt=")
-    held = hold(page, asked)
-    with page.expect_request(asked):
-        attempts.first.click()
+    held = HeldRequests(page, re.compile("attempt="))
+    attempts.first.click()
     expect(page.locator(".pod-view")).to_have_attribute("aria-busy", "true")
     expect(page.get_by_role("table", name="Node by plugin")).to_be_visible()
-    held[0].continue_()
+    held.first().continue_()
     expect(page.locator(".pod-view")).to_have_attribute("aria-busy", "false")
     expect(page.locator(".attempts [aria-current]")).to_have_text(earlier)
     expect(rows).to_have_value("berth-4")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.web.conftest import OpenPage
+from tests.web.held_requests import HeldRequests
 from tests.web.page_server import PageServer
 
 if TYPE_CHECKING:
@@ -209,20 +210,15 @@ def test_the_configuration_is_not_edited_before_it_is_there(
     served: PageServer, open_page: OpenPage
 ) -> None:
     """What was typed meanwhile stood behind the text that came later, as one configuration."""
-    from playwright.sync_api import Route, expect
+    from playwright.sync_api import expect
 
     page = open_page(served.view("map"))
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        held.append(route)
-
-    page.route("**/api/runs/*/config", hold)
+    held = HeldRequests(page, "**/api/runs/*/config")
     page.get_by_role("link", name="What if", exact=True).click()
     editor = page.get_by_label("Scheduler configuration")
     expect(editor).to_be_disabled()
     expect(page.locator("#config-text-check")).to_contain_text("Reading")
-    held[0].continue_()
+    held.first().continue_()
     expect(editor).to_have_value(re.compile("LeastAllocated"))
     expect(editor).to_be_enabled()
     editor.fill("nonsense: true\n")

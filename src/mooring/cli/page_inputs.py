@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mooring.cli.config_inputs import ConfigInput, LoadedConfig, naming
-from mooring.cli.inputs import ClusterInput, check_something_to_place, read_cluster
+from mooring.cli.inputs import ClusterInput, read_cluster
 from mooring.cli.options import (
     Command,
     cluster_input,
@@ -156,8 +156,6 @@ class PageInput:
         from mooring.web.run_spec import RunSpec
 
         manifests = read_cluster(self.cluster, kinds=self.loaded.kinds, on_progress=on_progress)
-        if self.what_if is None:
-            check_something_to_place(manifests, self.cluster.options.selector)
         origin = replace(
             self.origin(),
             warnings=(*manifests.warnings, *manifests.refusals),

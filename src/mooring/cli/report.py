@@ -15,6 +15,7 @@ from mooring.cli.inputs import ClusterInput
 from mooring.cli.options import budget_option
 from mooring.cli.page_inputs import TraceInput, checked_page_input, page_input
 from mooring.cli.progress import Progress
+from mooring.errors import InputError
 
 STDOUT = "-"
 
@@ -66,6 +67,9 @@ def report(
         what_if=what_if,
     )
     origin, run_spec = given.read()
+    if not run_spec.objects:
+        nothing = f"{origin.title}: there is nothing to report, as nothing in it affects scheduling"
+        raise InputError([f"{nothing}; add nodes, pods or workloads"])
     with Progress("writing the report") as progress:
         text = write_report(
             origin,
