@@ -8,6 +8,7 @@ from mooring.cluster.cache import Cluster
 from mooring.cluster.claim_cache import UnknownClaimError
 from mooring.cluster.volume_cache import AssumeError
 from mooring.devices.allocated import DeviceID
+from mooring.objects.devices import ResourceClaim
 from tests.device_world import claim
 
 X = DeviceID("d", "p", "x")
@@ -115,6 +116,29 @@ def test_a_claim_that_goes_takes_its_devices_along():
     cluster.validate()
     assert changes == [("1", None)]
     assert cluster.claims.devices.dedicated == set()
+
+
+def test_the_devices_of_a_claim_that_is_gone_are_told_free_when_the_flight_ends():
+    """The claim was given back and deleted while a pod was in PreBind, and that helped nobody: the pods
+    that wait for the device found it in use. (Liveness seed 3699: one waited for the flush.)"""
+    cluster = Cluster()
+    cluster.listers.put(claim())
+    chosen = claim(holds=["x"])
+    cluster.claims.signal(chosen)
+    cluster.listers.drop(claim())
+    allocated: list[tuple[bool, bool]] = []
+
+    def note(old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        assert old is not None
+        assert new is not None
+        allocated.append((old.status.allocation is not None, new.status.allocation is not None))
+        assert cluster.claims.devices.dedicated == set()
+
+    cluster.claims.follow(note)
+    assert cluster.claims.withdraw(chosen.uid)
+
+    assert allocated == [(True, False)]
+    cluster.validate()
 
 
 def test_a_successor_knows_what_is_assumed_and_in_flight_and_what_becomes_of_it():

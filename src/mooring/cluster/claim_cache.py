@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from mooring.cluster.changes import ChangeLog
 from mooring.cluster.listers import Listers
 from mooring.cluster.volume_cache import AssumeError
@@ -180,8 +182,11 @@ class ClaimCache:
             if owner is not None and self._extended.get(owner.uid) == key:
                 del self._extended[owner.uid]
         if before is not claim:
-            for changed in self._followers:
-                changed(before, claim)
+            self._tell(before, claim)
+
+    def _tell(self, before: ResourceClaim | None, claim: ResourceClaim | None) -> None:
+        for changed in self._followers:
+            changed(before, claim)
 
     # Allocations in flight
 
@@ -218,7 +223,11 @@ class ClaimCache:
             known.sharers -= 1
             return False
         del self._in_flight[uid]
-        self._count(known.claim)
+        claim = known.claim
+        self._count(claim)
+        if claim.metadata.resource_version and claim.key not in self._latest:
+            # It was given back and deleted, which helped nobody, as its devices were still in use.
+            self._tell(claim, replace(claim, status=replace(claim.status, allocation=None)))
         return True
 
     def _count(self, claim: ResourceClaim) -> None:
