@@ -120,7 +120,8 @@ def test_a_claim_that_goes_takes_its_devices_along():
 
 def test_the_devices_of_a_claim_that_is_gone_are_told_free_when_the_flight_ends():
     """The claim was given back and deleted while a pod was in PreBind, and that helped nobody: the pods
-    that wait for the device found it in use. (Liveness seed 3699: one waited for the flush.)"""
+    that wait for the device found it in use. (Liveness seed 3699: one waited for the flush.)
+    """
     cluster = Cluster()
     cluster.listers.put(claim())
     chosen = claim(holds=["x"])
