@@ -121,6 +121,47 @@ def test_a_configuration_is_used(cluster, tmp_path):
     assert "NodeResourcesFit" not in data["nodes"][0]["scores"]
 
 
+REFUSES_LATE = """
+from mooring.plugin import unschedulable
+
+class Reserves:
+    name = "Quota"
+    def reserve(self, state, pod, node): return unschedulable("the quota is used up")
+    def unreserve(self, state, pod, node): pass
+
+class Permits:
+    name = "Quota"
+    def permit(self, state, pod, node): return unschedulable("the quota is used up"), 0.0
+
+class Binds:
+    name = "Quota"
+    def pre_bind(self, state, pod, node): return unschedulable("the quota is used up")
+"""
+
+
+@pytest.mark.parametrize("plugin", ["Reserves", "Permits", "Binds"])
+def test_a_pod_that_is_refused_after_the_choice_is_pending(cluster, tmp_path, monkeypatch, plugin):
+    """It was said to go to the node that it fits on, with exit 0."""
+    monkeypatch.setattr("sys.path", ["", *__import__("sys").path])
+    monkeypatch.delitem(__import__("sys").modules, "late", raising=False)
+    (tmp_path / "late.py").write_text(REFUSES_LATE)
+    config = tmp_path / "scheduler.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        f"profiles: [{{plugins: {{multiPoint: {{enabled: [{{name: 'late:{plugin}'}}]}}}}}}]"
+    )
+
+    result = mooring("explain", "p", cluster(NODES + pod("p")), "--config", config, "-o", "json")
+
+    said = json.loads(result.stdout)
+    assert (result.exit_code, said["state"], said["node"]) == (1, "unschedulable", None)
+    assert "the quota is used up" in said["message"]
+    last = said["story"][-1]
+    assert (last["point"], last["outcome"]) == ("choice", "rejected")
+    assert "was given up: " in last["text"]
+    assert "wouldFitIf" not in said
+
+
 # What cannot be answered
 
 

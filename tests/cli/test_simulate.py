@@ -270,6 +270,41 @@ def test_a_plugin_that_raises_fails_the_pod_and_not_the_run(cluster, monkeypatch
     assert "no idea" in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("source", "exit_code"),
+    [
+        pytest.param("import sys; sys.exit(0)\n", 2, id="when it is imported"),
+        pytest.param(
+            "class Ends:\n    name = 'Ends'\n"
+            "    def __init__(self, args, handle):\n        raise SystemExit(0)\n"
+            "    def filter(self, state, pod, node):\n        return None\n",
+            2,
+            id="when it is made",
+        ),
+        pytest.param(
+            "class Ends:\n    name = 'Ends'\n"
+            "    def filter(self, state, pod, node):\n        raise SystemExit(0)\n",
+            1,
+            id="when it is asked",
+        ),
+    ],
+)
+def test_a_plugin_that_ends_the_process_is_no_answer(cluster, monkeypatch, source, exit_code):
+    """It exited 0 and printed nothing, as if every pod were placed."""
+    monkeypatch.setattr("sys.path", ["", *__import__("sys").path])
+    monkeypatch.delitem(__import__("sys").modules, "ends", raising=False)
+    cluster(source, "ends.py")
+    config = cluster(
+        CONFIG + "profiles: [{plugins: {multiPoint: {enabled: [{name: 'ends:Ends'}]}}}]",
+        "scheduler.yaml",
+    )
+
+    result = mooring("simulate", cluster(FITS), "--config", config)
+
+    assert result.exit_code == exit_code
+    assert "SystemExit: 0" in result.stdout + result.stderr
+
+
 def test_until_takes_a_go_duration_or_seconds(cluster):
     path = cluster(NODES + pod("p", metadata=', annotations: {mooring.dev/run-seconds: "3600"}'))
 

@@ -108,7 +108,7 @@ def explain(
         if node_name is not None:
             explanation.node_view(node_name)
         changes = None
-        searches = node_name is None and budget_s > 0 and not explanation.waits_for_group
+        searches = node_name is None and budget_s > 0 and not explanation.is_refused_later
         if not explanation.fits and searches:
             changes = find_counterfactuals(explainer.what_if, explanation.pod, budget_s=budget_s)
 

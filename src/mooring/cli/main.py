@@ -147,7 +147,9 @@ def main() -> NoReturn:
     collect_seldom()
     try:
         cli.main(prog_name="mooring")
-    except Exception:
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException:
         import traceback
 
         traceback.print_exc()

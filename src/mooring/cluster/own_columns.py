@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.errors import PluginError, check_kept
+from mooring.errors import PLUGIN_FAULTS, PluginError, check_kept
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 
@@ -131,7 +131,7 @@ class OwnColumn:
     def _asked(self, of: Callable[[Any], Number], obj: Node | Pod, key: str) -> Number:
         try:
             value = self.checked(of(obj))
-        except Exception as error:
+        except PLUGIN_FAULTS as error:
             what = f"{type(obj).__name__.lower()} {obj.key}"
             text = str(error) if isinstance(error, PluginError) else repr(error)
             self.failed[key] = f"column {self.spec.name!r} of {self.plugin}, {what}: {text}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mooring.explain.explanation import Explanation
-from mooring.explain.story import Step, gate_step, names_in_short, steps_of
+from mooring.explain.story import Step, gate_step, given_up_step, names_in_short, steps_of
 from mooring.explain.what_if import DecisionView
 from mooring.scheduler.journal import Decided, Fact, FactKind, Preempted
 
@@ -115,6 +115,6 @@ def _followed(view: DecisionView, attempt: Attempt) -> Iterator[Step]:
         said = attempt.failure or f"waited {attempt.waited}"
         yield Step("Permit", outcome, said)
     elif attempt.failure:
-        yield Step("choice", "rejected", f"{node} was given up: {attempt.failure}")
+        yield given_up_step(node, attempt.failure)
     if attempt.bound:
         yield Step("Bind", "passed", f"bound to {node}")

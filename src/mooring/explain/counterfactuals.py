@@ -21,6 +21,7 @@ import numpy as np
 
 from mooring.cluster.columns import Mask
 from mooring.cluster.node_info import NodeInfo
+from mooring.errors import PLUGIN_FAULTS
 from mooring.explain.device_proposals import device_proposals
 from mooring.explain.explanation import pod_of
 from mooring.explain.frames import Frame, make_frame
@@ -414,7 +415,7 @@ def _ask_plugins(what_if: WhatIf, pod: Pod, matrix: Matrix) -> Iterator[_Suggest
                 if kinds[change.kind] <= _MOST_OF_A_KIND:
                     _try_out(change, pod, nodes)
                     yield _Suggested(name, suggestion)
-        except Exception as error:
+        except PLUGIN_FAULTS as error:
             # The other plugins may still help.
             call.warn(f"suggest changes for pod {pod.key}", error)
 

@@ -19,7 +19,7 @@ from mooring.errors import MooringError
 from mooring.explain.devices import MOST_NODES, DeviceReason, device_reasons, needs_devices
 from mooring.explain.frames import Frame
 from mooring.explain.matrix import Matrix, NodeView
-from mooring.explain.story import Step, gate_step, steps_of
+from mooring.explain.story import CHOICE, Step, gate_step, given_up_step, steps_of
 from mooring.explain.what_if import DecisionView, WhatIf
 from mooring.garbage import seldom_collecting
 from mooring.objects.admission import Refused
@@ -95,7 +95,16 @@ class Explanation:
     @property
     def waits_for_group(self) -> bool:
         """Whether it would fit alone, but not its pod group."""
-        return bool(self.story) and self.story[-1].point == _GROUP
+        return self._refused_at() == _GROUP
+
+    @property
+    def is_refused_later(self) -> bool:
+        """Whether a node would take it, and it was refused after that: with its group, or by a plugin."""
+        return self._refused_at() in (_GROUP, CHOICE)
+
+    def _refused_at(self) -> str:
+        last = self.story[-1] if self.story else None
+        return last.point if last is not None and last.outcome == "rejected" else ""
 
     def node_view(self, name: str) -> NodeView:
         """One node in full. Raises CannotAnswer if there is no such node."""
@@ -334,23 +343,30 @@ def _not_placed(what_if: WhatIf, pod: Pod, *, as_read: bool) -> Explanation:
     if gate is not None:
         explanation = _explanation(view, "gated", as_of, story, "")
         return replace(explanation, message=said)
-    refused = "" if as_read or view.chosen is None else _refused_with_group(what_if, pod)
-    if refused:
-        text = f"it fits on {view.chosen}, but its group does not fit: see podgroup/{pod.group_key}"
-        story = (*story, Step(_GROUP, "rejected", text))
-        explanation = _explanation(view, "unschedulable", as_of, story, "")
-        return replace(explanation, message=refused)
+    if view.chosen is not None and not as_read and (told := _told(pod)):
+        if step := _refused_later(what_if, pod, view.chosen, told):
+            explanation = _explanation(view, "unschedulable", as_of, (*story, step), "")
+            return replace(explanation, message=told)
     state = "unschedulable" if view.chosen is None else "schedulable"
     return _explanation(view, state, as_of, story, view.chosen or "")
 
 
-def _refused_with_group(what_if: WhatIf, pod: Pod) -> str:
-    """What a pod that would fit alone was told when its group was tried; "" if it is in no group."""
-    if what_if.scheduler.group_questions is None or not pod.group_key:
-        return ""
+def _told(pod: Pod) -> str:
+    """What the pod was told when it was refused; "" if it was not."""
     condition = pod.condition(POD_SCHEDULED)
-    refused = condition is not None and condition.status == "False"
-    return condition.message if refused and condition is not None else ""
+    return condition.message if condition is not None and condition.status == "False" else ""
+
+
+def _refused_later(what_if: WhatIf, pod: Pod, chosen: str, told: str) -> Step | None:
+    """How a pod that fits alone was refused with its group, or after its node had been chosen."""
+    if what_if.scheduler.group_questions is not None and pod.group_key:
+        text = f"it fits on {chosen}, but its group does not fit: see podgroup/{pod.group_key}"
+        return Step(_GROUP, "rejected", text)
+    queued = what_if.scheduler.queue.get(pod.key)
+    if queued is None or not queued.given_up:
+        return None
+    by = ", ".join(sorted(queued.rejectors))
+    return given_up_step(queued.given_up, f"{by}: {told}" if by else told)
 
 
 def _explanation(

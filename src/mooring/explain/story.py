@@ -12,6 +12,8 @@ from mooring.explain.post_filter import PostFiltering
 from mooring.explain.what_if import DecisionView
 from mooring.framework.status import Status
 
+#: The step in which a node is chosen.
+CHOICE = "choice"
 #: The most names in a sentence.
 _MOST_NAMES = 4
 
@@ -24,6 +26,11 @@ class Step:
     #: passed, refused, helped, reached or waiting.
     outcome: str
     text: str
+
+
+def given_up_step(node: str, why: str) -> Step:
+    """A plugin refused the pod after its node had been chosen, or failed."""
+    return Step(CHOICE, "rejected", f"{node} was given up: {why}")
 
 
 def gate_step(gate: Status | None, said: str) -> Step:
@@ -114,13 +121,13 @@ def _scoring(view: DecisionView) -> Iterator[Step]:
 
 def _choice(view: DecisionView) -> Step:
     if not view.matrix.scores:
-        return Step("choice", "passed", f"{view.chosen} is the only node that fits")
+        return Step(CHOICE, "passed", f"{view.chosen} is the only node that fits")
     assert view.chosen is not None
     chosen = view.matrix.node(view.chosen)
     text = f"{view.chosen} with {chosen.total} points"
     if view.chosen not in view.tied:
         return Step(
-            "choice", "passed", f"{text}: it was nominated for the pod, so it was tried first"
+            CHOICE, "passed", f"{text}: it was nominated for the pod, so it was tried first"
         )
     others = len(view.tied) - 1
     if others > 0:
@@ -128,4 +135,4 @@ def _choice(view: DecisionView) -> Step:
         text += f", tied with {nodes} (the tie-break decided)"
     if view.margin is not None:
         text += f", {view.margin} more than the next score"
-    return Step("choice", "passed", text)
+    return Step(CHOICE, "passed", text)

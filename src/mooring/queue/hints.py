@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
+from mooring.errors import PLUGIN_FAULTS
 from mooring.framework.events import ClusterEvent, Hint, HintFunction
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
@@ -132,7 +133,7 @@ class QueueingHints:
         try:
             if hint is not None and hint(pod, happened.old, happened.new) == Hint.SKIP:
                 answer, label = Hint.SKIP, HINT_SKIP
-        except Exception as error:
+        except PLUGIN_FAULTS as error:
             # A needless attempt costs little; a pod that is never tried again costs far more.
             label = HINT_ERROR
             self._report(

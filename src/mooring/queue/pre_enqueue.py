@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from mooring.errors import PLUGIN_FAULTS
 from mooring.framework.events import ClusterEvent
 from mooring.framework.status import SUCCESS, Code, Status, checked_type, failure
 from mooring.objects.pod import Pod
@@ -77,7 +78,7 @@ class PreEnqueuePlugins:
     def _ask(self, plugin: str, pre_enqueue: PreEnqueue, pod: Pod) -> Status:
         try:
             status = checked_type(pre_enqueue(pod))
-        except Exception as error:
+        except PLUGIN_FAULTS as error:
             status = failure(error)
         if status is not SUCCESS and status.code == Code.ERROR:
             reason = status.message if status.error is None else repr(status.error)

@@ -51,6 +51,8 @@ class QueuedPodInfo:
     #: The refusal that the pod was last told of. A weak reference, because a refusal holds the verdicts
     #: of all nodes, and thousands of pods may wait.
     reported: weakref.ReferenceType[BaseException] | None = None
+    #: The node that the last attempt chose and gave up; "" if it chose none.
+    given_up: str = ""
     #: The number of the pod's class (`objects.pod_class`); None if it has none.
     pod_class: int | None = None
 

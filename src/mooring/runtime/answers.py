@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mooring.cluster.cache import Cluster
 from mooring.cluster.columns import Ints, Mask, Rows
 from mooring.cluster.row_states import RowStates
-from mooring.errors import InvariantError
+from mooring.errors import PLUGIN_FAULTS, InvariantError
 from mooring.framework.interface import Depends, PreFilterResult
 from mooring.framework.status import SUCCESS, Status
 from mooring.framework.verdicts import UNKNOWN, RowVerdicts
@@ -315,7 +315,7 @@ class Answers:
             try:
                 node = question.snapshot.at(row)
                 answer: object = filter_node(question.state, question.pod, node)
-            except Exception as error:
+            except PLUGIN_FAULTS as error:
                 raise self.call.failed(FILTER.doing, error) from error
             if answer is None:
                 status = SUCCESS
@@ -391,7 +391,7 @@ class Answers:
         else:
             try:
                 score = index(score_node(question.state, question.pod, question.snapshot.at(row)))
-            except Exception as error:
+            except PLUGIN_FAULTS as error:
                 raise self.call.failed(SCORE.doing, error) from error
         raw[row] = score
         self._stale_scores.discard(row)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from mooring.config.expansion import ExpandedPlugins, expand_profiles, unknown_plugins
 from mooring.config.extension_points import ExtensionPoint
 from mooring.config.types import KubeSchedulerConfiguration, SchedulerProfile
-from mooring.errors import ConfigError, PluginError
+from mooring.errors import PLUGIN_FAULTS, ConfigError, PluginError
 from mooring.objects.kinds import Kind
 from mooring.runtime.framework import Framework
 from mooring.runtime.handle import PluginHandle
@@ -115,7 +115,7 @@ def _build(
             calls[name] = call = Calls(_own_name(plugin, name), plugin, metrics)
             for spec in call.own_columns:
                 handle.declare_column(spec, call.name)
-        except Exception as error:
+        except PLUGIN_FAULTS as error:
             problems.append(f'reading what plugin "{name}" says of itself: {describe(error)}')
     if problems:
         where = f"creating profile for scheduler name {profile.scheduler_name}"

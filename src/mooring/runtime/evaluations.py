@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mooring.cluster.cache import Cluster
 from mooring.cluster.snapshot import Snapshot
+from mooring.errors import PLUGIN_FAULTS
 from mooring.framework.interface import Depends
 from mooring.objects.pod import Pod, SelectorKey
 from mooring.objects.pod_class import Requests, first_requests
@@ -136,7 +137,7 @@ class Evaluations:
         for call, version in self._versions:
             try:
                 versions.append(version())
-            except Exception as error:
+            except PLUGIN_FAULTS as error:
                 if self._signed_at is not None:
                     call.warn("say whether signatures have changed", error)
                 self._signed_at = None

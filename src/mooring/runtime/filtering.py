@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mooring.cluster.columns import Columns, Ints, Mask, Rows, row_count
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
-from mooring.errors import PluginError
+from mooring.errors import PLUGIN_FAULTS, PluginError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.status import SUCCESS, Code, Status, checked_type
 from mooring.framework.verdicts import UNKNOWN, RowVerdicts
@@ -164,7 +164,7 @@ def _checking(call: Calls, decode: Callable[[int], Status]) -> Callable[[int], S
                 raise PluginError(f"code {code} of filter_rows stands for Success; only 0 may")
             if status.code not in FILTER_CODES:
                 raise unexpected(status)
-        except Exception as error:
+        except PLUGIN_FAULTS as error:
             raise call.failed(FILTER.doing, error) from error
         return status
 
@@ -259,7 +259,7 @@ def filter_node(
         # Dry runs come here for every node and victim: a bare try costs nothing, a guard would.
         try:
             status = _ask(call, state, pod, node, snapshot)
-        except Exception as error:
+        except PLUGIN_FAULTS as error:
             raise call.failed(FILTER.doing, error) from error
         if not status.ok:
             return status.by(call.name)
@@ -271,7 +271,7 @@ def filter_row(call: Calls, question: Question, row: int) -> Status:
     snapshot = question.snapshot
     try:
         return _ask(call, question.state, question.pod, snapshot.at(row), snapshot)
-    except Exception as error:
+    except PLUGIN_FAULTS as error:
         raise call.failed(FILTER.doing, error) from error
 
 

@@ -15,7 +15,7 @@ from mooring.cluster.columns import Rows
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
-from mooring.errors import MooringError, PluginError
+from mooring.errors import PLUGIN_FAULTS, MooringError, PluginError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import (
     DEFAULT_EVENTS,
@@ -160,7 +160,7 @@ class Framework:
             call.count(PRE_FILTER)
             try:
                 result = method(state, pod, snapshot)
-            except Exception as error:
+            except PLUGIN_FAULTS as error:
                 raise call.failed(PRE_FILTER.doing, error) from error
         if result is None or result is SKIP:
             return SKIP if result is SKIP else SUCCESS
@@ -269,7 +269,7 @@ class Framework:
             status = extension(state, pod, other, node)
             if status is not None and not checked_type(status).ok:
                 raise unexpected(status)
-        except Exception as error:
+        except PLUGIN_FAULTS as error:
             raise call.failed(f'running {doing} on PreFilter plugin "{{name}}"', error) from error
 
     def run_post_filters(
@@ -316,7 +316,7 @@ class Framework:
             call.count(PRE_SCORE)
             try:
                 status = method(state, pod, snapshot, rows)
-            except Exception as error:
+            except PLUGIN_FAULTS as error:
                 raise call.failed(PRE_SCORE.doing, error) from error
         if status is SKIP:
             return True
@@ -389,7 +389,7 @@ class Framework:
                     timeouts_s[call.name] = min(timeout_s, LONGEST_WAIT_S)
             except PluginFailure as error:
                 return error.as_status()
-            except Exception as error:
+            except PLUGIN_FAULTS as error:
                 return call.failed(PERMIT.doing, error).as_status()
             if status.code == Code.WAIT:
                 waits = Status(Code.WAIT, (*status.all_reasons, _WAITS))
@@ -576,7 +576,7 @@ class Framework:
             if call.close is not None:
                 try:
                     call.close()
-                except Exception as error:
+                except PLUGIN_FAULTS as error:
                     problems.append(f"{call.name} failed to close: {describe(error)}")
         return problems
 
@@ -635,7 +635,7 @@ def _events(call: Calls) -> Iterable[EventWithHint]:
         events: list[EventWithHint] = list(call.events_to_register())
         if not all(isinstance(each, EventWithHint) for each in events):
             raise PluginError("events_to_register must return EventWithHint objects")
-    except Exception as error:
+    except PLUGIN_FAULTS as error:
         text = f'registering the events of plugin "{call.name}": {describe(error)}'
         raise PluginError(text) from error
     on_node = [e.event.action for e in events if e.event.resource == EventResource.NODE]

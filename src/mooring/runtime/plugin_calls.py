@@ -15,7 +15,7 @@ from mooring.cluster.columns import Columns, Ints, Rows
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
-from mooring.errors import MooringError, PluginError
+from mooring.errors import PLUGIN_FAULTS, MooringError, PluginError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.dry_run import PluginFailure as PluginFailure
 from mooring.framework.events import EventWithHint
@@ -187,7 +187,7 @@ class Calls:
             if not isinstance(depends, Depends):
                 raise PluginError("depends_on must return a Depends")
             return widened(depends, self.own_columns) if self.own_columns else depends
-        except Exception as error:
+        except PLUGIN_FAULTS as error:
             self.warn(f"say what its answers about pod {pod.key} depend on", error)
             return Depends.CLUSTER
 
@@ -197,11 +197,11 @@ class Calls:
             return None
         try:
             return self.nodes_version()
-        except Exception as error:
+        except PLUGIN_FAULTS as error:
             self.warn("say whether nodes have changed for it", error)
             return None
 
-    def warn(self, what: str, error: Exception) -> None:
+    def warn(self, what: str, error: BaseException) -> None:
         """Tell that the plugin cannot do something without which pods are scheduled all the same."""
         _LOG.warning("plugin %s cannot %s: %s", self.name, what, describe(error))
 
@@ -223,7 +223,7 @@ class Calls:
         self.count(rules)
         try:
             return method(*args)
-        except Exception as error:
+        except PLUGIN_FAULTS as error:
             raise self.failed(rules.doing, error) from error
 
     def checked(self, rules: PointRules, answer: Status | None) -> Status:
@@ -261,7 +261,7 @@ class _Guard:
             code = Code.SUCCESS if error is None else Code.ERROR
             spent_s = metrics.timer() - self._started
             metrics.plugin_duration(self._call.name, self._point, code.title, spent_s)
-        if isinstance(error, Exception):
+        if isinstance(error, PLUGIN_FAULTS):
             raise self._call.failed(self._doing, error) from error
 
 

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from mooring.config.extension_points import ExtensionPoint
-from mooring.errors import PluginError
+from mooring.errors import PLUGIN_FAULTS, PluginError
 from mooring.framework.interface import Handle, PluginFactory
 from mooring.framework.version import check_version
 from mooring.objects.kinds import Kind
@@ -110,7 +110,7 @@ class Registry:
             if kind is not None and not isinstance(args, kind):
                 args = decoded(kind, args)
             return factory(*_wanted_arguments(factory, args, handle))
-        except Exception as error:
+        except PLUGIN_FAULTS as error:
             raise PluginError(f'initializing plugin "{name}": {describe(error)}') from error
 
 
@@ -126,7 +126,7 @@ def _load(name: str, target: str) -> PluginFactory:
         found: object = importlib.import_module(module_name)
         for part in attribute.split("."):
             found = getattr(found, part)
-    except Exception as error:
+    except PLUGIN_FAULTS as error:
         raise PluginError(f"plugin {name!r} cannot be loaded: {describe(error)}") from error
     if not isinstance(found, type):
         raise PluginError(f"plugin {name!r} is not a class: {target}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from operator import attrgetter
 
+from mooring.errors import PLUGIN_FAULTS
 from mooring.framework.interface import Depends
 from mooring.framework.status import Status
 from mooring.objects.pod import Pod
@@ -96,7 +97,7 @@ class _Signer:
             if part is not None and depends == part.depends and fragment == self._fragment:
                 return part
             part = self._interned(depends, tuple(fragment.items()))
-        except Exception as error:
+        except PLUGIN_FAULTS as error:
             call.warn(f"say what it looks at in pod {pod.key}, so its answers are not kept", error)
             return None
         self._fragment, self._part = dict(fragment), part

@@ -101,6 +101,7 @@ class Failures:
         result = "unschedulable" if status.rejected else "error"
         metrics.attempt(result, profile, metrics.timer() - attempt.started)
         _remember_plugins(queued, status)
+        queued.given_up = attempt.node_name
         pod = queued.pod
         known = parts.observed_pods.get(pod.key)
         if known is not None and not known.node_name:
