@@ -24,10 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-#: What a plugin may raise. `sys.exit()` is one of its failures: it must not end a scheduler, nor a command
-#: that has not answered yet.
-PLUGIN_FAULTS = (Exception, SystemExit)
-
 
 class MooringError(Exception):
     """The root of everything mooring raises on purpose."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -66,10 +65,6 @@ SAID = {code: "boom" if code == Code.ERROR else "why" for code in Code}
 
 def raises(*_: object) -> None:
     raise ValueError("boom")
-
-
-def ends_the_process(*_: object) -> None:
-    sys.exit(0)
 
 
 # One pod, one plugin, one answer: what the point makes of it
@@ -247,20 +242,24 @@ def test_a_plugin_that_raises_is_named_with_its_point_and_what_it_raised(
     assert status.message == f"{fails_as}: ValueError: boom"
 
 
+@pytest.mark.parametrize("raised", [SystemExit(0), asyncio.CancelledError(0)], ids=repr)
 @pytest.mark.parametrize(
     ("method", "run", "fails_as", "beside"),
     RAISING,
     ids=[f"{method} in {run.__name__}" for method, run, _, _ in RAISING],
 )
-def test_a_plugin_that_ends_the_process_fails_the_attempt_and_nothing_else(
-    method, run, fails_as, beside
+def test_what_would_end_the_process_or_its_task_is_a_failure_of_the_plugin(
+    method, run, fails_as, beside, raised
 ):
-    plugin = make_plugin(**{method: ends_the_process, **beside})
+    def ends(*_: object) -> None:
+        raise raised
+
+    plugin = make_plugin(**{method: ends, **beside})
 
     status = outcome(run, framework_of(plugin))
 
     assert (status.code, status.plugin) == (Code.ERROR, "X")
-    assert status.message == f"{fails_as}: SystemExit: 0"
+    assert status.message == f"{fails_as}: {type(raised).__name__}: 0"
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mooring.errors import PLUGIN_FAULTS, PluginError, check_kept
+from mooring.errors import PluginError, check_kept
+from mooring.framework.faults import PLUGIN_FAULTS
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 

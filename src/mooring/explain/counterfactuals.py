@@ -21,7 +21,6 @@ import numpy as np
 
 from mooring.cluster.columns import Mask
 from mooring.cluster.node_info import NodeInfo
-from mooring.errors import PLUGIN_FAULTS
 from mooring.explain.device_proposals import device_proposals
 from mooring.explain.explanation import pod_of
 from mooring.explain.frames import Frame, make_frame
@@ -29,6 +28,7 @@ from mooring.explain.matrix import UNASKED, Matrix
 from mooring.explain.what_if import WhatIf
 from mooring.framework.changes import Change, taint_text
 from mooring.framework.cycle_state import CycleState
+from mooring.framework.faults import PLUGIN_FAULTS
 from mooring.framework.node_changes import AddNodes, FreeRoom
 from mooring.framework.status import Code
 from mooring.framework.suggestions import Refusals, Suggestion

@@ -202,7 +202,7 @@ class Driver:
             task.cancel()
         if left:
             await asyncio.wait(left, timeout=1.0)
-        return GivenUp(bindings, len(left) - bindings)
+        return GivenUp(bindings, max(0, len(left) - bindings))
 
     def close(self) -> None:
         self.stop()

@@ -15,7 +15,7 @@ from mooring.cluster.columns import Rows
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
-from mooring.errors import PLUGIN_FAULTS, MooringError, PluginError
+from mooring.errors import MooringError, PluginError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import (
     DEFAULT_EVENTS,
@@ -24,6 +24,7 @@ from mooring.framework.events import (
     EventResource,
     EventWithHint,
 )
+from mooring.framework.faults import PLUGIN_FAULTS
 from mooring.framework.interface import (
     NodeStatuses,
     NominatingInfo,

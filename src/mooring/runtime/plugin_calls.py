@@ -15,10 +15,11 @@ from mooring.cluster.columns import Columns, Ints, Rows
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
-from mooring.errors import PLUGIN_FAULTS, MooringError, PluginError
+from mooring.errors import MooringError, PluginError
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.dry_run import PluginFailure as PluginFailure
 from mooring.framework.events import EventWithHint
+from mooring.framework.faults import PLUGIN_FAULTS, is_fault
 from mooring.framework.interface import (
     Depends,
     NodeStatuses,
@@ -261,7 +262,7 @@ class _Guard:
             code = Code.SUCCESS if error is None else Code.ERROR
             spent_s = metrics.timer() - self._started
             metrics.plugin_duration(self._call.name, self._point, code.title, spent_s)
-        if isinstance(error, PLUGIN_FAULTS):
+        if error is not None and is_fault(error):
             raise self._call.failed(self._doing, error) from error
 
 

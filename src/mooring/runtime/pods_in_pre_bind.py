@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from mooring.errors import MooringError
+from mooring.framework.faults import is_being_cancelled
 from mooring.framework.status import Status, failure
 
 
@@ -72,7 +73,7 @@ class PodsInPreBind:
         try:
             status = await task
         except asyncio.CancelledError as cancelled:
-            if running.cause is None or _being_cancelled():
+            if running.cause is None or is_being_cancelled():
                 raise
             doing = f"{cancelled.doing}: " if isinstance(cancelled, PreBindCancelled) else ""
             return failure(MooringError(doing + running.cause))
@@ -81,9 +82,3 @@ class PodsInPreBind:
         if status.ok and not running.mark_prebound():
             return failure(MooringError(running.cause))
         return status
-
-
-def _being_cancelled() -> bool:
-    """Whether it is the whole binding cycle that is to end, as when the scheduler stops."""
-    current = asyncio.current_task()
-    return current is not None and current.cancelling() > 0

@@ -48,10 +48,15 @@ class DriveLoop:
 
     def _make_attempts(self) -> None:
         until_s = self._loop.time() + self._turn_s
-        while self._attempt():
-            if self._loop.time() >= until_s:
-                self._loop.call_soon(self._make_attempts)
-                return
+        try:
+            while self._attempt():
+                if self._loop.time() >= until_s:
+                    self._loop.call_soon(self._make_attempts)
+                    return
+        except BaseException:
+            # Whatever ended this attempt, more can be made.
+            self._awake = False
+            raise
         self._awake = False
         self._on_idle()
 

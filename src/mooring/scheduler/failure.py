@@ -64,7 +64,7 @@ class Failures:
         if place_is_free and self._parts.hand_over is not None:
             self._parts.hand_over(pod)
 
-    def crash(self, attempt: Attempt, error: Exception) -> None:
+    def crash(self, attempt: Attempt, error: BaseException) -> None:
         """An unexpected exception ended an attempt: its pod is tried again.
 
         Raises InvariantError if that fails, too.

@@ -104,9 +104,9 @@ class GroupCycle:
             metrics.group_algorithm_duration(metrics.timer() - started)
             if self._preempts and result.status.code == Code.UNSCHEDULABLE:
                 self._preempt(group, result)
-        except InvariantError:
+        except (InvariantError, KeyboardInterrupt):
             raise
-        except Exception as error:
+        except BaseException as error:
             for queued in group.members:
                 self._groups.end(queued.pod)
                 self._failures.crash(self._cycle.attempt(group.framework, queued), error)

@@ -72,9 +72,9 @@ class SchedulingCycle:
             attempt = self.attempt(framework, queued)
             try:
                 self._place(attempt)
-            except InvariantError:
+            except (InvariantError, KeyboardInterrupt):
                 raise
-            except Exception as error:
+            except BaseException as error:
                 self._failures.crash(attempt, error)
 
     # The steps, which the cycle of a pod group takes too
