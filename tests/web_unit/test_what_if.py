@@ -137,6 +137,39 @@ def test_a_copy_of_a_node_gets_the_daemon_pods_that_its_model_is_to_get():
         assert [each for each in run.report.unplaced if "agent" in each.pod] == []
 
 
+NODE = """
+apiVersion: v1
+kind: Node
+metadata: {name: new}
+status: {allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}
+"""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        RequestedChanges(nodes="2xm5.xlarge"),
+        RequestedChanges(objects=NODE),
+        RequestedChanges(objects=NODE + "---" + DAEMON_SET.replace("agent", "other")),
+    ],
+    ids=["of a machine type", "as a manifest", "with a DaemonSet of their own"],
+)
+def test_nodes_that_join_get_daemon_pods(change):
+    """Their room for other pods was overstated."""
+    before = apply(run_spec(), [RequestedChanges(objects=DAEMON_SET)], None).run_spec
+    # The user removed this one: it does not come back.
+    gone = next(pod for pod in daemon_pods(before) if home(pod) == "n2")
+    before = apply(before, [RequestedChanges(remove=[Named("Pod", gone.key)])], None).run_spec
+
+    after = apply(before, [change], None).run_spec
+
+    agents = [home(pod) for pod in daemon_pods(after) if pod.labels["app"] == "agent"]
+    assert sorted(agents) == sorted({node.name for node in after.nodes} - {"n2", "gpu"})
+    assert len({obj.key for obj in daemon_pods(after)}) == len(daemon_pods(after))
+    with closing(run_of(after)) as run:
+        assert [each for each in run.report.unplaced if "agent" in each.pod] == []
+
+
 def test_a_removed_pod_is_gone():
     outcome = apply(run_spec(), [RequestedChanges(remove=[Named("Pod", BIG)])], None)
 

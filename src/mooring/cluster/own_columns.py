@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.errors import PluginError, check_kept
-from mooring.framework.faults import PLUGIN_FAULTS
+from mooring.faults import PLUGIN_FAULTS
 from mooring.objects.node import Node
 from mooring.objects.pod import Pod
 

@@ -26,9 +26,9 @@ from mooring.explain.explanation import pod_of
 from mooring.explain.frames import Frame, make_frame
 from mooring.explain.matrix import UNASKED, Matrix
 from mooring.explain.what_if import WhatIf
+from mooring.faults import PLUGIN_FAULTS
 from mooring.framework.changes import Change, taint_text
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.faults import PLUGIN_FAULTS
 from mooring.framework.node_changes import AddNodes, FreeRoom
 from mooring.framework.status import Code
 from mooring.framework.suggestions import Refusals, Suggestion

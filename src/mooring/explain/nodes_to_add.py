@@ -11,11 +11,9 @@ from msgspec.structs import replace as changed
 from mooring.config import default_config
 from mooring.config.merge import ALL
 from mooring.explain.settled import LastDecision, OnProgress, Settled, copy_of
-from mooring.objects.admission import Admission
-from mooring.objects.controllers import made_by_controllers
+from mooring.objects.daemon_pods import daemon_pods_for
 from mooring.objects.devices import ResourceSlice
 from mooring.objects.generated_names import generated_uid
-from mooring.objects.kinds import DaemonSet
 from mooring.objects.meta import KubeObject
 from mooring.objects.node import Node
 from mooring.objects.node_devices import slices_like
@@ -132,7 +130,6 @@ class _AddingNodes:
         self._settled = settled
         self._template = template
         self._on_progress = on_progress
-        self._daemon_sets = [obj for obj in settled.objects if isinstance(obj, DaemonSet)]
         self._slices = [
             *slices,
             *(obj for obj in settled.objects if isinstance(obj, ResourceSlice)),
@@ -251,13 +248,7 @@ class _AddingNodes:
         yield from nodes
         for node in nodes if self._slices else ():
             yield from slices_like(self._slices, self._template.name, node.name)
-        if self._daemon_sets:
-            known = [obj for obj in self._settled.objects if isinstance(obj, Node | Pod)]
-            admission = Admission(self._settled.objects, stored=self._settled.objects)
-            objects = [*self._daemon_sets, *known, *nodes]
-            made = made_by_controllers(objects, admit=admission.defaults.spec)
-            for each in made[: len(self._daemon_sets)]:
-                yield from filter(None, map(admission.create, each))
+        yield from daemon_pods_for(nodes, self._settled.objects)
 
 
 def _tried_alone(simulation: Simulation, pod: Pod, last: LastDecision) -> str:

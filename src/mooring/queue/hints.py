@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
+from mooring.faults import PLUGIN_FAULTS
 from mooring.framework.events import ClusterEvent, Hint, HintFunction
-from mooring.framework.faults import PLUGIN_FAULTS
 from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.queue.in_flight import RecordedEvent

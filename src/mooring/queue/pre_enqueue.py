@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from mooring.faults import PLUGIN_FAULTS
 from mooring.framework.events import ClusterEvent
-from mooring.framework.faults import PLUGIN_FAULTS
 from mooring.framework.status import SUCCESS, Code, Status, checked_type, failure
 from mooring.objects.pod import Pod
 from mooring.queue.metrics import QueueMetrics

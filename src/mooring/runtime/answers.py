@@ -17,7 +17,7 @@ from mooring.cluster.cache import Cluster
 from mooring.cluster.columns import Ints, Mask, Rows
 from mooring.cluster.row_states import RowStates
 from mooring.errors import InvariantError
-from mooring.framework.faults import PLUGIN_FAULTS
+from mooring.faults import PLUGIN_FAULTS
 from mooring.framework.interface import Depends, PreFilterResult
 from mooring.framework.status import SUCCESS, Status
 from mooring.framework.verdicts import UNKNOWN, RowVerdicts

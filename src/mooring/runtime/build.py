@@ -8,7 +8,7 @@ from mooring.config.expansion import ExpandedPlugins, expand_profiles, unknown_p
 from mooring.config.extension_points import ExtensionPoint
 from mooring.config.types import KubeSchedulerConfiguration, SchedulerProfile
 from mooring.errors import ConfigError, PluginError
-from mooring.framework.faults import PLUGIN_FAULTS
+from mooring.faults import PLUGIN_FAULTS
 from mooring.objects.kinds import Kind
 from mooring.runtime.framework import Framework
 from mooring.runtime.handle import PluginHandle

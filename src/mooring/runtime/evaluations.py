@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mooring.cluster.cache import Cluster
 from mooring.cluster.snapshot import Snapshot
-from mooring.framework.faults import PLUGIN_FAULTS
+from mooring.faults import PLUGIN_FAULTS
 from mooring.framework.interface import Depends
 from mooring.objects.pod import Pod, SelectorKey
 from mooring.objects.pod_class import Requests, first_requests

@@ -17,8 +17,8 @@ from mooring.cluster.columns import Columns, Ints, Mask, Rows, row_count
 from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.errors import PluginError
+from mooring.faults import PLUGIN_FAULTS
 from mooring.framework.cycle_state import CycleState
-from mooring.framework.faults import PLUGIN_FAULTS
 from mooring.framework.status import SUCCESS, Code, Status, checked_type
 from mooring.framework.verdicts import UNKNOWN, RowVerdicts
 from mooring.objects.pod import Pod

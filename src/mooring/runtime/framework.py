@@ -16,6 +16,7 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.errors import MooringError, PluginError
+from mooring.faults import PLUGIN_FAULTS
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.events import (
     DEFAULT_EVENTS,
@@ -24,7 +25,6 @@ from mooring.framework.events import (
     EventResource,
     EventWithHint,
 )
-from mooring.framework.faults import PLUGIN_FAULTS
 from mooring.framework.interface import (
     NodeStatuses,
     NominatingInfo,

@@ -16,10 +16,10 @@ from mooring.cluster.node_info import NodeInfo
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.errors import MooringError, PluginError
+from mooring.faults import PLUGIN_FAULTS, is_fault
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.dry_run import PluginFailure as PluginFailure
 from mooring.framework.events import EventWithHint
-from mooring.framework.faults import PLUGIN_FAULTS, is_fault
 from mooring.framework.interface import (
     Depends,
     NodeStatuses,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from mooring.errors import MooringError
-from mooring.framework.faults import is_being_cancelled
+from mooring.faults import is_being_cancelled
 from mooring.framework.status import Status, failure
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from mooring.config.extension_points import ExtensionPoint
 from mooring.errors import PluginError
-from mooring.framework.faults import PLUGIN_FAULTS
+from mooring.faults import PLUGIN_FAULTS
 from mooring.framework.interface import Handle, PluginFactory
 from mooring.framework.version import check_version
 from mooring.objects.kinds import Kind

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from operator import attrgetter
 
-from mooring.framework.faults import PLUGIN_FAULTS
+from mooring.faults import PLUGIN_FAULTS
 from mooring.framework.interface import Depends
 from mooring.framework.status import Status
 from mooring.objects.pod import Pod

@@ -19,6 +19,7 @@ from mooring.explain.drain import is_of_node, nodes_of_zone
 from mooring.explain.settled import unbound
 from mooring.framework.applied_changes import apply_changes
 from mooring.framework.node_changes import AddNodes
+from mooring.objects.daemon_pods import daemon_pods_for
 from mooring.objects.daemons import home
 from mooring.objects.documents import STDIN, read_documents
 from mooring.objects.findings import Findings
@@ -96,13 +97,16 @@ def _applied(run_spec: RunSpec, change: RequestedChanges) -> tuple[RunSpec, list
     if change.objects.strip():
         found = read_beside(change.objects, objects)
         sentences += found_sentences(found, run_spec.objects)
-        objects = list(_merged(objects, found))
+        known = {node.name for node in _nodes(objects)}
+        joining = [node for node in _nodes(found) if node.name not in known]
+        objects = [*_merged(objects, found), *daemon_pods_for(joining, objects)]
     for wanted in change.add_nodes:
         added = _added(objects, wanted)
         sentences.append(AddNodes(wanted.like, wanted.count).text)
         objects = [*objects, *added]
     if change.nodes:
-        objects = [*objects, *_of_machine_type(objects, change.nodes)]
+        machines = _of_machine_type(objects, change.nodes)
+        objects = [*objects, *machines, *daemon_pods_for(_nodes(machines), objects)]
         sentences.append(f"add {change.nodes}")
     if change.scale is not None:
         objects = scaled(objects, change.scale.workload, change.scale.replicas)
