@@ -10,6 +10,7 @@ import pytest
 from aiohttp import web
 
 from mooring import errors
+from mooring.live import lane
 from mooring.live.client import ApiClient
 from mooring.live.connection import MOST_CONNECTIONS, Connection
 from mooring.live.line import Priority
@@ -143,7 +144,12 @@ async def test_connections_are_kept():
     assert len(server.connections) == 1
 
 
-async def test_there_are_never_more_connections_than_allowed_and_everyone_gets_an_answer():
+async def test_there_are_never_more_connections_than_allowed_and_everyone_gets_an_answer(
+    monkeypatch,
+):
+    # However busy the machine is.
+    monkeypatch.setattr(lane, "SLOW_S", float("inf"))
+
     async def slow(request: web.Request, asked: Asked) -> web.StreamResponse:
         await asyncio.sleep(0)
         return ok()
@@ -153,6 +159,31 @@ async def test_there_are_never_more_connections_than_allowed_and_everyone_gets_a
 
     assert len(server.asked) == 200
     assert len(server.connections) <= MOST_CONNECTIONS
+
+
+async def test_a_server_that_answers_slowly_has_more_requests_at_once(monkeypatch):
+    """With 200 ms an answer, 32 connections make 160 binds a second, however many may be made."""
+    monkeypatch.setattr(lane, "SLOW_S", 0.02)
+    at_once: list[int] = []
+    waiting = 0
+
+    async def slowly(request: web.Request, asked: Asked) -> web.StreamResponse:
+        nonlocal waiting
+        waiting += 1
+        at_once.append(waiting)
+        await asyncio.sleep(0.03)
+        waiting -= 1
+        return ok()
+
+    async with (
+        ApiServer(slowly) as server,
+        ApiClient(server.connection(most_connections=2)) as client,
+    ):
+        await asyncio.gather(*(client.request("GET", f"/{n}") for n in range(100)))
+
+    assert len(server.asked) == 100
+    assert max(at_once[:2]) == 2
+    assert 2 < max(at_once) <= len(server.connections) <= 2 * lane.MOST_WHEN_SLOW
 
 
 async def test_a_cancelled_request_does_not_give_its_answer_to_the_next():

@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-#: More do not make an API server faster, and each costs a handshake.
+#: More do not make an API server faster that answers at once, and each costs a handshake.
 MOST_CONNECTIONS = 32
 
 
@@ -34,7 +34,7 @@ class Connection:
     renew: Callable[[], Awaitable[None]] = keep
     #: The name in the server's certificate, where it is not the host's.
     tls_server_name: str | None = None
-    #: How many requests are under way at once, each on a TCP connection of its own.
+    #: How many requests are under way at once, each on a connection of its own; more while answers are slow.
     most_connections: int = MOST_CONNECTIONS
     #: An HTTP proxy to go through.
     proxy: str | None = None

@@ -27,6 +27,11 @@ _END_OF_HEAD = b"\r\n\r\n"
 
 _NEVER = float("inf")
 
+#: An answer that takes longer than this may be on the way, and not in the making.
+SLOW_S = 0.1
+#: How many times as many connections there may be while answers are slow.
+MOST_WHEN_SLOW = 8
+
 
 @dataclass(slots=True)
 class Answer:
@@ -39,7 +44,11 @@ class Answer:
 
 
 class Lane:
-    """Connections to one server. A request gets a free connection, or waits for one."""
+    """Connections to one server. A request gets a free connection, or waits for one.
+
+    While answers are slow and requests wait, each answer makes room for one connection more: a server that is
+    far away, or waits for something else, has as many requests at once as it takes to keep it busy.
+    """
 
     def __init__(self, endpoint: Endpoint, most_connections: int = MOST_CONNECTIONS) -> None:
         self._endpoint = endpoint
@@ -63,9 +72,12 @@ class Lane:
         while not connection.usable:
             self._put_back(connection)
             connection = await self._take(priority)
+        asked_s = self._loop.time()
         try:
             return await connection.ask(request, timeout_s)
         finally:
+            if self._loop.time() >= asked_s + SLOW_S:
+                self._widen()
             self._put_back(connection)
 
     def close(self) -> None:
@@ -110,6 +122,11 @@ class Lane:
         if connection in self._idle:
             self._idle.remove(connection)
         self._leave_place()
+
+    def _widen(self) -> None:
+        most = self._most_connections * MOST_WHEN_SLOW
+        if self._places_taken < most and not self._closed and self._hand_on(None):
+            self._places_taken += 1
 
     def _leave_place(self) -> None:
         if not self._hand_on(None):
