@@ -6,7 +6,7 @@ import { neighbour } from "mooring/layout";
 import { paletteOf } from "mooring/colour";
 import { paintOf } from "mooring/paint";
 import { useTheme } from "mooring/theme";
-import { amount, count, share } from "mooring/words";
+import { amount, count, resourceName, share } from "mooring/words";
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
@@ -202,7 +202,7 @@ export function nodeSentence(scene, node) {
   if (!cluster.nodeCount) return "no nodes";
   const parts = [cluster.nodeNames[node]];
   cluster.resources.forEach((name, r) => {
-    if (cluster.capacityOf(node, r)) parts.push(`${name} ${share(scene.utilisation(node, r))}`);
+    if (cluster.capacityOf(node, r)) parts.push(`${resourceName(name)} ${share(scene.utilisation(node, r))}`);
   });
   parts.push(count(scene.podsOn(node).length, "pod"));
   if (cluster.isCordoned(node)) parts.push("cordoned");
@@ -215,6 +215,7 @@ function Bubble({ scene, resource, hover }) {
   const { cluster } = scene;
   const { node, pod, x, y, width, height } = hover;
   const name = cluster.resources[resource];
+  const said = resourceName(name);
   const taints = cluster.taintsOf(node);
   const style = {
     [x > width - 270 ? "right" : "left"]: `${x > width - 270 ? width - x + 14 : x + 14}px`,
@@ -222,14 +223,14 @@ function Bubble({ scene, resource, hover }) {
   };
   return html`<div class="bubble" style=${style} aria-hidden="true">
     <strong>${cluster.nodeNames[node]}</strong>
-    <span>${!cluster.capacityOf(node, resource) ? `has no ${name} · ${count(scene.podsOn(node).length, "pod")}` : html`${name} ${amount(name, scene.requested(resource)[node])} of ${amount(name, cluster.capacityOf(node, resource))}
+    <span>${!cluster.capacityOf(node, resource) ? `has no ${said} · ${count(scene.podsOn(node).length, "pod")}` : html`${said} ${amount(name, scene.requested(resource)[node])} of ${amount(name, cluster.capacityOf(node, resource))}
       ${" · "}${share(scene.utilisation(node, resource))} · ${count(scene.podsOn(node).length, "pod")}`}</span>
     ${cluster.isCordoned(node) && html`<span class="flag">cordoned</span>`}
     ${taints.length > 0 && html`<span class="flag">taint ${taints.join(", ")}</span>`}
     ${
       pod >= 0 &&
       html`<span
-      class="of-pod">${cluster.podKey(pod)} · ${name} ${amount(name, cluster.requestOf(pod, resource))}</span>`
+      class="of-pod">${cluster.podKey(pod)} · ${said} ${amount(name, cluster.requestOf(pod, resource))}</span>`
     }
   </div>`;
 }
