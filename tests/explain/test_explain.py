@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from mooring.config import load_config
@@ -105,6 +107,18 @@ def test_a_pod_of_an_unknown_scheduler_is_ignored():
 
     assert (explanation.state, explanation.matrix) == ("ignored", None)
     assert "no profile has the scheduler name 'other'" in explanation.message
+
+
+@pytest.mark.parametrize("as_is", [False, True])
+def test_a_pod_that_is_being_deleted_goes_nowhere(as_is):
+    """It was said to go to the node that it fits on."""
+    objects = [make_node("n"), make_pod(deleting=datetime(2026, 1, 1, tzinfo=UTC))]
+
+    explanation = explain(*objects, as_is=as_is)
+
+    assert (explanation.state, explanation.fits) == ("terminating", False)
+    assert "is being deleted" in explanation.message
+    assert Cluster.of(objects).counterfactuals("p").note == "the pod is being deleted"
 
 
 def test_preemption_is_told_and_not_carried_out():

@@ -187,6 +187,44 @@ def test_a_pod_that_nothing_wakes_is_tried_again_after_five_minutes_of_a_given_t
         assert sim.summary.placements["default/p"].bound.at_s == 330, "looked for every 30 seconds"
 
 
+def test_a_run_does_not_end_before_a_pod_that_fits_by_now_is_tried_again():
+    """Without a given time it ended at once: the pod was pending, though nothing kept it from the node."""
+
+    class AfterFirst:
+        def filter(self, state, pod, node):
+            free = pod.name == "first" or "first" in {each.name for each in node.pods.values()}
+            return None if free else unschedulable("the first one is not here")
+
+        def events_to_register(self):
+            return []
+
+    with simulation(AfterFirst) as sim:
+        sim.load([make_node("n"), make_pod("p", priority=1), make_pod("first")])
+        sim.run()
+
+        assert (node_of(sim, "first"), node_of(sim, "p")) == ("n", "n")
+        assert sim.summary.placements["default/p"].bound.at_s == 330
+
+
+def test_a_pod_that_is_refused_after_the_choice_does_not_keep_a_run_going():
+    class NoMoney:
+        tries = 0
+
+        def reserve(self, state, pod, node_name):
+            type(self).tries += 1
+            return unschedulable("too expensive")
+
+        def events_to_register(self):
+            return []
+
+    with simulation(NoMoney) as sim:
+        sim.load([make_node("n"), make_pod()])
+        sim.run()
+
+        assert node_of(sim) == ""
+        assert NoMoney.tries == 1
+
+
 # What plugins may do
 
 

@@ -185,6 +185,8 @@ def _why_nothing(what_if: WhatIf, pod: Pod) -> str:
         return (
             f"no profile has the scheduler name {pod.scheduler_name!r}; change it or add a profile"
         )
+    if pod.terminating:
+        return "the pod is being deleted"
     if pod.node_name:
         return f"the pod is already on node {pod.node_name}"
     if what_if.cluster.is_assumed(pod):

@@ -64,8 +64,8 @@ class Explanation:
 
     #: `namespace/name`.
     pod: str
-    #: placed, unschedulable, gated, ignored, waiting (for its binding), schedulable (it would fit); finished,
-    #: preempted or deleted if it is no longer on the node that it got.
+    #: placed, unschedulable, gated, ignored, terminating, waiting (for its binding), schedulable (it would
+    #: fit); finished, preempted or deleted if it is no longer on the node that it got.
     state: str
     #: The node where it is or would go; "" if none.
     node: str
@@ -166,6 +166,9 @@ class Explainer:
             profiles = ", ".join(what_if.scheduler.frameworks)
             why = f"{NoProfileError(pod)}; the configuration has {profiles}"
             return _ignored(pod, IGNORED, why)
+        if pod.terminating and not pod.node_name:
+            why = "it is being deleted, and schedulers leave such a pod alone"
+            return _ignored(pod, "terminating", why)
         placed = what_if.simulation.summary.placements.get(pod.uid)
         seen = self.seen if self.seen is not None and self.seen.pod.key == key else None
         if placed is not None and seen is not None:

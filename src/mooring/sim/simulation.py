@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mooring.config import default_config
 from mooring.config.gates import FeatureGates
 from mooring.config.types import KubeSchedulerConfiguration
-from mooring.errors import InputError
+from mooring.errors import InputError, MooringError
 from mooring.framework.api import ApiWriter
 from mooring.objects.devices import ResourceSlice
 from mooring.objects.gangs import asks_to_be_a_gang, with_gangs
@@ -328,15 +328,34 @@ class Simulation:
         )
 
     def _goes_on(self) -> bool:
-        """Whether anything but the queue's own patience can still change the cluster.
+        """Whether anything but the queue's own patience can still change the cluster, or the queue's would.
 
         Without that, pods that fit nowhere would be tried every few minutes for ever.
         """
         if not self._tries_leftover:
             return False
-        return self.until_s is not None or bool(
-            self.api.busy or self._tasks or len(self.scheduler.waiting_pods)
-        )
+        if self.until_s is not None or self.api.busy or self._tasks:
+            return True
+        return bool(len(self.scheduler.waiting_pods)) or self._fits_by_now()
+
+    def _fits_by_now(self) -> bool:
+        """Whether a pod that was refused fits, though no event made the queue try it again.
+
+        A claim that was bound meanwhile leaves room for one more volume, for example, and NodeVolumeLimits
+        does not ask to be told. kube-scheduler tries such a pod after five minutes.
+        """
+        seen: set[int] = set()
+        for queued in self.scheduler.queue.unschedulable_pods():
+            if queued.gated or queued.given_up or queued.pod.group_key or queued.pod_class in seen:
+                continue
+            if queued.pod_class is not None:
+                seen.add(queued.pod_class)
+            try:
+                if self.scheduler.decide(queued.pod).node_name is not None:
+                    return True
+            except MooringError:
+                continue
+        return False
 
     def _carry_out(self, writes: Writes) -> None:
         carry_out(writes, self._recorder, self._spawn)

@@ -17,6 +17,7 @@ const OUTCOMES = {
   error: ["bad", "✕"],
   preempted: ["bad", "⤓"],
   deleted: ["calm", "–"],
+  terminating: ["calm", "–"],
   bound: ["ok", "●"],
   pending: ["bad", "▲"],
   failed: ["bad", "▲"],
