@@ -118,6 +118,8 @@ class Simulation:
         self.journal = Journal(options.keeps)
         self._recorder = Recorder(self.clock, writer, self.journal)
         self.summary = self._recorder.summary
+        #: Pod UID → the generation of the cluster at the last attempt that found no node.
+        self._refused_at: dict[str, int] = {}
         self.errors: list[str] = []
         #: What users should know about how their objects were understood.
         self.notes: list[str] = []
@@ -247,6 +249,8 @@ class Simulation:
         self.close()
 
     def _decided(self, _: Attempt, decision: Decision) -> None:
+        if decision.node_name is None:
+            self._refused_at[decision.pod.uid] = self.scheduler.cluster.generations.latest
         self._recorder.decided(decision)
         if self._on_decision is not None:
             self._on_decision(decision)
@@ -344,11 +348,15 @@ class Simulation:
         A claim that was bound meanwhile leaves room for one more volume, for example, and NodeVolumeLimits
         does not ask to be told. kube-scheduler tries such a pod after five minutes.
         """
+        latest = self.scheduler.cluster.generations.latest
         seen: set[int] = set()
         for queued in self.scheduler.queue.unschedulable_pods():
-            if queued.gated or queued.given_up or queued.pod.group_key or queued.pod_class in seen:
+            refused_at = self._refused_at.get(queued.uid, latest)
+            if refused_at == latest or queued.gated or queued.given_up or queued.pod.group_key:
                 continue
             if queued.pod_class is not None:
+                if queued.pod_class in seen:
+                    continue
                 seen.add(queued.pod_class)
             try:
                 if self.scheduler.decide(queued.pod).node_name is not None:
