@@ -27,6 +27,10 @@ def test_the_map_the_node_and_the_pod_show_devices_and_who_has_them(open_page: O
         expect(page.locator(".legend")).to_contain_text("gpu devices requested")
         page.locator("canvas").first.hover(position={"x": 100, "y": 100})
         expect(page.locator(".bubble")).to_contain_text("gpu-1gpu devices 4 of 4")
+        go(page, "time")
+        plots = page.get_by_label("Plots over time")
+        expect(plots).to_contain_text("gpu devices 78%")
+        expect(plots).not_to_contain_text(CLASS)
 
         go(page, "map/slices-1")
         panel = page.get_by_role("complementary", name="Node slices-1")

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from mooring.web.cluster_map import map_data
 from mooring.web.run_spec import RunSpec
 from mooring.web.timeline import timeline_data
+from mooring.web.what_if import read_beside
 from tests.makers import make_pod
 from tests.web_unit.clusters import run_of, run_spec, trace_run_spec
 
@@ -109,3 +111,56 @@ def test_the_plugin_is_known_that_rejected_a_pod_which_got_its_node_later():
     reasons = [reason for cause in data["events"]["causes"] for reason in cause["reasons"]]
 
     assert ["Insufficient cpu", 1, "NodeResourcesFit"] in reasons
+
+
+DEVICE_JOBS = """
+apiVersion: v1
+kind: Node
+metadata: {name: g1}
+status: {allocatable: {cpu: "8", memory: 64Gi, pods: "20"}}
+---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec: {selectors: [{cel: {expression: 'device.driver == "gpu.example.com"'}}]}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: g1-slice}
+spec:
+  driver: gpu.example.com
+  nodeName: g1
+  pool: {name: g1, generation: 1, resourceSliceCount: 1}
+  devices: [{name: a}, {name: b}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: gpus, namespace: default}
+spec: {spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu, count: 2}}]}}}
+""" + "".join(
+    f"""
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: job-{number}, annotations: {{mooring.dev/run-seconds: "60"}}}}
+spec:
+  containers: [{{name: c, image: i, resources: {{claims: [{{name: gpus}}]}}}}]
+  resourceClaims: [{{name: gpus, resourceClaimTemplateName: gpus}}]
+"""
+    for number in (1, 2)
+)
+
+
+def test_devices_of_pods_that_have_finished_are_known_while_they_ran():
+    """Claims are deleted with their pods, so a moment before the end showed that nobody had devices."""
+    run, data = played(RunSpec(tuple(read_beside(DEVICE_JOBS, ()))))
+    drawn = map_data(run)
+
+    gpu = "deviceclass.resource.kubernetes.io/gpu"
+    samples = data["samples"]
+    at = dict(zip(samples["atSeconds"], samples["resources"][gpu]["utilisation"], strict=True))
+    assert (at[0.0], at[120.0]) == (1.0, 0.0)
+    assert at[60.0] == 1.0, "the second one has them by the end of this second"
+    column = [each["name"] for each in drawn["resources"]].index(gpu)
+    shapes = drawn["shapes"]
+    assert [shapes[shape][column] for shape in drawn["pods"]["shape"]] == [2, 2]

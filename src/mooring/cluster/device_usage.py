@@ -10,7 +10,7 @@ A device is in one of four states:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -114,25 +114,27 @@ class DeviceUsage:
             nodes.setdefault(device.node, []).append(device)
         return {node: _by_class(devices) for node, devices in nodes.items()}
 
-    def held_by_pods(self) -> dict[str, dict[str, int]]:
-        """Pod → class → how many whole devices its claims have; a shared claim counts for its first pod."""
+    def held_by_pods(self, released: Iterable[ResourceClaim] = ()) -> dict[str, dict[str, int]]:
+        """Pod → class → how many whole devices its claims have; a shared claim counts for its first pod.
+
+        `released` are claims as they were before they gave their devices back: their pods had them.
+        """
         held: dict[str, dict[str, int]] = {}
         for device in self.devices:
             for holder in device.holders[:1]:
-                if holder.pods and not device.can_be_shared:
-                    counts = held.setdefault(holder.pods[0], {})
-                    for name in device.classes:
-                        counts[name] = counts.get(name, 0) + 1
+                _count(device, holder, held)
+        by_id = {device.id: device for device in self.devices}
+        for claim in released:
+            for result, id_ in _held(claim):
+                if (device_then := by_id.get(id_)) is not None:
+                    _count(device_then, self._holder(claim, result), held)
         return held
 
     def _find_holders(self) -> dict[DeviceID, list[Holder]]:
         found: dict[DeviceID, list[Holder]] = {}
         for claim in self._cluster.claims.all():
-            allocation = claim.status.allocation
-            for result in allocation.devices.results if allocation is not None else ():
-                if not result.admin_access:
-                    device = DeviceID(result.driver, result.pool, result.device)
-                    found.setdefault(device, []).append(self._holder(claim, result))
+            for result, device in _held(claim):
+                found.setdefault(device, []).append(self._holder(claim, result))
         return found
 
     def _look(self) -> Iterator[DeviceUse]:
@@ -215,6 +217,21 @@ class DeviceUsage:
             elif is_pod_group(user) and self._groups is not None and key in self._groups:
                 for pod in self._groups.get(key).scheduled():
                     yield pod.key
+
+
+def _held(claim: ResourceClaim) -> Iterator[tuple[DeviceAllocationResult, DeviceID]]:
+    """The devices of the claim. With admin access it has none for itself."""
+    allocation = claim.status.allocation
+    for result in allocation.devices.results if allocation is not None else ():
+        if not result.admin_access:
+            yield result, DeviceID(result.driver, result.pool, result.device)
+
+
+def _count(device: DeviceUse, holder: Holder, held: dict[str, dict[str, int]]) -> None:
+    if holder.pods and not device.can_be_shared:
+        counts = held.setdefault(holder.pods[0], {})
+        for name in device.classes:
+            counts[name] = counts.get(name, 0) + 1
 
 
 def _by_class(devices: tuple[DeviceUse, ...] | list[DeviceUse]) -> dict[str, ClassUse]:

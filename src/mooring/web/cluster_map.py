@@ -61,7 +61,7 @@ def map_data(run: Run) -> dict[str, Any]:
         "pods": _pods(
             run.pods,
             _Labels(strings, label_sets),
-            _Shapes(resources, usage.held_by_pods(), shapes),
+            _Shapes(resources, run.devices_of_pods(usage), shapes),
             places=run.places.places,
             states=_states(run),
         ),
@@ -154,7 +154,7 @@ class _Labels:
 
 
 class _Shapes:
-    """What pods hold of each resource; of device classes, what they have at the end."""
+    """What pods hold of each resource; of device classes, what they have or had."""
 
     def __init__(
         self,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from mooring.cluster.device_usage import DeviceUsage
 from mooring.explain.attempts import Attempt, attempts_of, explain_attempt
 from mooring.explain.counterfactuals import Counterfactuals, find_counterfactuals
 from mooring.explain.device_measures import measure_devices
@@ -16,6 +17,7 @@ from mooring.explain.reasons import learn_plugins
 from mooring.explain.story import Step
 from mooring.explain.what_if import DecisionView, WhatIf
 from mooring.garbage import seldom_collecting
+from mooring.objects.devices import ResourceClaim, ResourceSlice
 from mooring.objects.pod import Pod
 from mooring.scheduler.decision import Decision
 from mooring.scheduler.journal import Fact, FactKind, Preempted
@@ -23,6 +25,7 @@ from mooring.sim.build_report import build_report
 from mooring.sim.report import SimulationReport
 from mooring.sim.simulation import Simulation
 from mooring.web.places import Places
+from mooring.web.released_claims import ReleasedClaims
 from mooring.web.run_spec import RunSpec
 
 _ENDS = (FactKind.PREEMPTED, FactKind.FINISHED, FactKind.DELETED)
@@ -77,6 +80,8 @@ class Run:
     took_s: float
     #: The reason for which nodes were rejected → the plugin that gave it.
     plugins_by_reason: dict[str, str]
+    #: The claims that gave devices back; see `devices_of_pods`.
+    released: Sequence[ResourceClaim] = ()
     #: UID → the facts about the pod and the evictions for it; filled at the first question.
     _facts: dict[str, list[Fact]] = field(default_factory=dict)
 
@@ -96,6 +101,7 @@ class Run:
         held: set[str] = set()
         followed = 0
         plugins: dict[str, str] = {}
+        released = ReleasedClaims()
 
         def follow() -> None:
             nonlocal followed
@@ -121,6 +127,8 @@ class Run:
 
         with seldom_collecting():
             simulation = run_spec.simulation(count)
+            if any(isinstance(obj, ResourceSlice) for obj in run_spec.objects):
+                simulation.api.watch(released)
             simulation.run(until_s=run_spec.until_s)
             report = build_report(simulation)
             follow()
@@ -136,7 +144,12 @@ class Run:
             measures=measure(cluster.infos.values(), shapes, measure_devices(cluster)),
             took_s=stopwatch() - started,
             plugins_by_reason=plugins,
+            released=released.claims,
         )
+
+    def devices_of_pods(self, usage: DeviceUsage) -> dict[str, dict[str, int]]:
+        """Pod → class → how many devices it has, or had while it was there. `usage` is of the end."""
+        return usage.held_by_pods(self.released)
 
     def summary(self) -> dict[str, object]:
         report = self.report

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mooring.cluster.device_classes import DEVICE_CLASS_PREFIX
+from mooring.cluster.device_usage import DeviceUsage
 from mooring.explain.measures import ResourceMeasures, measure_amounts
 from mooring.explain.reasons import cause_data
 from mooring.objects.pod import Pod
@@ -114,8 +116,35 @@ def _samples(run: Run) -> dict[str, Any]:
                 for kind in ("utilisation", "imbalance", "fragmentation")
             }
             for i, resource in enumerate(run.shapes.resources)
-        },
+        }
+        | _device_samples(run, steps),
     }
+
+
+def _device_samples(run: Run, steps: Sequence[int]) -> dict[str, Any]:
+    """The share of each class's devices that pods have; of devices no more is known of every moment."""
+    offered = {
+        each.resource: each.allocatable
+        for each in run.report.totals
+        if each.resource.startswith(DEVICE_CLASS_PREFIX) and each.allocatable
+    }
+    if not offered:
+        return {}
+    of_pods = run.devices_of_pods(DeviceUsage(run.simulation.scheduler.cluster))
+    amounts = [of_pods.get(pod.key, {}) for pod in run.pods]
+    unknown = [None] * len(steps)
+    samples: dict[str, Any] = {}
+    for resource, capacity in offered.items():
+        name = resource.removeprefix(DEVICE_CLASS_PREFIX)
+        held = np.array([each.get(name, 0) for each in amounts], np.int64)
+        used = [int(held[places >= 0].sum()) for places in _places_at(run, steps)]
+        samples[resource] = {
+            # A claim that pods share one after the other counts for both of them for a moment.
+            "utilisation": [round(min(each / capacity, 1.0), 4) for each in used],
+            "imbalance": unknown,
+            "fragmentation": unknown,
+        }
+    return samples
 
 
 def _moments(run: Run) -> list[int]:
@@ -144,16 +173,10 @@ class _State(NamedTuple):
 
 
 def _states_at(run: Run, steps: Sequence[int]) -> Iterator[_State]:
-    moves, resources = run.places, run.shapes.resources
+    resources = run.shapes.resources
     allocatable = _allocatable(run)
     held = _held(run.pods, resources)
-    places = np.array(moves.start, np.int64)
-    pods, moved_to = np.array(moves.pods, np.int64), np.array(moves.moved_to, np.int64)
-    done = 0
-    for step in steps:
-        # If a pod moved twice, the later move is applied last.
-        places[pods[done:step]] = moved_to[done:step]
-        done = step
+    for places in _places_at(run, steps):
         placed = np.flatnonzero(places >= 0)
         counts = np.bincount(places[placed], minlength=allocatable.shape[1]).astype(np.int64)
         requested = np.zeros_like(allocatable)
@@ -165,6 +188,19 @@ def _states_at(run: Run, steps: Sequence[int]) -> Iterator[_State]:
             int(np.count_nonzero(counts)),
             int(np.count_nonzero(places == WAITING)),
         )
+
+
+def _places_at(run: Run, steps: Sequence[int]) -> Iterator[NDArray[np.int64]]:
+    """int64[pod]: where each pod is after so many changes; the same array each time."""
+    moves = run.places
+    places = np.array(moves.start, np.int64)
+    pods, moved_to = np.array(moves.pods, np.int64), np.array(moves.moved_to, np.int64)
+    done = 0
+    for step in steps:
+        # If a pod moved twice, the later move is applied last.
+        places[pods[done:step]] = moved_to[done:step]
+        done = step
+        yield places
 
 
 def _allocatable(run: Run) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ import { Table } from "mooring/table";
 import { TimeStrip } from "mooring/timestrip";
 import { useTheme } from "mooring/theme";
 import { Legend, MapOptions, useMapOptions } from "mooring/views/map";
-import { clock, count, share } from "mooring/words";
+import { clock, count, resourceName, share } from "mooring/words";
 
 export function TimeView({ moments, cluster, text }) {
   const { scene, time, error } = moments;
@@ -55,7 +55,7 @@ function Plots({ moments, cluster }) {
   const percent = (value) => `${Number((value * 100).toPrecision(2))}%`;
   const number = (n) => n?.toLocaleString("en") ?? "–";
   // The scene knows the moment itself; samples are taken now and then.
-  const used = drawn.utilisation.series.map((each) => scene.whole(cluster.resources.indexOf(each.label)).share);
+  const used = drawn.utilisation.series.map((each) => scene.whole(cluster.resources.indexOf(each.name)).share);
   return html`<section class="plots" aria-label="Plots over time">
     <${Plot} ...${all} ...${drawn.utilisation} title="Utilisation" now=${used} say=${share} format=${percent} shares />
     <${Plot} ...${all} ...${drawn.pending} title="Pending pods" now=${[scene.waiting()]} say=${number} format=${integer} />
@@ -73,7 +73,7 @@ function plotsOf(reel, cluster, palette, bySeconds) {
     .slice(0, 4);
   const of = (measure) => {
     const [xs, ...columns] = reel.sampled(names.map((name) => samples.resources[name][measure]), bySeconds);
-    return { xs, series: names.map((label, i) => ({ label, values: columns[i], colour: palette.series[i] })) };
+    return { xs, series: names.map((name, i) => ({ name, label: resourceName(name), values: columns[i], colour: palette.series[i] })) };
   };
   const one = ([xs, values], label, colour) => ({ xs, series: [{ label, values, colour }] });
   const preempted = reel.preemptedOver(bySeconds) ?? reel.sampled([samples.preempted], bySeconds);

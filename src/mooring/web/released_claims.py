@@ -1,0 +1,32 @@
+"""Claims whose devices were given back during a run: the page shows the time before, too."""
+
+from __future__ import annotations
+
+from mooring.objects.devices import ResourceClaim
+from mooring.objects.meta import KubeObject
+
+
+class ReleasedClaims:
+    """A watcher that keeps such claims as they were when a pod had their devices."""
+
+    def __init__(self) -> None:
+        self.claims: list[ResourceClaim] = []
+
+    def added(self, obj: KubeObject) -> None:
+        pass
+
+    def updated(self, old: KubeObject, new: KubeObject) -> None:
+        if isinstance(old, ResourceClaim) and isinstance(new, ResourceClaim):
+            before, after = old.status, new.status
+            if before.reserved_for[:1] != after.reserved_for[:1] or (
+                before.allocation != after.allocation
+            ):
+                self._keep(old)
+
+    def deleted(self, obj: KubeObject) -> None:
+        if isinstance(obj, ResourceClaim):
+            self._keep(obj)
+
+    def _keep(self, claim: ResourceClaim) -> None:
+        if claim.status.allocation is not None and claim.status.reserved_for:
+            self.claims.append(claim)
