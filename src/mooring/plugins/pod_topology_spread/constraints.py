@@ -57,14 +57,19 @@ class PodConstraints:
         self.has_defaults = any(self._defaults.values())
         self._selectors = selectors
 
+    def default_selector(self, pod: Pod, action: str) -> Selector | None:
+        """What default constraints with this action would select; None if there are none for the pod."""
+        if not self._defaults[action]:
+            return None
+        selector = self._selectors.of(pod)
+        return None if selector.everything else selector
+
     def of(self, pod: Pod, action: str) -> list[Constraint]:
         """The pod's constraints with this action. Raises ValueError if a selector is malformed.
 
         A pod that has a constraint of its own, hard or soft, gets no default constraints at all.
         """
         own = pod.spec.topology_spread_constraints
-        if not own and not self._defaults[action]:
-            return []
         try:
             if own:
                 return [_compile(c, pod) for c in own if c.when_unsatisfiable == action]
@@ -75,8 +80,8 @@ class PodConstraints:
             raise ValueError(f"{doing} topology spread constraints: {error}") from error
 
     def _default_constraints(self, pod: Pod, action: str) -> list[Constraint]:
-        selector = self._selectors.of(pod)
-        if selector.everything:
+        selector = self.default_selector(pod, action)
+        if selector is None:
             return []
         return [_with_defaults(constraint, selector) for constraint in self._defaults[action]]
 
