@@ -40,7 +40,7 @@ class AffinityTerm:
         return self._hash
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PodTerms:
     """The terms of one pod's affinity and anti-affinity."""
 
@@ -52,7 +52,7 @@ class PodTerms:
     #: What is wrong with the first kind of terms that is malformed; such a kind is empty.
     problem: str = ""
 
-    @property
+    @cached_property
     def any(self) -> bool:
         return bool(
             self.required_affinity
@@ -60,6 +60,15 @@ class PodTerms:
             or self.preferred_affinity
             or self.preferred_anti_affinity
         )
+
+    @cached_property
+    def _hash(self) -> int:
+        terms = self.required_affinity, self.required_anti_affinity
+        return hash((*terms, self.preferred_affinity, self.preferred_anti_affinity))
+
+    def __hash__(self) -> int:
+        """As those of `AffinityTerm`: hash once."""
+        return self._hash
 
 
 def compile_pod_terms(

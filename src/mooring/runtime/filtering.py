@@ -150,7 +150,8 @@ def _checked(call: Calls, verdicts: object, count: int) -> RowVerdicts:
         codes: object = verdicts.codes
         if isinstance(codes, np.ndarray) and codes.shape == (count,) and codes.dtype.kind in "biu":
             # A bool is not less than 0.
-            if count and codes.dtype.kind == "i" and np.minimum.reduce(codes) < 0:
+            # (The place of an extreme is found in a fraction of the time that `min` takes.)
+            if count and codes.dtype.kind == "i" and codes.item(codes.argmin()) < 0:
                 raise PluginError("filter_rows must not return negative codes")
             return RowVerdicts(codes, _checking(call, verdicts.decode))
     raise PluginError(NO_VERDICT)
