@@ -84,8 +84,8 @@ class FilterMatrix:
     def rows_with(self, codes: Collection[int]) -> Mask:
         """bool[row]: the rows looked at whose status has one of these codes."""
         found = np.zeros(len(self.refused_by), np.bool_)
-        for index, verdicts in enumerate(self.verdicts):
-            refused = self.refused_by == index
+        for index in self._refusing():
+            verdicts, refused = self.verdicts[index], self.refused_by == index
             by_code = counted(verdicts.codes[refused])
             wanted = [code for code in by_code if verdicts.decode(code).code in codes]
             if len(wanted) == len(by_code):
@@ -97,9 +97,14 @@ class FilterMatrix:
             found[row] = status.code in codes
         return found
 
+    def _refusing(self) -> list[int]:
+        """The plugins that are the first to refuse a row, by their index; mostly one or two."""
+        return [index for index in counted(self.refused_by) if 0 <= index < len(self.plugins)]
+
     def refusals(self) -> Iterator[tuple[Status, int]]:
         """Each distinct refusal and how many nodes got it."""
-        for index, (plugin, verdicts) in enumerate(zip(self.plugins, self.verdicts, strict=True)):
+        for index in self._refusing():
+            plugin, verdicts = self.plugins[index], self.verdicts[index]
             for code, count in counted(verdicts.codes[self.refused_by == index]).items():
                 yield verdicts.decode(code).by(plugin), count
         # Statuses are slow to hash, and many rows share one.
@@ -114,13 +119,14 @@ def counted(codes: NDArray[np.integer]) -> dict[int, int]:
     """Each code and how often it occurs, in order. Mostly there is one: that costs no sorting."""
     if not codes.size:
         return {}
-    first = int(codes[0])
-    if (codes == first).all():
-        return {first: codes.size}
-    if int(codes.min()) >= 0 and int(codes.max()) < _MOST_COUNTED:
-        counts = np.bincount(codes)
+    # The place of an extreme is found in a fraction of the time that `min` takes.
+    lowest, highest = int(codes[codes.argmin()]), int(codes[codes.argmax()])
+    if lowest == highest:
+        return {lowest: codes.size}
+    if highest - lowest < _MOST_COUNTED:
+        counts = np.bincount(codes - lowest)
         found = np.flatnonzero(counts)
-        return dict(zip(found.tolist(), counts[found].tolist(), strict=True))
+        return dict(zip((found + lowest).tolist(), counts[found].tolist(), strict=True))
     found, counts = np.unique(codes, return_counts=True)
     return dict(zip(found.tolist(), counts.tolist(), strict=True))
 

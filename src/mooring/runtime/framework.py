@@ -175,7 +175,8 @@ class Framework:
     ) -> dict[int, Status]:
         """The rows on which the pod does not fit beside these pods, which are nominated to them."""
         state, pod, snapshot = question.state, question.pod, question.snapshot
-        calls = self.filters_by_columns(state, pod)
+        few = len(nominated) <= filtering.FEW_ROWS
+        calls = None if few else self.filters_by_columns(state, pod)
         if calls is not None:
             with pods_added(snapshot.columns, nominated):
                 return filtering.refused_rows(calls, question, snapshot.columns, list(nominated))
