@@ -409,12 +409,19 @@ class Framework:
     ) -> Status:
         """What one plugin says; what it raises becomes an error."""
         try:
-            answer = call.run(rules, state, method, state, pod, node_name)
+            if state.record_plugin_metrics:
+                answer = call.run(rules, state, method, state, pod, node_name)
+            else:
+                # As `run`, without passing arguments on.
+                call.count(rules)
+                answer = method(state, pod, node_name)
             if answer is None or answer is SUCCESS:
                 return SUCCESS
             status = call.checked(rules, answer)
         except PluginFailure as error:
             return error.as_status()
+        except Exception as error:
+            return call.failed(rules.doing, error).as_status()
         return status if status.ok else status.by(call.name)
 
     async def _wait_for(

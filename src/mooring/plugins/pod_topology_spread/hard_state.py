@@ -57,9 +57,11 @@ class Spread:
     @property
     def global_minimum(self) -> int:
         """The count of the emptiest domain; 0 if there are fewer domains than minDomains."""
-        if np.count_nonzero(self.exists) < self.constraint.min_domains:
+        counted = self.counts.totals[self.exists]
+        if len(counted) < self.constraint.min_domains:
             return 0
-        return int(self.counts.totals.min(initial=_NO_DOMAIN, where=self.exists))
+        # The place of the least is found in a fraction of the time that `min` takes.
+        return counted.item(counted.argmin()) if len(counted) else _NO_DOMAIN
 
     def skew_at(self, value: str) -> int:
         """How much this domain would exceed the emptiest one if the pod were placed in it."""
