@@ -61,13 +61,11 @@ class AlikePods:
     ) -> SoftState:
         """If there are soft constraints, and none is malformed."""
         domains = self._soft_domains
-        if domains is not None and domains.hold_for(snapshot.columns, feasible):
-            domains.keep()
-        else:
+        if domains is None or not domains.hold_for(snapshot.columns):
             constraints = self.constraints(pod, SOFT)
-            domains = SoftDomains(constraints, pod, snapshot, feasible, require_all=require_all)
+            domains = SoftDomains(constraints, pod, snapshot.columns, require_all=require_all)
             self._soft_domains = domains
-        return domains.count(snapshot)
+        return domains.among(feasible).count(snapshot)
 
 
 class KnownPods:

@@ -193,9 +193,11 @@ class _CountedDomains:
         self._own = int(constraint.selector.matches(pod.labels))
         #: int32[row]: the domains of the rows that count; None if all rows do.
         self._codes: Codes | None = None
-        if conditions:
-            self._codes = included(column.codes[columns.all_rows], conditions)
-            self._exists = domains_among(self._codes, len(column.values))
+        codes = column.codes[columns.all_rows]
+        counted = included(codes, conditions)
+        if counted is not codes:
+            self._codes = counted
+            self._exists = domains_among(counted, len(column.values))
             self._exists[-1] = 0
 
     def count(self, snapshot: Snapshot) -> Spread:

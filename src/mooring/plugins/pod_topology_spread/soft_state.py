@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.well_known import HOSTNAME
 from mooring.plugin import MAX_SCORE, Columns, Ints, Mask, NodeInfo, Rows, Snapshot, row_count
 from mooring.plugin.nodes import ABSENT, Codes, LabelColumn
-from mooring.plugin.pods import by_domain, domains_among, look_up
+from mooring.plugin.pods import PodQuery, by_domain, domains_among, look_up
 from mooring.plugins.pod_topology_spread.constraints import Constraint
 from mooring.plugins.pod_topology_spread.inclusion import Inclusion, included, other_labels
 
@@ -26,18 +26,31 @@ from mooring.plugins.pod_topology_spread.inclusion import Inclusion, included, o
 _FEW_SCORES = 256
 
 
+class _Domains(NamedTuple):
+    """The domains of one constraint."""
+
+    constraint: Constraint
+    query: PodQuery
+    column: LabelColumn
+    #: int32[row]: the domain of each row.
+    codes: Codes
+    #: The same for the rows whose pods count; None if these are all rows with the label.
+    counted: Codes | None
+
+
 class _SoftSpread:
     """A constraint: a node whose domain has n pods scores ``n * weight + offset``."""
 
     __slots__ = ("column", "offset", "query", "weight")
 
-    def __init__(self, column: LabelColumn, constraint: Constraint, pod: Pod, domains: int) -> None:
-        self.column = column
-        self.query = constraint.query(pod.namespace)
+    def __init__(self, domains: _Domains, number: int) -> None:
+        """`number` is that of the domains with a feasible node."""
+        self.column = domains.column
+        self.query = domains.query
         #: The natural logarithm of the number of domains plus 2: few domains weigh less.
-        self.weight = math.log(domains + 2)
+        self.weight = math.log(number + 2)
         #: maxSkew - 1.
-        self.offset = float(constraint.max_skew - 1)
+        self.offset = float(domains.constraint.max_skew - 1)
 
 
 class _HostSpread(_SoftSpread):
@@ -71,17 +84,9 @@ class _DomainSpread(_SoftSpread):
 
     __slots__ = ("_codes",)
 
-    def __init__(
-        self,
-        column: LabelColumn,
-        constraint: Constraint,
-        pod: Pod,
-        domains: int,
-        codes: Codes | None,
-    ) -> None:
-        super().__init__(column, constraint, pod, domains)
-        #: int32[row]: the domains of the rows whose pods count; None if all rows' do.
-        self._codes = codes
+    def __init__(self, domains: _Domains, number: int) -> None:
+        super().__init__(domains, number)
+        self._codes = domains.counted
 
     def count(self, snapshot: Snapshot) -> Ints:
         """int64[domain + 1]: the pods in each domain; the last element is not a domain.
@@ -113,70 +118,93 @@ _Spread = _HostSpread | _DomainSpread
 
 
 class SoftDomains:
-    """The domains of soft constraints, for all pods alike, until a node changes or other rows are feasible.
-
-    `count` gives the counts.
-    """
+    """The domains of soft constraints, for all pods alike, until a node changes."""
 
     def __init__(
-        self,
-        constraints: Sequence[Constraint],
-        pod: Pod,
-        snapshot: Snapshot,
-        feasible: Rows,
-        *,
-        require_all: bool,
+        self, constraints: Sequence[Constraint], pod: Pod, columns: Columns, *, require_all: bool
     ) -> None:
-        self._columns = columns = snapshot.columns
+        self._columns = columns
         self._nodes = columns.node_epoch, columns.size
-        self._feasible = feasible
-        #: Whether a node needs every label. If not, a missing label stands for the empty value.
-        self.require_all = require_all
-        rows = columns.all_rows
+        self._require_all = require_all
         inclusion = Inclusion(pod, columns)
         labels = [columns.label(constraint.topology_key) for constraint in constraints]
         required = labels if require_all else []
-        #: bool[feasible row]: nodes that score 0 because they lack a label. None if there are none.
-        self.ignored = ignored = _lacking_any(required, feasible) if required else None
-        compared = feasible if ignored is None else _without(feasible, ignored)
-        self._spreads: list[_Spread] = []
+        rows = columns.all_rows
+        #: The labels that nodes need, if a node lacks one of them.
+        self._missed: list[LabelColumn] = []
+        if required and (_lacking(required, rows) & columns.alive[rows]).any():
+            self._missed = required
+        self._domains = []
         for constraint, column in zip(constraints, labels, strict=True):
-            if constraint.topology_key == HOSTNAME:
-                self._spreads.append(_HostSpread(column, constraint, pod, row_count(compared)))
-                continue
             has_empty_value = not require_all and column.code_of("") != ABSENT
             codes = _with_empty_value(column, columns) if has_empty_value else column.codes[rows]
             conditions = other_labels(column, required, columns) + inclusion.conditions(constraint)
-            if isinstance(compared, slice) and not has_empty_value:
-                # Every slot is compared, and those without the label count as one domain.
-                kept = snapshot.pod_counts.kept(constraint.query(pod.namespace))
-                exists = kept.by_domain(column, columns).exists
-                domains = int(np.count_nonzero(exists)) + bool((codes == ABSENT).any())
+            counted = included(codes, conditions)
+            query = constraint.query(pod.namespace)
+            is_every = counted is codes and not has_empty_value
+            domains = _Domains(constraint, query, column, codes, None if is_every else counted)
+            self._domains.append(domains)
+        self._latest: FeasibleDomains | None = None
+
+    def hold_for(self, columns: Columns) -> bool:
+        # A pod on an unknown node takes a row as well.
+        return self._columns is columns and self._nodes == (columns.node_epoch, columns.size)
+
+    def among(self, feasible: Rows) -> FeasibleDomains:
+        """The domains that have one of these rows."""
+        latest = self._latest
+        if latest is not None and _are_same(feasible, latest.feasible):
+            latest.keep()
+            return latest
+        ignored = _lacking(self._missed, feasible) if self._missed else None
+        if ignored is not None and not ignored.any():
+            ignored = None
+        compared = feasible if ignored is None else _without(feasible, ignored)
+        spreads: list[_Spread] = []
+        for each in self._domains:
+            if each.constraint.topology_key == HOSTNAME:
+                spreads.append(_HostSpread(each, row_count(compared)))
             else:
-                exists = domains_among(codes[compared], len(column.values))
-                domains = int(np.count_nonzero(exists))
-            counted = included(codes, conditions) if has_empty_value or conditions else None
-            self._spreads.append(_DomainSpread(column, constraint, pod, domains, counted))
+                exist = domains_among(each.codes[compared], len(each.column.values))
+                spreads.append(_DomainSpread(each, int(np.count_nonzero(exist))))
+        latest = FeasibleDomains(
+            spreads, feasible, ignored, self._columns, require_all=self._require_all
+        )
+        self._latest = latest
+        return latest
+
+
+class FeasibleDomains:
+    """The domains of soft constraints among feasible rows. `count` gives the counts."""
+
+    def __init__(
+        self,
+        spreads: Sequence[_Spread],
+        feasible: Rows,
+        ignored: Mask | None,
+        columns: Columns,
+        *,
+        require_all: bool,
+    ) -> None:
+        self._spreads = spreads
+        self._columns = columns
+        self.feasible = feasible
+        #: bool[feasible row]: nodes that score 0 because they lack a label. None if there are none.
+        self.ignored = ignored
+        #: Whether a node needs every label. If not, a missing label stands for the empty value.
+        self.require_all = require_all
         self._kept = False
         self._table: _ScoreTable | None = None
-
-    def hold_for(self, columns: Columns, feasible: Rows) -> bool:
-        return (
-            self._columns is columns
-            # A pod on an unknown node takes a row as well.
-            and self._nodes == (columns.node_epoch, columns.size)
-            and _are_same(feasible, self._feasible)
-        )
-
-    def count(self, snapshot: Snapshot) -> SoftState:
-        counts = {spread: spread.count(snapshot) for spread in self._spreads}
-        return SoftState(self, counts, self._table)
 
     def keep(self) -> None:
         """They hold for more than one pod: what speeds up scoring is worth making."""
         if not self._kept:
             self._kept = True
             self._table = _ScoreTable.of(self._spreads, self._columns, require_all=self.require_all)
+
+    def count(self, snapshot: Snapshot) -> SoftState:
+        counts = {spread: spread.count(snapshot) for spread in self._spreads}
+        return SoftState(self, counts, self._table)
 
 
 class SoftState:
@@ -185,7 +213,7 @@ class SoftState:
     __slots__ = ("_counts", "_domains", "_table")
 
     def __init__(
-        self, domains: SoftDomains, counts: Mapping[_Spread, Ints], table: _ScoreTable | None
+        self, domains: FeasibleDomains, counts: Mapping[_Spread, Ints], table: _ScoreTable | None
     ) -> None:
         self._domains = domains
         #: Each constraint, in order, with what it counts.
@@ -307,10 +335,10 @@ def _are_same(a: Rows, b: Rows) -> bool:
     return a is b or (isinstance(a, slice) and isinstance(b, slice) and a == b)
 
 
-def _lacking_any(labels: Sequence[LabelColumn], rows: Rows) -> Mask | None:
-    """bool[row asked for]: which rows lack one of the labels; None if all rows have all labels."""
+def _lacking(labels: Sequence[LabelColumn], rows: Rows) -> Mask:
+    """bool[row asked for]: which rows lack one of the labels."""
     lacking: Mask = reduce(np.logical_or, (column.codes[rows] == ABSENT for column in labels))
-    return lacking if lacking.any() else None
+    return lacking
 
 
 def _without(rows: Rows, ignored: Mask) -> Rows:
