@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from mooring.objects.cached_property import cached_property
@@ -84,13 +85,20 @@ def compile_pod_terms(
     def preferred(side: PodAffinity | None) -> tuple[tuple[int, AffinityTerm], ...]:
         return _weighted(namespace, side.preferred, problems) if side is not None else ()
 
-    return PodTerms(
+    terms = PodTerms(
         required_affinity=required(affinity),
         required_anti_affinity=required(anti_affinity),
         preferred_affinity=preferred(affinity),
         preferred_anti_affinity=preferred(anti_affinity),
         problem=problems[0] if problems else "",
     )
+    return _first_equal(terms)
+
+
+@lru_cache(maxsize=4096)
+def _first_equal(terms: PodTerms) -> PodTerms:
+    """Equal terms are one object: they are dictionary keys, and slow to compare."""
+    return terms
 
 
 _NONE = PodTerms()

@@ -31,16 +31,13 @@ class Constraint:
     topology_key: str
     max_skew: int
     selector: Selector
+    #: The pods to count.
+    query: PodQuery
     min_domains: int = 1
     #: Leave out nodes that the pod's node selector and required node affinity exclude.
     honors_affinity: bool = True
     #: Leave out nodes with taints that the pod does not tolerate.
     honors_taints: bool = False
-
-    def query(self, namespace: str) -> PodQuery:
-        """The pods to count. An empty selector matches every pod but counts none, as upstream."""
-        selector = NOTHING if self.selector.everything else self.selector
-        return PodQuery(selector, frozenset((namespace,)), terminating=False)
 
 
 class PodConstraints:
@@ -83,18 +80,23 @@ class PodConstraints:
         selector = self.default_selector(pod, action)
         if selector is None:
             return []
-        return [_with_defaults(constraint, selector) for constraint in self._defaults[action]]
+        return [_with_defaults(each, selector, pod) for each in self._defaults[action]]
 
 
 def _compile(constraint: TopologySpreadConstraint, pod: Pod) -> Constraint:
     selector = compile_selector(constraint.label_selector)
     merged = {key: pod.labels[key] for key in constraint.match_label_keys if key in pod.labels}
     # A missing selector matches nothing, even with requirements added to it.
-    return _with_defaults(constraint, selector.plus(selector_from_map(merged).requirements))
+    return _with_defaults(constraint, selector.plus(selector_from_map(merged).requirements), pod)
 
 
-def _with_defaults(constraint: TopologySpreadConstraint, selector: Selector) -> Constraint:
+def _with_defaults(
+    constraint: TopologySpreadConstraint, selector: Selector, pod: Pod
+) -> Constraint:
+    # An empty selector matches every pod but counts none, as upstream.
+    counted = NOTHING if selector.everything else selector
     return Constraint(
+        query=PodQuery(counted, frozenset((pod.namespace,)), terminating=False),
         topology_key=constraint.topology_key,
         max_skew=constraint.max_skew,
         selector=selector,

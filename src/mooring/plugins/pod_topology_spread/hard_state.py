@@ -177,7 +177,7 @@ class HardDomains:
 class _CountedDomains:
     """The domains of one hard constraint."""
 
-    __slots__ = ("_codes", "_column", "_constraint", "_exists", "_own", "_query")
+    __slots__ = ("_codes", "_column", "_constraint", "_exists", "_own")
 
     def __init__(
         self,
@@ -189,7 +189,6 @@ class _CountedDomains:
     ) -> None:
         self._constraint = constraint
         self._column = column
-        self._query = constraint.query(pod.namespace)
         self._own = int(constraint.selector.matches(pod.labels))
         #: int32[row]: the domains of the rows that count; None if all rows do.
         self._codes: Codes | None = None
@@ -202,7 +201,7 @@ class _CountedDomains:
 
     def count(self, snapshot: Snapshot) -> Spread:
         columns, column = snapshot.columns, self._column
-        counts = snapshot.pod_counts.kept(self._query)
+        counts = snapshot.pod_counts.kept(self._constraint.query)
         if self._codes is None:
             sums = counts.by_domain(column, columns)
             totals = DomainCounts(column, sums.totals, shared=True)

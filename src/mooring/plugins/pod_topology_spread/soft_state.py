@@ -18,7 +18,7 @@ from mooring.objects.pod import Pod
 from mooring.objects.well_known import HOSTNAME
 from mooring.plugin import MAX_SCORE, Columns, Ints, Mask, NodeInfo, Rows, Snapshot, row_count
 from mooring.plugin.nodes import ABSENT, Codes, LabelColumn
-from mooring.plugin.pods import PodQuery, by_domain, domains_among, look_up
+from mooring.plugin.pods import by_domain, domains_among, look_up
 from mooring.plugins.pod_topology_spread.constraints import Constraint
 from mooring.plugins.pod_topology_spread.inclusion import Inclusion, included, other_labels
 
@@ -30,7 +30,6 @@ class _Domains(NamedTuple):
     """The domains of one constraint."""
 
     constraint: Constraint
-    query: PodQuery
     column: LabelColumn
     #: int32[row]: the domain of each row.
     codes: Codes
@@ -46,7 +45,7 @@ class _SoftSpread:
     def __init__(self, domains: _Domains, number: int) -> None:
         """`number` is that of the domains with a feasible node."""
         self.column = domains.column
-        self.query = domains.query
+        self.query = domains.constraint.query
         #: The natural logarithm of the number of domains plus 2: few domains weigh less.
         self.weight = math.log(number + 2)
         #: maxSkew - 1.
@@ -140,9 +139,8 @@ class SoftDomains:
             codes = _with_empty_value(column, columns) if has_empty_value else column.codes[rows]
             conditions = other_labels(column, required, columns) + inclusion.conditions(constraint)
             counted = included(codes, conditions)
-            query = constraint.query(pod.namespace)
             is_every = counted is codes and not has_empty_value
-            domains = _Domains(constraint, query, column, codes, None if is_every else counted)
+            domains = _Domains(constraint, column, codes, None if is_every else counted)
             self._domains.append(domains)
         self._latest: FeasibleDomains | None = None
 
