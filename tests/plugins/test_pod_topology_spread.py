@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mooring.cluster.cache import Cluster
 from mooring.cluster.node_matching import RequiredNodeAffinity
@@ -440,6 +441,24 @@ def test_pods_on_unknown_nodes_are_in_no_domain_not_even_that_of_the_empty_value
     cluster = cluster_of([make_node("n1", zone="")], stray, SERVICE)
 
     assert scored(cluster, make_pod(labels=WEB)) == ([6], [100])
+
+
+def test_pods_with_equal_constraints_that_may_use_other_nodes_count_other_nodes():
+    """What is kept for the one must not serve the other."""
+    nodes = [make_node("n1", zone="a", labels={"kept": "yes"}), make_node("n2", zone="b")]
+    cluster = cluster_of(nodes, {"n2": 2})
+    plugin = plugin_of(cluster)
+    hard, soft = make_pod(labels=WEB, spread=[BY_ZONE]), make_pod(spread=[BY_ZONE_SOFTLY])
+    there = {"node_selector": {"kept": "yes"}}
+    kept_hard = make_pod(labels=WEB, spread=[BY_ZONE], **there)
+    kept_soft = make_pod(spread=[BY_ZONE_SOFTLY], **there)
+
+    for _ in range(2):
+        # b: 2 + 1 - 0 = 3 > 1, but 0 + 1 - 0 = 1 if its node does not count
+        assert filtered(cluster, hard, plugin=plugin) == {"n1": SUCCESS, "n2": SKEWED}
+        assert filtered(cluster, kept_hard, plugin=plugin) == {"n1": SUCCESS, "n2": SUCCESS}
+        assert scored(cluster, soft, plugin=plugin)[0] == [0, round(2 * math.log(4))]
+        assert scored(cluster, kept_soft, plugin=plugin)[0] == [0, 0]
 
 
 def test_nodes_that_are_not_feasible_count_but_add_no_domain():
@@ -976,6 +995,12 @@ def test_what_is_kept_from_pod_to_pod_follows_the_cluster(cluster, pods, args, d
             case "drop node" if len(cluster.snapshot()) > 1:
                 cluster.remove_node(data.draw(st.sampled_from(cluster.snapshot().order)))
         pod = data.draw(st.sampled_from(pods))
+        if data.draw(st.booleans()):
+            labels = data.draw(topology.pod_labels())
+            pod = replace(pod, metadata=replace(pod.metadata, labels=labels))
+        if data.draw(st.booleans()):
+            selector = data.draw(st.none() | st.just({topology.RACK: "r"}))
+            pod = replace(pod, spec=replace(pod.spec, node_selector=selector))
         oracle, snapshot = Oracle(cluster, pod, args, service), cluster.snapshot()
         if not len(snapshot):
             continue

@@ -164,32 +164,32 @@ class HardDomains:
         self._spreads = []
         for constraint, column in zip(constraints, labels, strict=True):
             conditions = other_labels(column, labels, columns) + inclusion.conditions(constraint)
-            self._spreads.append(_CountedDomains(constraint, column, conditions, pod, columns))
+            self._spreads.append(_CountedDomains(constraint, column, conditions, columns))
 
     def hold_for(self, columns: Columns) -> bool:
         # A pod on an unknown node takes a row as well.
         return self._columns is columns and self._nodes == (columns.node_epoch, columns.size)
 
-    def count(self, snapshot: Snapshot) -> HardState:
-        return HardState([each.count(snapshot) for each in self._spreads], self._inclusion)
+    def count(self, snapshot: Snapshot, owns: Sequence[int]) -> HardState:
+        """`owns` has 1 for each constraint that would count the pod itself."""
+        spreads = [each.count(snapshot, own) for each, own in zip(self._spreads, owns, strict=True)]
+        return HardState(spreads, self._inclusion)
 
 
 class _CountedDomains:
     """The domains of one hard constraint."""
 
-    __slots__ = ("_codes", "_column", "_constraint", "_exists", "_own")
+    __slots__ = ("_codes", "_column", "_constraint", "_exists")
 
     def __init__(
         self,
         constraint: Constraint,
         column: LabelColumn,
         conditions: Sequence[Mask],
-        pod: Pod,
         columns: Columns,
     ) -> None:
         self._constraint = constraint
         self._column = column
-        self._own = int(constraint.selector.matches(pod.labels))
         #: int32[row]: the domains of the rows that count; None if all rows do.
         self._codes: Codes | None = None
         codes = column.codes[columns.all_rows]
@@ -199,13 +199,13 @@ class _CountedDomains:
             self._exists = domains_among(counted, len(column.values))
             self._exists[-1] = 0
 
-    def count(self, snapshot: Snapshot) -> Spread:
+    def count(self, snapshot: Snapshot, own: int) -> Spread:
         columns, column = snapshot.columns, self._column
         counts = snapshot.pod_counts.kept(self._constraint.query)
         if self._codes is None:
             sums = counts.by_domain(column, columns)
             totals = DomainCounts(column, sums.totals, shared=True)
-            return Spread(self._constraint, totals, sums.exists, self._own)
+            return Spread(self._constraint, totals, sums.exists, own)
         found = by_domain(self._codes, counts.counts[columns.all_rows], len(column.values))
         found[-1] = 0
-        return Spread(self._constraint, DomainCounts(column, found), self._exists, self._own)
+        return Spread(self._constraint, DomainCounts(column, found), self._exists, own)
