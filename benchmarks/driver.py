@@ -80,6 +80,6 @@ class Driver:
         self._loop.close()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._loop.create_task(work)
+        task = self._loop.create_task(work, name="scheduler")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -235,7 +235,9 @@ class DependsOnTheOrderOfASet(Honest):
     """The order of a set of strings is another one in each process."""
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
-        colors = {"blue", "green", "red", "white", "black", "brown", "pink", "grey"}
+        # One set for each node: the scores of one node alone are equal in one of a hundred processes.
+        names = ("blue", "green", "red", "white", "black", "brown", "pink", "grey")
+        colors = {f"{node.name} {name}" for name in names}
         return sum(place * ord(color[-1]) for place, color in enumerate(colors)) % 101
 
     score_rows = None  # type: ignore[assignment]

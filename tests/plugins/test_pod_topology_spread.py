@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mooring.cluster.cache import Cluster
 from mooring.cluster.node_matching import RequiredNodeAffinity
@@ -75,9 +76,10 @@ def listing(*constraints):
     return PodTopologySpreadArgs(default_constraints=constraints, defaulting_type=LIST_DEFAULTING)
 
 
-def filtered(cluster, pod, args=None):
+def filtered(cluster, pod, args=None, plugin=None):
     """The status of every node by its name, or that of PreFilter if it has something to say."""
-    plugin, state, snapshot = plugin_of(cluster, args), CycleState(), cluster.snapshot()
+    plugin = plugin or plugin_of(cluster, args)
+    state, snapshot = CycleState(), cluster.snapshot()
     status = plugin.pre_filter(state, pod, snapshot)
     if status is not None:
         return status
@@ -85,11 +87,13 @@ def filtered(cluster, pod, args=None):
     return {node.name: plugin.filter(state, pod, node) for node in snapshot}
 
 
-def scored(cluster, pod, args=None, feasible=None):
+def scored(cluster, pod, args=None, feasible=None, plugin=None, rows=None):
     """Raw and normalised scores of the feasible nodes, in their order; or the status of PreScore."""
-    plugin, state, snapshot = plugin_of(cluster, args), CycleState(), cluster.snapshot()
-    names = sorted(snapshot.order) if feasible is None else feasible
-    rows = np.array([snapshot.columns.row_of[name] for name in names], np.intp)
+    plugin = plugin or plugin_of(cluster, args)
+    state, snapshot = CycleState(), cluster.snapshot()
+    if rows is None:
+        names = sorted(snapshot.order) if feasible is None else feasible
+        rows = np.array([snapshot.columns.row_of[name] for name in names], np.intp)
     status = plugin.pre_score(state, pod, snapshot, rows)
     if status is not None:
         return status
@@ -439,6 +443,24 @@ def test_pods_on_unknown_nodes_are_in_no_domain_not_even_that_of_the_empty_value
     assert scored(cluster, make_pod(labels=WEB)) == ([6], [100])
 
 
+def test_pods_with_equal_constraints_that_may_use_other_nodes_count_other_nodes():
+    """What is kept for the one must not serve the other."""
+    nodes = [make_node("n1", zone="a", labels={"kept": "yes"}), make_node("n2", zone="b")]
+    cluster = cluster_of(nodes, {"n2": 2})
+    plugin = plugin_of(cluster)
+    hard, soft = make_pod(labels=WEB, spread=[BY_ZONE]), make_pod(spread=[BY_ZONE_SOFTLY])
+    there = {"node_selector": {"kept": "yes"}}
+    kept_hard = make_pod(labels=WEB, spread=[BY_ZONE], **there)
+    kept_soft = make_pod(spread=[BY_ZONE_SOFTLY], **there)
+
+    for _ in range(2):
+        # b: 2 + 1 - 0 = 3 > 1, but 0 + 1 - 0 = 1 if its node does not count
+        assert filtered(cluster, hard, plugin=plugin) == {"n1": SUCCESS, "n2": SKEWED}
+        assert filtered(cluster, kept_hard, plugin=plugin) == {"n1": SUCCESS, "n2": SUCCESS}
+        assert scored(cluster, soft, plugin=plugin)[0] == [0, round(2 * math.log(4))]
+        assert scored(cluster, kept_soft, plugin=plugin)[0] == [0, 0]
+
+
 def test_nodes_that_are_not_feasible_count_but_add_no_domain():
     """n2 adds its pod to zone a, which n1 is in; zone b is nobody's, so ln 3: 2 ln 3 = 2.2."""
     cluster = cluster_of(zones(a="n1 n2", b="n3"), {"n1": 1, "n2": 1, "n3": 5})
@@ -494,6 +516,19 @@ def test_defaults_spread_the_pods_of_services_and_controllers(args, objects, fie
     result = scored(cluster, make_pod(labels=WEB, **fields), args)
 
     assert (result == SKIP) is skips
+
+
+def test_a_service_that_selects_other_pods_changes_what_its_pods_are_spread_by():
+    green = {**WEB, "color": "green"}
+    placed = [make_pod("a", node="n1", labels=WEB), make_pod("b", node="n2", labels=green)]
+    cluster = cluster_of(zones(a="n1", b="n2"), placed, make_service(selector=WEB))
+    plugin, pod = plugin_of(cluster), make_pod(labels=green)
+
+    assert scored(cluster, pod, plugin=plugin)[1] == [100, 100]
+
+    cluster.listers.put(make_service(selector=green))
+    # n1: 2 + 4 = 6; n2: log(4) + 2 + log(4) + 4 = 9, and 100 * (9 + 6 - 9) // 9 = 66
+    assert scored(cluster, pod, plugin=plugin) == ([6, 9], [100, 66])
 
 
 def test_a_listed_default_filters_by_the_deduced_selector_alone():
@@ -932,6 +967,56 @@ def test_verdicts_and_scores_are_those_of_the_rules(cluster, pod, args, service,
         assert scores == oracle.scores(feasible)
     else:
         assert scores == SKIP
+
+
+@given(
+    cluster=topology.histories(),
+    pods=st.lists(incoming_pods(), min_size=1, max_size=2),
+    args=arguments(),
+    data=st.data(),
+)
+def test_what_is_kept_from_pod_to_pod_follows_the_cluster(cluster, pods, args, data):
+    plugin, selections = plugin_of(cluster, args), {}
+    happens = ("nothing", "pod", "pod", "drop pod", "node", "drop node", "service")
+    for step in range(data.draw(st.integers(2, 6))):
+        match data.draw(st.sampled_from(happens)) if step else "service":
+            case "service":
+                service = data.draw(topology.pod_labels())
+                for namespace in topology.NAMESPACES:
+                    cluster.listers.put(make_service(selector=service, namespace=namespace))
+            case "pod":
+                name = data.draw(st.sampled_from(topology.PODS))
+                topology.put_pod(cluster, data.draw(topology.placed_pods(name)))
+            case "drop pod" if cluster.pods:
+                cluster.remove_pod(cluster.pods[data.draw(st.sampled_from(sorted(cluster.pods)))])
+            case "node":
+                name = data.draw(st.sampled_from(topology.NODES))
+                cluster.update_node(data.draw(topology.nodes(name)))
+            case "drop node" if len(cluster.snapshot()) > 1:
+                cluster.remove_node(data.draw(st.sampled_from(cluster.snapshot().order)))
+        pod = data.draw(st.sampled_from(pods))
+        if data.draw(st.booleans()):
+            labels = data.draw(topology.pod_labels())
+            pod = replace(pod, metadata=replace(pod.metadata, labels=labels))
+        if data.draw(st.booleans()):
+            selector = data.draw(st.none() | st.just({topology.RACK: "r"}))
+            pod = replace(pod, spec=replace(pod.spec, node_selector=selector))
+        oracle, snapshot = Oracle(cluster, pod, args, service), cluster.snapshot()
+        if not len(snapshot):
+            continue
+        # Scheduling hands over the same rows as long as the same nodes are feasible.
+        every = snapshot.columns.all_rows
+        rows = np.array(data.draw(st.sampled_from((snapshot.rows, snapshot.rows[:2]))), np.intp)
+        rows = selections.setdefault(tuple(rows.tolist()), rows)
+        names = snapshot.columns.names_of(rows)
+        if len(snapshot) == every.stop and data.draw(st.booleans()):
+            rows, names = every, snapshot.columns.names_of(every)
+
+        verdicts = filtered(cluster, pod, plugin=plugin)
+        scores = scored(cluster, pod, plugin=plugin, rows=rows)
+
+        assert verdicts == (oracle.filter() if oracle.of_action("DoNotSchedule") else SKIP)
+        assert scores == (oracle.scores(names) if oracle.of_action("ScheduleAnyway") else SKIP)
 
 
 def _contents(state):

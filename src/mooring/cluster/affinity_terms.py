@@ -14,7 +14,7 @@ from mooring.cluster.columns import Columns, Ints
 from mooring.cluster.row_counts import RowCounts
 from mooring.cluster.selector_index import IndexKey, SelectorIndex, keys_of_pod, keys_of_selector
 from mooring.errors import check_kept
-from mooring.objects.affinity import AffinityTerm
+from mooring.objects.affinity import AffinityTerm, PodTerms
 from mooring.objects.pod import Pod, SelectorKey
 
 
@@ -40,9 +40,10 @@ class _TermKey:
 class HeldTerm:
     """One term, and how many pods on each row have it."""
 
-    __slots__ = ("holders", "keys", "kind", "listed", "rows", "term", "weight")
+    __slots__ = ("holders", "key", "keys", "kind", "listed", "rows", "term", "weight")
 
     def __init__(self, key: _TermKey, keys: tuple[IndexKey, ...], capacity: int) -> None:
+        self.key = key
         self.kind = key.kind
         self.term = key.term
         #: The weight of a preferred term; 0 for a required one.
@@ -74,6 +75,8 @@ class HeldTerms:
         #: The terms that match pods with a namespace and labels, with the labels of the namespace
         #: at that time. Cleared when a term is added or removed.
         self._matching: dict[SelectorKey, tuple[Mapping[str, str], Sequence[HeldTerm]]] = {}
+        #: What pods with these terms hold. Cleared when a term is added or removed.
+        self._held: dict[PodTerms, list[HeldTerm]] = {}
         #: UID of a pod that is tried with its group → the kinds of its terms that are not listed.
         self._unlisted: dict[str, frozenset[TermKind]] = {}
 
@@ -81,23 +84,36 @@ class HeldTerms:
         return bool(self._terms)
 
     def add(self, pod: Pod, row: int) -> None:
-        for key in self._keys(pod):
-            held = self._terms.get(key)
-            if held is None:
-                held = self._terms[key] = self._new_term(key)
+        terms = pod.affinity_terms
+        if not terms.any:
+            return
+        held_terms = None if self._unlisted else self._held.get(terms)
+        if held_terms is None:
+            keys = _keys(terms, self._unlisted.get(pod.uid))
+            held_terms = [self._terms.get(key) or self._new_term(key) for key in keys]
+            if not self._unlisted:
+                if len(self._held) >= _MOST_REMEMBERED:
+                    self._held.clear()
+                self._held[terms] = held_terms
+        for held in held_terms:
             held.rows.change(row, 1)
             held.holders += 1
 
     def remove(self, pod: Pod, row: int) -> None:
         """Raises KeyError if a term of the pod was not added."""
-        for key in self._keys(pod):
-            held = self._terms[key]
+        terms = pod.affinity_terms
+        if not terms.any:
+            return
+        held_terms = None if self._unlisted else self._held.get(terms)
+        if held_terms is None:
+            held_terms = [self._terms[key] for key in _keys(terms, self._unlisted.get(pod.uid))]
+        for held in held_terms:
             held.rows.change(row, -1)
             held.holders -= 1
             if not held.holders:
-                del self._terms[key]
+                del self._terms[held.key]
                 self._by_key.remove(held, held.keys)
-                self._matching.clear()
+                self._forget_found()
         self._unlisted.pop(pod.uid, None)
 
     def unlist(self, pod: Pod, row: int, beside: Iterable[Pod]) -> None:
@@ -150,6 +166,9 @@ class HeldTerms:
         for key, held in self._terms.items():
             held.rows.validate(f"the pods with {key}", rebuilt._terms[key].rows, columns)
             check_kept(f"{key}, indexed", held.keys in _index_keys(key.term), True)
+        for terms, held_terms in self._held.items():
+            held_keys = [held.key for held in held_terms if self._terms.get(held.key) is held]
+            check_kept(f"what pods with {terms} hold", held_keys, _keys(terms))
         for (namespace, labels), (namespace_labels, found) in self._matching.items():
             expected = {
                 key
@@ -158,7 +177,7 @@ class HeldTerms:
             }
             check_kept(
                 f"the terms that match pods of {namespace} with {dict(labels)}",
-                {_TermKey(held.kind, held.weight, held.term, held.listed) for held in found},
+                {held.key for held in found},
                 expected,
             )
 
@@ -168,29 +187,31 @@ class HeldTerms:
             for key, held in self._terms.items()
         }
 
-    def _keys(self, pod: Pod) -> list[_TermKey]:
-        terms = pod.affinity_terms
-        if not terms.any:
-            return []
-        kinds = {
-            TermKind.REQUIRED_AFFINITY: ((0, term) for term in terms.required_affinity),
-            TermKind.REQUIRED_ANTI_AFFINITY: ((0, term) for term in terms.required_anti_affinity),
-            TermKind.PREFERRED_AFFINITY: terms.preferred_affinity,
-            TermKind.PREFERRED_ANTI_AFFINITY: terms.preferred_anti_affinity,
-        }
-        unlisted = self._unlisted.get(pod.uid, ())
-        return [
-            _TermKey(kind, weight, term, kind not in unlisted)
-            for kind, weighted in kinds.items()
-            for weight, term in weighted
-        ]
-
     def _new_term(self, key: _TermKey) -> HeldTerm:
         keys = self._by_key.rarest(_index_keys(key.term))
-        held = HeldTerm(key, keys, self.capacity)
+        held = self._terms[key] = HeldTerm(key, keys, self.capacity)
         self._by_key.add(held, keys)
-        self._matching.clear()
+        self._forget_found()
         return held
+
+    def _forget_found(self) -> None:
+        """A term was added or removed."""
+        self._matching.clear()
+        self._held.clear()
+
+
+def _keys(terms: PodTerms, unlisted: frozenset[TermKind] | None = None) -> list[_TermKey]:
+    kinds = {
+        TermKind.REQUIRED_AFFINITY: ((0, term) for term in terms.required_affinity),
+        TermKind.REQUIRED_ANTI_AFFINITY: ((0, term) for term in terms.required_anti_affinity),
+        TermKind.PREFERRED_AFFINITY: terms.preferred_affinity,
+        TermKind.PREFERRED_ANTI_AFFINITY: terms.preferred_anti_affinity,
+    }
+    return [
+        _TermKey(kind, weight, term, unlisted is None or kind not in unlisted)
+        for kind, weighted in kinds.items()
+        for weight, term in weighted
+    ]
 
 
 def _index_keys(term: AffinityTerm) -> list[tuple[IndexKey, ...]]:

@@ -66,7 +66,7 @@ class PodQuery:
         return self._hash
 
 
-def look_up(table: NDArray[Scalar], codes: Codes) -> NDArray[Scalar]:
+def look_up(table: NDArray[Scalar], codes: Codes | NDArray[np.intp]) -> NDArray[Scalar]:
     """Look up each row's code in a table by domain; ABSENT gives the last entry.
 
     The same as ``table[codes]``, in a third of the time.

@@ -271,7 +271,8 @@ class Driver:
     # Tasks
 
     def _spawn(self, tasks: set[asyncio.Task[None]], work: Coroutine[Any, Any, None]) -> None:
-        task = self.loop.create_task(work)
+        # A name of its own would be made for each.
+        task = self.loop.create_task(work, name="scheduler")
         tasks.add(task)
         task.add_done_callback(partial(self._ended, tasks))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from mooring.objects.cached_property import cached_property
@@ -40,7 +41,7 @@ class AffinityTerm:
         return self._hash
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PodTerms:
     """The terms of one pod's affinity and anti-affinity."""
 
@@ -52,7 +53,7 @@ class PodTerms:
     #: What is wrong with the first kind of terms that is malformed; such a kind is empty.
     problem: str = ""
 
-    @property
+    @cached_property
     def any(self) -> bool:
         return bool(
             self.required_affinity
@@ -60,6 +61,15 @@ class PodTerms:
             or self.preferred_affinity
             or self.preferred_anti_affinity
         )
+
+    @cached_property
+    def _hash(self) -> int:
+        terms = self.required_affinity, self.required_anti_affinity
+        return hash((*terms, self.preferred_affinity, self.preferred_anti_affinity))
+
+    def __hash__(self) -> int:
+        """As those of `AffinityTerm`: hash once."""
+        return self._hash
 
 
 def compile_pod_terms(
@@ -75,13 +85,20 @@ def compile_pod_terms(
     def preferred(side: PodAffinity | None) -> tuple[tuple[int, AffinityTerm], ...]:
         return _weighted(namespace, side.preferred, problems) if side is not None else ()
 
-    return PodTerms(
+    terms = PodTerms(
         required_affinity=required(affinity),
         required_anti_affinity=required(anti_affinity),
         preferred_affinity=preferred(affinity),
         preferred_anti_affinity=preferred(anti_affinity),
         problem=problems[0] if problems else "",
     )
+    return _first_equal(terms)
+
+
+@lru_cache(maxsize=4096)
+def _first_equal(terms: PodTerms) -> PodTerms:
+    """Equal terms are one object: they are dictionary keys, and slow to compare."""
+    return terms
 
 
 _NONE = PodTerms()

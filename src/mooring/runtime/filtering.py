@@ -85,8 +85,8 @@ class FilterMatrix:
     def rows_with(self, codes: Collection[int]) -> Mask:
         """bool[row]: the rows looked at whose status has one of these codes."""
         found = np.zeros(len(self.refused_by), np.bool_)
-        for index, verdicts in enumerate(self.verdicts):
-            refused = self.refused_by == index
+        for index in self._refusing():
+            verdicts, refused = self.verdicts[index], self.refused_by == index
             by_code = counted(verdicts.codes[refused])
             wanted = [code for code in by_code if verdicts.decode(code).code in codes]
             if len(wanted) == len(by_code):
@@ -98,9 +98,14 @@ class FilterMatrix:
             found[row] = status.code in codes
         return found
 
+    def _refusing(self) -> list[int]:
+        """The plugins that are the first to refuse a row, by their index; mostly one or two."""
+        return [index for index in counted(self.refused_by) if 0 <= index < len(self.plugins)]
+
     def refusals(self) -> Iterator[tuple[Status, int]]:
         """Each distinct refusal and how many nodes got it."""
-        for index, (plugin, verdicts) in enumerate(zip(self.plugins, self.verdicts, strict=True)):
+        for index in self._refusing():
+            plugin, verdicts = self.plugins[index], self.verdicts[index]
             for code, count in counted(verdicts.codes[self.refused_by == index]).items():
                 yield verdicts.decode(code).by(plugin), count
         # Statuses are slow to hash, and many rows share one.
@@ -115,13 +120,14 @@ def counted(codes: NDArray[np.integer]) -> dict[int, int]:
     """Each code and how often it occurs, in order. Mostly there is one: that costs no sorting."""
     if not codes.size:
         return {}
-    first = int(codes[0])
-    if (codes == first).all():
-        return {first: codes.size}
-    if int(codes.min()) >= 0 and int(codes.max()) < _MOST_COUNTED:
-        counts = np.bincount(codes)
+    # The place of an extreme is found in a fraction of the time that `min` takes.
+    lowest, highest = int(codes[codes.argmin()]), int(codes[codes.argmax()])
+    if lowest == highest:
+        return {lowest: codes.size}
+    if highest - lowest < _MOST_COUNTED:
+        counts = np.bincount(codes - lowest)
         found = np.flatnonzero(counts)
-        return dict(zip(found.tolist(), counts[found].tolist(), strict=True))
+        return dict(zip((found + lowest).tolist(), counts[found].tolist(), strict=True))
     found, counts = np.unique(codes, return_counts=True)
     return dict(zip(found.tolist(), counts.tolist(), strict=True))
 
@@ -151,7 +157,8 @@ def _checked(call: Calls, verdicts: object, count: int) -> RowVerdicts:
         codes: object = verdicts.codes
         if isinstance(codes, np.ndarray) and codes.shape == (count,) and codes.dtype.kind in "biu":
             # A bool is not less than 0.
-            if count and codes.dtype.kind == "i" and np.minimum.reduce(codes) < 0:
+            # (The place of an extreme is found in a fraction of the time that `min` takes.)
+            if count and codes.dtype.kind == "i" and codes.item(codes.argmin()) < 0:
                 raise PluginError("filter_rows must not return negative codes")
             return RowVerdicts(codes, _checking(call, verdicts.decode))
     raise PluginError(NO_VERDICT)

@@ -176,7 +176,8 @@ class Framework:
     ) -> dict[int, Status]:
         """The rows on which the pod does not fit beside these pods, which are nominated to them."""
         state, pod, snapshot = question.state, question.pod, question.snapshot
-        calls = self.filters_by_columns(state, pod)
+        few = len(nominated) <= filtering.FEW_ROWS
+        calls = None if few else self.filters_by_columns(state, pod)
         if calls is not None:
             with pods_added(snapshot.columns, nominated):
                 return filtering.refused_rows(calls, question, snapshot.columns, list(nominated))
@@ -409,12 +410,19 @@ class Framework:
     ) -> Status:
         """What one plugin says; what it raises becomes an error."""
         try:
-            answer = call.run(rules, state, method, state, pod, node_name)
+            if state.record_plugin_metrics:
+                answer = call.run(rules, state, method, state, pod, node_name)
+            else:
+                # As `run`, without passing arguments on.
+                call.count(rules)
+                answer = method(state, pod, node_name)
             if answer is None or answer is SUCCESS:
                 return SUCCESS
             status = call.checked(rules, answer)
         except PluginFailure as error:
             return error.as_status()
+        except Exception as error:
+            return call.failed(rules.doing, error).as_status()
         return status if status.ok else status.by(call.name)
 
     async def _wait_for(

@@ -104,6 +104,11 @@ PRE_FILTER = PointRules("PreFilter", (Code.SKIP, Code.UNSCHEDULABLE, Code.UNRESO
 PRE_SCORE = PointRules("PreScore", (Code.SKIP,))
 FILTER = PointRules("Filter", _REJECTIONS, doing='running "{name}" filter plugin')
 SCORE = PointRules("Score", (), doing='running Score plugins: plugin "{name}" failed with')
+NORMALIZE = PointRules(
+    "ScoreExtensionNormalize",
+    (),
+    doing='running Normalize on Score plugins: plugin "{name}" failed with',
+)
 POST_FILTER = PointRules("PostFilter", tuple(Code))
 RESERVE = PointRules("Reserve", _REJECTIONS)
 UNRESERVE = PointRules("Unreserve", ())

@@ -369,7 +369,8 @@ class Simulation:
         carry_out(writes, self._recorder, self._spawn)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self.loop.create_task(work)
+        # A name of its own would be made for each.
+        task = self.loop.create_task(work, name="scheduler")
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 

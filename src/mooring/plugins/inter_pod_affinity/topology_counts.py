@@ -24,7 +24,7 @@ class TopologyCounts:
 
     @property
     def empty(self) -> bool:
-        return not any(table.totals.any() for table in self._tables.values())
+        return not any(np.count_nonzero(table.totals) for table in self._tables.values())
 
     def tables(self) -> Iterable[DomainCounts]:
         return self._tables.values()

@@ -50,8 +50,9 @@ def normalize(scores: Ints) -> None:
     """
     if not len(scores):
         return
-    np.subtract(scores, scores.min(), out=scores)
-    if (highest := float(scores.max())) > 0:
+    # The place of an extreme is found in a fraction of the time that `min` takes.
+    np.subtract(scores, scores.item(scores.argmin()), out=scores)
+    if (highest := float(scores.item(scores.argmax()))) > 0:
         shares = np.divide(scores, highest)
         scores[:] = np.multiply(shares, MAX_SCORE, out=shares)
 

@@ -94,23 +94,28 @@ class AttachedVolumes:
         """
         self._refresh(columns, rows)
         refused: Mask = np.zeros(row_count(rows), np.bool_)
-        for name, number in Counter(each.driver for each in wanted).items():
+        numbers: dict[str, int] = {}
+        for each in wanted:
+            numbers[each.driver] = numbers.get(each.driver, 0) + 1
+        for name, number in numbers.items():
             driver = self._drivers.get(name)
             if driver is None:
                 continue
-            new = np.full(columns.size, number, np.int64)
-            for each in wanted:
-                if each.driver == name and (using := self._rows_using.get(each)):
-                    new[list(using)] -= 1
-            new = new[rows]
+            new: Ints | int = number
+            shared = [each for each in wanted if each.driver == name and each in self._rows_using]
+            if shared:
+                by_row = np.full(columns.size, number, np.int64)
+                for each in shared:
+                    by_row[list(self._rows_using[each])] -= 1
+                new = by_row[rows]
             refused |= (new > 0) & (driver.counts[rows] + new > driver.limits[rows])
         return refused
 
     def _refresh(self, columns: Columns, rows: Rows) -> None:
         if columns.capacity != self._capacity:
             self._forget_all(columns.capacity)
-        numbers = np.arange(columns.size)[rows]
-        for row in numbers[self._generations[numbers] != columns.generations[numbers]].tolist():
+        outdated = np.flatnonzero(self._generations[rows] != columns.generations[rows])
+        for row in (outdated if isinstance(rows, slice) else rows[outdated]).tolist():
             self._drop(row)
             self._generations[row] = _NEVER
             if columns.alive[row]:

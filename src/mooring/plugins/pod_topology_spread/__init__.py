@@ -6,6 +6,7 @@ by too much. A soft constraint (ScheduleAnyway) gives fuller domains a lower sco
 
 - `plugin`: the plugin itself, point by point
 - `constraints`: which constraints apply to a pod, its own or the default ones
+- `alike`: what is found once for many pods
 - `inclusion`: which nodes a constraint counts
 - `hard_state`: the counts of hard constraints (PreFilter, Filter)
 - `soft_state`: the counts of soft constraints (PreScore, Score)

@@ -31,16 +31,13 @@ class Constraint:
     topology_key: str
     max_skew: int
     selector: Selector
+    #: The pods to count.
+    query: PodQuery
     min_domains: int = 1
     #: Leave out nodes that the pod's node selector and required node affinity exclude.
     honors_affinity: bool = True
     #: Leave out nodes with taints that the pod does not tolerate.
     honors_taints: bool = False
-
-    def query(self, namespace: str) -> PodQuery:
-        """The pods to count. An empty selector matches every pod but counts none, as upstream."""
-        selector = NOTHING if self.selector.everything else self.selector
-        return PodQuery(selector, frozenset((namespace,)), terminating=False)
 
 
 class PodConstraints:
@@ -57,14 +54,19 @@ class PodConstraints:
         self.has_defaults = any(self._defaults.values())
         self._selectors = selectors
 
+    def default_selector(self, pod: Pod, action: str) -> Selector | None:
+        """What default constraints with this action would select; None if there are none for the pod."""
+        if not self._defaults[action]:
+            return None
+        selector = self._selectors.of(pod)
+        return None if selector.everything else selector
+
     def of(self, pod: Pod, action: str) -> list[Constraint]:
         """The pod's constraints with this action. Raises ValueError if a selector is malformed.
 
         A pod that has a constraint of its own, hard or soft, gets no default constraints at all.
         """
         own = pod.spec.topology_spread_constraints
-        if not own and not self._defaults[action]:
-            return []
         try:
             if own:
                 return [_compile(c, pod) for c in own if c.when_unsatisfiable == action]
@@ -75,21 +77,26 @@ class PodConstraints:
             raise ValueError(f"{doing} topology spread constraints: {error}") from error
 
     def _default_constraints(self, pod: Pod, action: str) -> list[Constraint]:
-        selector = self._selectors.of(pod)
-        if selector.everything:
+        selector = self.default_selector(pod, action)
+        if selector is None:
             return []
-        return [_with_defaults(constraint, selector) for constraint in self._defaults[action]]
+        return [_with_defaults(each, selector, pod) for each in self._defaults[action]]
 
 
 def _compile(constraint: TopologySpreadConstraint, pod: Pod) -> Constraint:
     selector = compile_selector(constraint.label_selector)
     merged = {key: pod.labels[key] for key in constraint.match_label_keys if key in pod.labels}
     # A missing selector matches nothing, even with requirements added to it.
-    return _with_defaults(constraint, selector.plus(selector_from_map(merged).requirements))
+    return _with_defaults(constraint, selector.plus(selector_from_map(merged).requirements), pod)
 
 
-def _with_defaults(constraint: TopologySpreadConstraint, selector: Selector) -> Constraint:
+def _with_defaults(
+    constraint: TopologySpreadConstraint, selector: Selector, pod: Pod
+) -> Constraint:
+    # An empty selector matches every pod but counts none, as upstream.
+    counted = NOTHING if selector.everything else selector
     return Constraint(
+        query=PodQuery(counted, frozenset((pod.namespace,)), terminating=False),
         topology_key=constraint.topology_key,
         max_skew=constraint.max_skew,
         selector=selector,

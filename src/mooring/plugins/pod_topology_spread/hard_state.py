@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mooring.objects.pod import Pod
 from mooring.plugin import (
     SUCCESS,
+    Columns,
     Ints,
     Mask,
     NodeInfo,
@@ -22,6 +23,7 @@ from mooring.plugin import (
     unresolvable,
     unschedulable,
 )
+from mooring.plugin.nodes import Codes, LabelColumn
 from mooring.plugin.pods import DomainCounts, by_domain, domains_among, look_up
 from mooring.plugins.pod_topology_spread.constraints import Constraint
 from mooring.plugins.pod_topology_spread.inclusion import Inclusion, included, other_labels
@@ -55,9 +57,11 @@ class Spread:
     @property
     def global_minimum(self) -> int:
         """The count of the emptiest domain; 0 if there are fewer domains than minDomains."""
-        if np.count_nonzero(self.exists) < self.constraint.min_domains:
+        counted = self.counts.totals[self.exists]
+        if len(counted) < self.constraint.min_domains:
             return 0
-        return int(self.counts.totals.min(initial=_NO_DOMAIN, where=self.exists))
+        # The place of the least is found in a fraction of the time that `min` takes.
+        return counted.item(counted.argmin()) if len(counted) else _NO_DOMAIN
 
     def skew_at(self, value: str) -> int:
         """How much this domain would exceed the emptiest one if the pod were placed in it."""
@@ -98,28 +102,6 @@ class HardState:
 
     spreads: list[Spread]
     inclusion: Inclusion
-
-    @classmethod
-    def count(cls, constraints: Sequence[Constraint], pod: Pod, snapshot: Snapshot) -> HardState:
-        columns = snapshot.columns
-        rows = columns.all_rows
-        inclusion = Inclusion(pod, columns)
-        labels = [columns.label(constraint.topology_key) for constraint in constraints]
-        spreads = []
-        for constraint, column in zip(constraints, labels, strict=True):
-            counts = snapshot.pod_counts.kept(constraint.query(pod.namespace))
-            conditions = other_labels(column, labels, columns) + inclusion.conditions(constraint)
-            if conditions:
-                codes, domains = included(column.codes[rows], conditions), len(column.values)
-                totals = by_domain(codes, counts.counts[rows], domains)
-                exists = domains_among(codes, domains)
-                totals[-1] = exists[-1] = 0
-            else:
-                sums = counts.by_domain(column, columns)
-                totals, exists = sums.totals.copy(), sums.exists
-            own = int(constraint.selector.matches(pod.labels))
-            spreads.append(Spread(constraint, DomainCounts(column, totals), exists, own))
-        return cls(spreads, inclusion)
 
     def update(self, pod: Pod, other: Pod, node: NodeInfo, delta: int) -> None:
         """Count another pod that is added to a node (delta 1) or removed from it (delta -1).
@@ -169,3 +151,61 @@ class HardState:
 
     def clone(self) -> HardState:
         return HardState([spread.clone() for spread in self.spreads], self.inclusion)
+
+
+class HardDomains:
+    """The domains of hard constraints, for all pods alike, until a node changes. `count` gives the counts."""
+
+    def __init__(self, constraints: Sequence[Constraint], pod: Pod, columns: Columns) -> None:
+        self._columns = columns
+        self._nodes = columns.node_epoch, columns.size
+        self._inclusion = inclusion = Inclusion(pod, columns)
+        labels = [columns.label(constraint.topology_key) for constraint in constraints]
+        self._spreads = []
+        for constraint, column in zip(constraints, labels, strict=True):
+            conditions = other_labels(column, labels, columns) + inclusion.conditions(constraint)
+            self._spreads.append(_CountedDomains(constraint, column, conditions, columns))
+
+    def hold_for(self, columns: Columns) -> bool:
+        # A pod on an unknown node takes a row as well.
+        return self._columns is columns and self._nodes == (columns.node_epoch, columns.size)
+
+    def count(self, snapshot: Snapshot, owns: Sequence[int]) -> HardState:
+        """`owns` has 1 for each constraint that would count the pod itself."""
+        spreads = [each.count(snapshot, own) for each, own in zip(self._spreads, owns, strict=True)]
+        return HardState(spreads, self._inclusion)
+
+
+class _CountedDomains:
+    """The domains of one hard constraint."""
+
+    __slots__ = ("_codes", "_column", "_constraint", "_exists")
+
+    def __init__(
+        self,
+        constraint: Constraint,
+        column: LabelColumn,
+        conditions: Sequence[Mask],
+        columns: Columns,
+    ) -> None:
+        self._constraint = constraint
+        self._column = column
+        #: int32[row]: the domains of the rows that count; None if all rows do.
+        self._codes: Codes | None = None
+        codes = column.codes[columns.all_rows]
+        counted = included(codes, conditions)
+        if counted is not codes:
+            self._codes = counted
+            self._exists = domains_among(counted, len(column.values))
+            self._exists[-1] = 0
+
+    def count(self, snapshot: Snapshot, own: int) -> Spread:
+        columns, column = snapshot.columns, self._column
+        counts = snapshot.pod_counts.kept(self._constraint.query)
+        if self._codes is None:
+            sums = counts.by_domain(column, columns)
+            totals = DomainCounts(column, sums.totals, shared=True)
+            return Spread(self._constraint, totals, sums.exists, own)
+        found = by_domain(self._codes, counts.counts[columns.all_rows], len(column.values))
+        found[-1] = 0
+        return Spread(self._constraint, DomainCounts(column, found), self._exists, own)

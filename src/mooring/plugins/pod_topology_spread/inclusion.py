@@ -67,7 +67,11 @@ def other_labels(
 
 
 def included(codes: Codes, conditions: Sequence[Mask]) -> Codes:
-    """int32[row]: the code of each row that meets all conditions, ABSENT for the other rows."""
+    """int32[row]: the code of each row that meets all conditions, ABSENT for the other rows.
+
+    If no row is left out, this is `codes` itself.
+    """
     if not conditions:
         return codes
-    return np.where(reduce(np.logical_and, conditions), codes, np.int32(ABSENT))
+    found = np.where(reduce(np.logical_and, conditions), codes, np.int32(ABSENT))
+    return codes if np.array_equal(found, codes) else found

@@ -27,6 +27,7 @@ from mooring.plugin import (
 )
 from mooring.plugin.args import PodTopologySpreadArgs
 from mooring.plugin.changes import RaiseMaxSkew, SoftenSpread
+from mooring.plugins.pod_topology_spread.alike import KnownPods
 from mooring.plugins.pod_topology_spread.constraints import HARD, SOFT, PodConstraints
 from mooring.plugins.pod_topology_spread.hard_state import HardState
 from mooring.plugins.pod_topology_spread.hints import Hints
@@ -48,15 +49,19 @@ class PodTopologySpread:
         self._constraints = PodConstraints(
             args or PodTopologySpreadArgs(), handle.cluster.deduced_selectors
         )
+        self._known = KnownPods(self._constraints)
 
     def pre_filter(self, state: CycleState, pod: Pod, snapshot: Snapshot) -> Status | None:
+        alike = self._known.alike(pod, HARD)
+        if alike is None:
+            return SKIP
         try:
-            constraints = self._constraints.of(pod, HARD)
+            constraints = alike.constraints(pod, HARD)
         except ValueError as error:
             return failure(ValueError(f"get constraints from pod: {error}"))
         if not constraints:
             return SKIP
-        state.write(_PRE_FILTER, HardState.count(constraints, pod, snapshot))
+        state.write(_PRE_FILTER, alike.count_hard(pod, snapshot))
         return None
 
     def add_pod(self, state: CycleState, pod: Pod, added: Pod, node: NodeInfo) -> None:
@@ -87,8 +92,11 @@ class PodTopologySpread:
     ) -> Status | None:
         if not len(snapshot):
             return SKIP
+        alike = self._known.alike(pod, SOFT)
+        if alike is None:
+            return SKIP
         try:
-            constraints = self._constraints.of(pod, SOFT)
+            constraints = alike.constraints(pod, SOFT)
         except ValueError as error:
             return failure(ValueError(f"calculating preScoreState: {error}"))
         if not constraints:
@@ -96,7 +104,7 @@ class PodTopologySpread:
         # With the system's default constraints, a node without a zone is scored by its host alone.
         own = bool(pod.spec.topology_spread_constraints)
         require_all = own or not self._constraints.system_defaults
-        soft = SoftState.count(constraints, pod, snapshot, rows, require_all=require_all)
+        soft = alike.count_soft(pod, snapshot, rows, require_all=require_all)
         state.write(_PRE_SCORE, soft)
         return None
 
