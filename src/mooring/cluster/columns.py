@@ -307,8 +307,13 @@ class Columns:
         self.non_zero = table[-4:-2]
         self.pod_count, self.allowed_pods = table[-2], table[-1]
 
+    def usage(self, row: int) -> list[int]:
+        """The resource columns of a row, one after another."""
+        amounts: list[int] = self._usage[:, row].tolist()
+        return amounts
+
     def usage_key(self, row: int) -> bytes:
-        """The resource columns of a row."""
+        """The resource columns of a row as bytes."""
         return self._usage[:, row].tobytes()
 
     def usage_keys(self) -> list[bytes]:

@@ -39,6 +39,10 @@ NO_VERDICT = "filter_rows must return RowVerdicts with an integer code for each 
 FILTER_CODES = (Code.SUCCESS, Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING)
 
 
+#: The verdicts of a plugin that refuses no row, without their codes.
+ALL_PASS = RowVerdicts(np.empty(0, np.int8), lambda _: SUCCESS)
+
+
 @dataclass(slots=True)
 class FilterMatrix:
     """The verdict of every Filter on every row that was looked at."""
@@ -128,6 +132,20 @@ def counted(codes: NDArray[np.integer]) -> dict[int, int]:
 def ask_all(call: Calls, question: Question) -> RowVerdicts | None:
     """Ask a plugin about all rows at once; None if it must be asked node by node. Raises PluginFailure."""
     return ask_rows(call, question, question.snapshot.columns.all_rows)
+
+
+def ask_states(call: Calls, question: Question) -> RowVerdicts:
+    """Ask a plugin that sees resources only: about a row of each state. Raises PluginFailure."""
+    state, columns, passes = question.state, question.snapshot.columns, call.passes_on_states
+    states = columns.states
+    if passes is not None and (amounts := states.amounts(columns)) is not None:
+        if call.run(FILTER, state, passes, state, question.pod, amounts):
+            return ALL_PASS
+    verdicts = ask_rows(call, question, states.rows)
+    assert verdicts is not None
+    if not np.count_nonzero(verdicts.codes):
+        return ALL_PASS
+    return RowVerdicts(verdicts.codes.take(states.codes), verdicts.decode)
 
 
 def ask_rows(call: Calls, question: Question, rows: Rows) -> RowVerdicts | None:

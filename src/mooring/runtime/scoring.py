@@ -19,6 +19,8 @@ from mooring.framework.status import checked_type
 from mooring.runtime.plugin_calls import SCORE, Calls, PluginFailure, unexpected
 from mooring.runtime.question import Question
 
+Floats = NDArray[np.float64]
+
 _NO_SCORES = "score_rows must return an int64 for each row it is asked for"
 _NORMALIZING = 'running Normalize on Score plugins: plugin "{name}" failed with'
 
@@ -102,6 +104,22 @@ def raw_scores(call: Calls, question: Question, rows: Rows) -> Ints:
         return scores
     numbers = np.arange(question.size)[rows].tolist()
     return _node_scores(call, question, map(snapshot.at, numbers))
+
+
+def state_scores(call: Calls, question: Question) -> Ints | Floats:
+    """number[state]: by a plugin that sees resources only and does not normalise. Raises PluginFailure.
+
+    This looks at rows that are refused as well. If it fails for one, all has to be asked in order.
+    """
+    state, columns, score_states = question.state, question.snapshot.columns, call.score_states
+    states = columns.states
+    if score_states is not None and (amounts := states.amounts(columns)) is not None:
+        known = call.run(SCORE, state, score_states, state, question.pod, amounts)
+        if known is not None:
+            return known[: len(states.rows)]
+    scores = raw_scores(call, question, states.rows)
+    check_range(call.name, scores)
+    return scores
 
 
 def _node_scores(call: Calls, question: Question, nodes: Iterable[NodeInfo]) -> Ints:
