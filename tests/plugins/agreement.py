@@ -59,8 +59,8 @@ def _states(plugin, pod: Pod, snapshot: Snapshot) -> StateAmounts | None:
     found = amounts_of_rows(columns, rows)
     if found is None or not plugin.sees_only_resources(pod):
         return None
-    states = StateAmounts(0)
-    states.write(rows.tolist(), found)
+    states = StateAmounts(columns.size)
+    states.table[:, : columns.size] = found
     return states
 
 

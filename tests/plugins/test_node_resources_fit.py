@@ -584,8 +584,8 @@ def test_states_get_the_verdicts_and_scores_that_nodes_get(cluster, pod):
 def test_states_all_pass_as_soon_as_there_is_room_on_each():
     cluster = make_cluster(make_pod("held", cpu=1, memory=600), cpu=2, memory=1000, pods=2)
     columns, plugin = cluster.snapshot().columns, make_plugin(cluster)
-    states = StateAmounts(0)
-    states.write([0], amounts_of_rows(columns, np.array([0])))
+    states = StateAmounts(1)
+    states.table[:, :1] = amounts_of_rows(columns, np.array([0]))
 
     def passes(**requests) -> bool:
         state = CycleState()

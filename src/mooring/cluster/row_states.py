@@ -55,13 +55,12 @@ class StateAmounts:
         room = states + max(_ROOM, states // 4)
         self._set(np.repeat(np.array(_NO_NODE).reshape(-1, 1), room, axis=1))
 
-    def write(self, states: list[int], amounts: NDArray[np.float64]) -> None:
-        """float64[amount, state given]: in the order of the table."""
-        if max(states) >= self.table.shape[1]:
-            more = StateAmounts(max(states)).table
-            more[:, : self.table.shape[1]] = self.table
+    def make_room(self, states: int) -> None:
+        room = self.table.shape[1]
+        if states > room:
+            more = StateAmounts(states).table
+            more[:, :room] = self.table
             self._set(more)
-        self.table[:, states] = amounts
 
     def _set(self, table: NDArray[np.float64]) -> None:
         self.table = table
@@ -216,19 +215,21 @@ class RowStates:
     def _write_amounts(self, amounts: StateAmounts, columns: Columns) -> None:
         codes = list(self._unwritten)
         self._unwritten.clear()
+        amounts.make_room(len(self._key_of))
+        table = amounts.table
         if len(codes) > _FEW:
             written = amounts_of_rows(columns, self._rows[codes])
             if written is None:
                 self._amounts = None
                 return
-            amounts.write(codes, written)
+            table[:, codes] = written
             codes = [code for code in codes if not self._rows_of[code]]
         for code in codes:
             used = amounts_of(columns, int(self._rows[code])) if self._rows_of[code] else _NO_NODE
             if used is None:
                 self._amounts = None
                 return
-            amounts.write([code], np.array(used).reshape(-1, 1))
+            table[:, code] = used
 
 
 def _key(columns: Columns, row: int) -> bytes:

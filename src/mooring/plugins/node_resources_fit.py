@@ -6,7 +6,6 @@ memory.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -186,13 +185,13 @@ class NodeResourcesFit:
 
     def passes_on_states(self, state: CycleState, pod: Pod, states: StateAmounts) -> bool:
         """Whether every state has room for the pod, as far as it requests cpu and memory alone."""
-        least = {CPU: -math.inf, MEMORY: -math.inf}
+        cpu, memory, pods = states.left
         for name, amount in _kept_demands(state):
-            if name not in least:
+            if name not in (CPU, MEMORY):
                 return False
-            least[name] = amount
-        short = states.left < [[least[CPU]], [least[MEMORY]], [1.0]]
-        return not np.count_nonzero(short)
+            if np.count_nonzero((cpu if name == CPU else memory) < amount):
+                return False
+        return not np.count_nonzero(pods < 1.0)
 
     # Score
 
