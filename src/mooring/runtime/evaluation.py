@@ -2,9 +2,9 @@
 
 An `Evaluation` serves all pods that every plugin of a profile treats alike. What plugins said is kept
 (`answers`), and so is what follows from it: which rows pass (`kept_verdicts`) and how they score
-(`kept_scores`). Plugins whose answers are not kept are asked each time, on top of this: those that look at the
-rest of the cluster; and those that look at the pods of nodes, if the pod may be the only one of its kind. A
-new evaluation knows nothing, so its first use is a full pass; there is no other one.
+(`kept_scores`). Plugins whose answers are not kept are asked each time, on top of this: those that look at
+the rest of the cluster; and those that look at the pods of nodes, if the pod may be the only one of its kind.
+A new evaluation knows nothing, so its first use is a full pass; there is no other one.
 
 Kept answers are asked for ahead of the order of the plugins. If a plugin fails, that order decides who fails,
 so everything is asked once more in order.
