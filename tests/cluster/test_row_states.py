@@ -32,6 +32,13 @@ def assert_states_fit(columns):
             assert kept.tolist() == amounts_of(columns, row)
 
 
+def assert_rows_have_their_amounts(columns):
+    kept = columns.states.amounts_by_row(columns)
+    if kept is not None:
+        for row in range(columns.size):
+            assert kept.table[:, row].tolist() == amounts_of(columns, row)
+
+
 def cluster_of(count):
     cluster = Cluster()
     for i in range(count):
@@ -77,6 +84,7 @@ def test_rows_of_one_state_have_the_same_resources_whatever_happens(steps):
             columns = cluster.snapshot().columns
             if columns.states.are_few(columns):
                 assert_states_fit(columns)
+            assert_rows_have_their_amounts(columns)
         cluster.validate()
 
 
@@ -151,6 +159,13 @@ def test_amounts_are_not_kept_where_kernels_could_not_rely_on_them(node):
 
     assert columns.states.are_few(columns)
     assert columns.states.amounts(columns) is None
+    assert columns.states.amounts_by_row(columns) is None
+
+    cluster.update_node(make_node("n3", **SIZES[0]))
+    cluster.snapshot()
+
+    assert columns.states.amounts_by_row(columns) is not None
+    assert_rows_have_their_amounts(columns)
 
 
 def test_a_slot_without_a_node_hinders_no_kernel():

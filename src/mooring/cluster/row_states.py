@@ -8,6 +8,7 @@ that gains nothing: then states are not kept up to date until many rows have cha
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -76,6 +77,11 @@ class RowStates:
     def __init__(self) -> None:
         #: The rows that were written since the last time.
         self.stale: set[int] = set()
+        #: The amounts of all rows, and the rows whose amounts are to be written.
+        self._by_row: StateAmounts | None = None
+        self._rewritten: set[int] = set()
+        #: The epoch of nodes at which it was last tried to have them.
+        self._tried_at = -1
         #: intp[row]: the state of each row, as a number that is given to another state once no row has it.
         self.codes: NDArray[np.intp] = np.empty(0, np.intp)
         #: By row: its resource columns as bytes. Equal bytes are always the same state.
@@ -97,6 +103,11 @@ class RowStates:
         #: How many resources the keys have.
         self._resources = -1
 
+    def note(self, row: int) -> None:
+        """The row was written."""
+        self.stale.add(row)
+        self._rewritten.add(row)
+
     @property
     def rows(self) -> NDArray[np.intp]:
         """intp[state]: the row to ask about for each state."""
@@ -113,7 +124,11 @@ class RowStates:
         return self.kept
 
     def validate(self, columns: Columns) -> None:
-        """Raise InvariantError unless every row has the state of its columns."""
+        """Raise InvariantError unless every row has the state of its columns, and its amounts."""
+        if self._by_row is not None:
+            for row in set(range(columns.size)) - self._rewritten:
+                if self._by_row.table[:, row].tolist() != amounts_of(columns, row):
+                    raise InvariantError(f"the amounts of row {row} are out of date")
         if not self.kept or self._resources != len(columns.requested):
             return
         for row in range(len(self.codes)):
@@ -212,24 +227,45 @@ class RowStates:
             self._write_amounts(self._amounts, columns)
         return self._amounts
 
+    def amounts_by_row(self, columns: Columns) -> StateAmounts | None:
+        """By row: for where every row has a state of its own. None if they cannot be had."""
+        if self._by_row is None and self._tried_at != columns.node_epoch:
+            self._tried_at = columns.node_epoch
+            self._by_row, self._rewritten = StateAmounts(columns.size), set(range(columns.size))
+        if self._rewritten and self._by_row is not None:
+            rows = list(self._rewritten)
+            self._rewritten.clear()
+            self._by_row.make_room(columns.size)
+            if not _write(self._by_row.table, rows, columns, rows):
+                self._by_row = None
+        return self._by_row
+
     def _write_amounts(self, amounts: StateAmounts, columns: Columns) -> None:
-        codes = list(self._unwritten)
-        self._unwritten.clear()
         amounts.make_room(len(self._key_of))
-        table = amounts.table
-        if len(codes) > _FEW:
-            written = amounts_of_rows(columns, self._rows[codes])
-            if written is None:
-                self._amounts = None
-                return
-            table[:, codes] = written
-            codes = [code for code in codes if not self._rows_of[code]]
-        for code in codes:
-            used = amounts_of(columns, int(self._rows[code])) if self._rows_of[code] else _NO_NODE
-            if used is None:
-                self._amounts = None
-                return
-            table[:, code] = used
+        used = [code for code in self._unwritten if self._rows_of[code]]
+        if len(used) < len(self._unwritten):
+            unused = self._unwritten.difference(used)
+            amounts.table[:, list(unused)] = np.array(_NO_NODE).reshape(-1, 1)
+        self._unwritten.clear()
+        if not _write(amounts.table, used, columns, self._rows[used].tolist()):
+            self._amounts = None
+
+
+def _write(
+    table: NDArray[np.float64], places: Sequence[int], columns: Columns, rows: Sequence[int]
+) -> bool:
+    """Write the amounts of rows to these places; False if one has none."""
+    if len(places) > _FEW:
+        written = amounts_of_rows(columns, np.array(rows, np.intp))
+        if written is not None:
+            table[:, places] = written
+        return written is not None
+    for place, row in zip(places, rows, strict=True):
+        amounts = amounts_of(columns, row)
+        if amounts is None:
+            return False
+        table[:, place] = amounts
+    return True
 
 
 def _key(columns: Columns, row: int) -> bytes:

@@ -31,7 +31,7 @@ from mooring.framework.status import SUCCESS, Code, Status
 from mooring.framework.verdicts import UNKNOWN, RowVerdicts
 from mooring.objects.pod import Pod
 from mooring.runtime import filtering, scoring
-from mooring.runtime.answers import Answers, states_seen
+from mooring.runtime.answers import Answers, sees_only_resources
 from mooring.runtime.beside_nominated import BesideNominated
 from mooring.runtime.copies import Copies, CopiesOfPod, FixedScores, skips_copies
 from mooring.runtime.filtering import ALL_PASS, NOT_ASKED, PASSED, FilterMatrix
@@ -163,18 +163,21 @@ def _check(holds: bool) -> None:
         raise InvariantError("a decision was asked for its reasons after the cluster had changed")
 
 
-class ScoredStates:
-    """The scores of the states of rows, as they count in the keys of rows."""
+class ScoredAmounts:
+    """The scores of the states of rows, or of rows, as they count in the keys of rows."""
 
     __slots__ = ("_codes", "_scores")
 
-    def __init__(self, scores: Ints, codes: NDArray[np.intp]) -> None:
+    def __init__(self, scores: Ints, codes: NDArray[np.intp] | None) -> None:
+        """`codes` are the states of rows."""
         self._scores = scores
         self._codes = codes
 
     def take(self, rows: Rows) -> Ints:
         """int64[row asked for]"""
-        scores: Ints = self._scores.take(self._codes[rows])
+        scores: Ints = (
+            self._scores[rows] if self._codes is None else self._scores.take(self._codes[rows])
+        )
         return scores
 
 
@@ -448,12 +451,11 @@ class Evaluation:
         verdicts = None
         if self._verdicts.ok_count:
             # What keeps nothing is what all else is compared with: it looks at every row.
-            if self._cluster is not None and states_seen(call, question) is not None:
-                verdicts = filtering.ask_states(call, question)
-            else:
-                verdicts = filtering.ask_all(call, question)
-                if verdicts is not None and not np.count_nonzero(verdicts.codes):
-                    verdicts = ALL_PASS
+            sees_resources = self._cluster is not None and sees_only_resources(call, question.pod)
+            ask = filtering.ask_about_amounts if sees_resources else filtering.ask_all
+            verdicts = ask(call, question)
+            if verdicts is not None and not np.count_nonzero(verdicts.codes):
+                verdicts = ALL_PASS
         if verdicts is None:
             refused_by = self._verdicts.refused_by
             open_rows: Mask = (refused_by == PASSED) | (refused_by > place)
@@ -564,7 +566,7 @@ class Evaluation:
             if call.name in self._by_usage and self._pre_score(call, question, rows)
         ]
         state.skip_score = shared.skips_score.union(skipped) if skipped else shared.skips_score
-        live, states = self._ask_scores(question, feasible)
+        live, scored = self._ask_scores(question, feasible)
         for call in shared.other_scores:
             scores = live.get(call.name)
             if scores is None:
@@ -573,16 +575,16 @@ class Evaluation:
                     continue
                 scores = scoring.finished(call, question, answers.score(question, rows))
             keys += scores.normalized * (weights[call.name] << RANK_BITS)
-        if states is not None:
-            keys += states.take(rows)
+        if scored is not None:
+            keys += scored.take(rows)
         return Scores(self, question, int(feasible[keys.argmax()]), feasible, live)
 
-    def _score_states(self, calls: Sequence[Calls], question: Question) -> ScoredStates:
+    def _score_amounts(self, calls: Sequence[Calls], question: Question) -> ScoredAmounts:
         """The sum of the scores of these plugins, which see resources only."""
         states, weights = question.snapshot.columns.states, self.framework.weights
         total: NDArray[Any] | None = None
         for call in calls:
-            scores = scoring.state_scores(call, question)
+            scores = scoring.scores_of_amounts(call, question)
             weight = weights[call.name]
             if weight != 1:
                 scores = scores * weight
@@ -590,7 +592,7 @@ class Evaluation:
         assert total is not None
         keys: Ints = total.astype(np.int64)
         keys <<= RANK_BITS
-        return ScoredStates(keys, states.codes)
+        return ScoredAmounts(keys, states.codes if states.kept else None)
 
     def _score_in_order(
         self,
@@ -646,14 +648,14 @@ class Evaluation:
         if kept is None:
             kept = self._build_scores(question)
         question.state.skip_score = self._skips_score
-        live, states = self._ask_scores(question, feasible)
-        if not live and states is None and feasible is self._verdicts.rows:
+        live, scored = self._ask_scores(question, feasible)
+        if not live and scored is None and feasible is self._verdicts.rows:
             return Scores(self, question, kept.best(), feasible, live)
         keys = kept.keys_over(question, feasible)
         for name, scores in live.items():
             keys += scores.normalized * (self.framework.weights[name] << RANK_BITS)
-        if states is not None:
-            keys += states.take(scoring.compact_rows(feasible, question.snapshot))
+        if scored is not None:
+            keys += scored.take(scoring.compact_rows(feasible, question.snapshot))
         return Scores(self, question, int(feasible[keys.argmax()]), feasible, live)
 
     def _build_scores(self, question: Question) -> KeptScores:
@@ -677,8 +679,8 @@ class Evaluation:
 
     def _ask_scores(
         self, question: Question, feasible: NDArray[np.intp]
-    ) -> tuple[dict[str, PluginScores], ScoredStates | None]:
-        """The plugins whose scores are not kept; those that see resources only are asked by state."""
+    ) -> tuple[dict[str, PluginScores], ScoredAmounts | None]:
+        """The plugins whose scores are not kept, and the sum of those that see resources only."""
         if not self._live_scores:
             return {}, None
         state, framework = question.state, self.framework
@@ -694,18 +696,19 @@ class Evaluation:
         if not calls:
             return {}, None
         with framework.timed("Score") as told:
-            by_state = [call for call in calls if self._scores_states(call, question)]
+            by_amounts = [
+                call
+                for call in calls
+                if call.normalize_scores is None and sees_only_resources(call, question.pod)
+            ]
             live = {
                 call.name: scoring.score_plugin(call, question, feasible)
                 for call in calls
-                if call not in by_state
+                if call not in by_amounts
             }
-            states = self._score_states(by_state, question) if by_state else None
+            scored = self._score_amounts(by_amounts, question) if by_amounts else None
             told.code = Code.SUCCESS
-        return live, states
-
-    def _scores_states(self, call: Calls, question: Question) -> bool:
-        return call.normalize_scores is None and states_seen(call, question) is not None
+        return live, scored
 
     def _run_live_pre_scores(self, question: Question, feasible: NDArray[np.intp]) -> list[str]:
         """The plugins that have nothing to score."""

@@ -134,17 +134,19 @@ def ask_all(call: Calls, question: Question) -> RowVerdicts | None:
     return ask_rows(call, question, question.snapshot.columns.all_rows)
 
 
-def ask_states(call: Calls, question: Question) -> RowVerdicts:
-    """Ask a plugin that sees resources only: about a row of each state. Raises PluginFailure."""
-    state, columns, passes = question.state, question.snapshot.columns, call.passes_on_states
-    states = columns.states
-    if passes is not None and (amounts := states.amounts(columns)) is not None:
-        if call.run(FILTER, state, passes, state, question.pod, amounts):
+def ask_about_amounts(call: Calls, question: Question) -> RowVerdicts | None:
+    """As `ask_all`, for a plugin that sees resources only: it is asked about states, if there are few."""
+    state, columns = question.state, question.snapshot.columns
+    states, passes = columns.states, call.passes_on_states
+    are_few = states.are_few(columns)
+    if passes is not None:
+        amounts = states.amounts(columns) if are_few else states.amounts_by_row(columns)
+        if amounts is not None and call.run(FILTER, state, passes, state, question.pod, amounts):
             return ALL_PASS
+    if not are_few:
+        return ask_all(call, question)
     verdicts = ask_rows(call, question, states.rows)
     assert verdicts is not None
-    if not np.count_nonzero(verdicts.codes):
-        return ALL_PASS
     return RowVerdicts(verdicts.codes.take(states.codes), verdicts.decode)
 
 

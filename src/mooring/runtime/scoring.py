@@ -106,18 +106,22 @@ def raw_scores(call: Calls, question: Question, rows: Rows) -> Ints:
     return _node_scores(call, question, map(snapshot.at, numbers))
 
 
-def state_scores(call: Calls, question: Question) -> Ints | Floats:
-    """number[state]: by a plugin that sees resources only and does not normalise. Raises PluginFailure.
+def scores_of_amounts(call: Calls, question: Question) -> Ints | Floats:
+    """number[row]: by a plugin that sees resources only and does not normalise. Raises PluginFailure.
 
-    This looks at rows that are refused as well. If it fails for one, all has to be asked in order.
+    It is asked about states, if there are few; also about those of rows that are refused. If it fails, all has
+    to be asked in order.
     """
     state, columns, score_states = question.state, question.snapshot.columns, call.score_states
     states = columns.states
-    if score_states is not None and (amounts := states.amounts(columns)) is not None:
-        known = call.run(SCORE, state, score_states, state, question.pod, amounts)
-        if known is not None:
-            return known[: len(states.rows)]
-    scores = raw_scores(call, question, states.rows)
+    are_few = states.are_few(columns)
+    if score_states is not None:
+        amounts = states.amounts(columns) if are_few else states.amounts_by_row(columns)
+        if amounts is not None:
+            known = call.run(SCORE, state, score_states, state, question.pod, amounts)
+            if known is not None:
+                return known[: len(states.rows)] if are_few else known[: columns.size]
+    scores = raw_scores(call, question, states.rows if are_few else columns.all_rows)
     check_range(call.name, scores)
     return scores
 
