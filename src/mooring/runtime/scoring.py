@@ -109,8 +109,8 @@ def raw_scores(call: Calls, question: Question, rows: Rows) -> Ints:
 def scores_of_amounts(call: Calls, question: Question) -> Ints | Floats:
     """number[row]: by a plugin that sees resources only and does not normalise. Raises PluginFailure.
 
-    It is asked about states, if there are few; also about those of rows that are refused. If it fails, all has
-    to be asked in order.
+    It is asked about states, if there are few; also about those of rows that are refused. If it fails, all
+    has to be asked in order.
     """
     state, columns, score_states = question.state, question.snapshot.columns, call.score_states
     states = columns.states
