@@ -85,7 +85,7 @@ class Filtered:
         #: bool[row]
         self.ok = ok
         self.count = count
-        #: Changes when a verdict does. None if a plugin was asked whose answers are not kept.
+        #: Changes when a verdict does. None if a plugin refuses rows whose answers are not kept.
         self.version: int | None = None
         #: Place among the filters → what a plugin said whose answers are not kept.
         self.asked: dict[int, RowVerdicts] = _NOTHING
@@ -440,8 +440,7 @@ class Evaluation:
                 filtered.ok[list(filtered.nominated)] = False
         if filtered.ok is kept.ok:
             filtered.set_rows(kept.rows)
-            if not filtered.asked:
-                filtered.version = kept.version
+            filtered.version = kept.version
         else:
             filtered.count = int(np.count_nonzero(filtered.ok))
         return filtered
