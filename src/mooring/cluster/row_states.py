@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mooring.cluster.columns import Columns
 
 #: States are kept if there are at most this share of the rows.
-_LARGEST_SHARE = 2 / 3
+_LARGEST_SHARE = 1 / 3
 
 #: After this share of the rows has changed, all states are looked for again.
 _CHANGED_SHARE = 1 / 4
