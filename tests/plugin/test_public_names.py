@@ -206,6 +206,7 @@ PUBLIC = {
         InternedColumn
         LabelColumn
         RequiredNodeAffinity
+        StateAmounts
         match_rows
         match_rows_any
         matches_any

@@ -1,4 +1,4 @@
-"""What holds of every plugin that has both forms: all rows at once say what each node says."""
+"""What holds of plugins that have several forms: all rows at once, and states, say what each node says."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from mooring.cluster.columns import Rows
+from mooring.cluster.row_states import StateAmounts, amounts_of_rows
 from mooring.cluster.snapshot import Snapshot
 from mooring.framework.cycle_state import CycleState
 from mooring.framework.interface import (
@@ -29,6 +30,9 @@ def assert_filters_agree(plugin: object, state: CycleState, pod: Pod, snapshot: 
         assert verdicts.codes.shape == (len(numbers),)
         at_once = {row: verdicts.status(i) for i, row in enumerate(numbers) if row in one_by_one}
         assert at_once == {row: one_by_one[row] for row in at_once}
+    states = _states(plugin, pod, snapshot) if hasattr(plugin, "passes_on_states") else None
+    if states is not None and plugin.passes_on_states(state, pod, states):
+        assert set(one_by_one.values()) <= {SUCCESS}
 
 
 def assert_scores_agree(plugin: object, state: CycleState, pod: Pod, snapshot: Snapshot) -> None:
@@ -42,6 +46,22 @@ def assert_scores_agree(plugin: object, state: CycleState, pod: Pod, snapshot: S
         assert scores.shape == (len(numbers),)
         at_once = {row: int(scores[i]) for i, row in enumerate(numbers) if row in one_by_one}
         assert at_once == {row: one_by_one[row] for row in at_once}
+    states = _states(plugin, pod, snapshot) if hasattr(plugin, "score_states") else None
+    by_state = plugin.score_states(state, pod, states) if states is not None else None
+    if by_state is not None:
+        assert {row: by_state[row] for row in one_by_one} == one_by_one
+
+
+def _states(plugin, pod: Pod, snapshot: Snapshot) -> StateAmounts | None:
+    """One for each row, by its number, if the plugin may be asked about states."""
+    columns = snapshot.columns
+    rows = np.arange(columns.size)
+    found = amounts_of_rows(columns, rows)
+    if found is None or not plugin.sees_only_resources(pod):
+        return None
+    states = StateAmounts(columns.size)
+    states.table[:, : columns.size] = found
+    return states
 
 
 def _ways_to_ask(snapshot: Snapshot) -> Iterator[tuple[Rows, list[int]]]:

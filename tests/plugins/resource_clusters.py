@@ -6,6 +6,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from mooring.cluster.cache import Cluster
+from mooring.cluster.row_states import LARGEST
 from mooring.objects.devices import DeviceClass, DeviceClassSpec
 from mooring.objects.meta import ObjectMeta
 from mooring.objects.node import Node
@@ -81,4 +82,32 @@ def clusters(draw: st.DrawFn) -> Cluster:
         cluster.remove_node(name)
     for served in draw(st.lists(st.sampled_from((None, GPU)), max_size=2)):
         cluster.listers.put(make_device_class("big", served))
+    return cluster
+
+
+def _few_or_many() -> st.SearchStrategy[int]:
+    """Small ones, those of real nodes, and some near the largest that states of rows are kept for."""
+    largest = st.sampled_from((LARGEST - 1, LARGEST, LARGEST + 1))
+    return st.integers(1, 9) | st.integers(1, 2**40) | largest
+
+
+@st.composite
+def ordinary_pods(draw: st.DrawFn, name: str = "p", node: str | None = None) -> Pod:
+    """Cpu and memory, or one of them, or none."""
+    cpu, memory = draw(st.none() | _few_or_many()), draw(st.none() | _few_or_many())
+    return make_pod(name, node=node, cpu=cpu and f"{cpu}m", memory=memory)
+
+
+@st.composite
+def ordinary_clusters(draw: st.DrawFn) -> Cluster:
+    """Every node offers cpu and memory, and may have more pods than fit."""
+    cluster = Cluster()
+    for i in range(draw(st.integers(1, 4))):
+        cpu, memory = draw(_few_or_many()), draw(_few_or_many())
+        pods = draw(st.sampled_from((1, 2, 3, 110)))
+        cluster.add_node(make_node(f"n{i}", cpu=f"{cpu}m", memory=memory, pods=pods))
+        for number in range(draw(st.integers(0, 2))):
+            cluster.add_pod(draw(ordinary_pods(f"n{i}-{number}", node=f"n{i}")))
+    if draw(st.booleans()):
+        cluster.remove_node("n0")
     return cluster

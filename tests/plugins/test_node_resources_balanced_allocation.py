@@ -118,6 +118,18 @@ def test_a_pod_whose_resources_may_be_devices_is_not_signed():
     )
 
 
+@given(cluster=resource_clusters.ordinary_clusters(), pod=resource_clusters.ordinary_pods())
+def test_states_get_the_scores_that_nodes_get(cluster, pod):
+    snapshot, plugin, state = (
+        cluster.snapshot(),
+        make_plugin(cluster, "cpu", "memory"),
+        CycleState(),
+    )
+    plugin.pre_score(state, pod, snapshot, snapshot.rows)
+
+    assert_scores_agree(plugin, state, pod, snapshot)
+
+
 @given(
     cluster=resource_clusters.clusters(),
     pod=resource_clusters.pods(),

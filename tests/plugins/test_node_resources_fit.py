@@ -1,10 +1,12 @@
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mooring.cluster.cache import Cluster
+from mooring.cluster.row_states import StateAmounts, amounts_of_rows
 from mooring.config.args import (
     LEAST_ALLOCATED,
     MOST_ALLOCATED,
@@ -567,6 +569,36 @@ def test_all_rows_at_once_filter_as_each_node_does(cluster, pod, ignored):
 
     assert_filters_agree(plugin, state, pod, snapshot)
     assert snapshot.columns.resources == known
+
+
+@given(cluster=resource_clusters.ordinary_clusters(), pod=resource_clusters.ordinary_pods())
+def test_states_get_the_verdicts_and_scores_that_nodes_get(cluster, pod):
+    snapshot, plugin, state = cluster.snapshot(), make_plugin(cluster), CycleState()
+    plugin.pre_filter(state, pod, snapshot)
+    plugin.pre_score(state, pod, snapshot, snapshot.rows)
+
+    assert_filters_agree(plugin, state, pod, snapshot)
+    assert_scores_agree(plugin, state, pod, snapshot)
+
+
+def test_states_all_pass_as_soon_as_there_is_room_on_each():
+    cluster = make_cluster(make_pod("held", cpu=1, memory=600), cpu=2, memory=1000, pods=2)
+    columns, plugin = cluster.snapshot().columns, make_plugin(cluster)
+    states = StateAmounts(1)
+    states.table[:, :1] = amounts_of_rows(columns, np.array([0]))
+
+    def passes(**requests) -> bool:
+        state = CycleState()
+        plugin.pre_filter(state, make_pod(**requests), cluster.snapshot())
+        return plugin.passes_on_states(state, make_pod(**requests), states)
+
+    assert passes(cpu=1, memory=400)
+    assert passes()
+    assert not passes(cpu=1, memory=401)
+    assert not passes(cpu="1001m")
+    assert not passes(requests={GPU: 1})
+    states.left[2, 0] = 0
+    assert not passes()
 
 
 @given(

@@ -10,7 +10,7 @@ from mooring.cluster.cache import Cluster
 from mooring.config.args import ResourceSpec, UtilizationShapePoint
 from mooring.objects.quantity import MAX_INT64, MIN_INT64
 from mooring.plugins import resource_scoring
-from mooring.plugins.resource_scoring import curve_of, scored_request, tdiv
+from mooring.plugins.resource_scoring import ScoredResources, curve_of, tdiv
 from tests.makers import make_node
 
 MI = 1024 * 1024
@@ -198,8 +198,8 @@ def test_division_truncates_toward_zero(numerator, divisor, quotient):
 def test_a_scalar_counts_only_for_pods_that_ask_for_it():
     resources = [ResourceSpec("cpu", 1), ResourceSpec("example.com/gpu", 5)]
 
-    assert scored_request(resources, {"memory": 3}).names == ("cpu",)
-    assert scored_request(resources, {"cpu": 3, "example.com/gpu": 2}).amounts == (3, 2)
+    assert ScoredResources(resources).request({"memory": 3}).names == ("cpu",)
+    assert ScoredResources(resources).request({"cpu": 3, "example.com/gpu": 2}).amounts == (3, 2)
 
 
 NUMBERS = (

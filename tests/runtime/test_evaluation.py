@@ -138,6 +138,7 @@ class Story:
         act = self.random.choices(
             [
                 self.place_some if self.alike else self.place,
+                self.place_one_off,
                 self.remove_pod,
                 self.change_pod,
                 self.add_node,
@@ -145,7 +146,7 @@ class Story:
                 self.remove_node,
                 self.place_out_of_sight,
             ],
-            weights=[12, 3, 3, 1, 4 if self.alike else 1, 0.5, 0.5],
+            weights=[12, 5, 3, 3, 1, 4 if self.alike else 1, 0.5, 0.5],
         )[0]
         act()
 
@@ -178,6 +179,24 @@ class Story:
             assert states[1].skip_score == states[0].skip_score
         if got.node_name is not None:
             self.engine.handlers.added(pod.placed_on(got.node_name))
+
+    def place_one_off(self) -> None:
+        """A pod that requests what no other does: its kind is met for the first time."""
+        shape = self.random.choice(self.shapes)
+        amounts = self.random.randrange(400), self.random.randrange(2**30)
+
+        def one_off(name: str) -> Pod:
+            pod = shape(name)
+            requests = make_pod("other", cpu=f"{amounts[0]}m", memory=amounts[1]).spec.containers
+            containers = [
+                msgspec.structs.replace(container, resources=requests[0].resources)
+                for container in pod.spec.containers
+            ]
+            return msgspec.structs.replace(
+                pod, spec=msgspec.structs.replace(pod.spec, containers=containers)
+            )
+
+        self.place(one_off)
 
     def remove_pod(self) -> None:
         pods = list(self.engine.scheduler.cluster.pods.values())
@@ -464,10 +483,10 @@ def test_validate_looks_at_what_kinds_share_though_no_kind_is_kept():
         engine.handlers.added(make_pod(f"p{i}", cpu=f"{i + 1}00m"))
         engine.scheduler.schedule_one()
     evaluations = engine.scheduler.searches["default-scheduler"].evaluations
-    ((shared, _),) = evaluations._shared.values()
+    ((on_nodes, _),) = evaluations._shared.values()
     engine.scheduler.validate()
 
-    shared.verdicts.ok[0] = False
+    on_nodes.shared.verdicts.ok[0] = False
 
     with pytest.raises(InvariantError):
         engine.scheduler.validate()

@@ -245,7 +245,7 @@ class Columns:
     def write_node(self, info: NodeInfo) -> None:
         """Write the attributes of the node object."""
         row, node = info.row, info.node
-        self.states.stale.add(row)
+        self.states.note(row)
         if node is None:
             self._clear(row)
             return
@@ -273,7 +273,7 @@ class Columns:
     def write_usage(self, info: NodeInfo) -> None:
         """Write the attributes that depend on the node's pods."""
         row, resources = info.row, self.resources
-        self.states.stale.add(row)
+        self.states.note(row)
         self.requested[:, row] = 0
         for name, amount in info.requested.items():
             index = resources.get(name)
@@ -307,8 +307,13 @@ class Columns:
         self.non_zero = table[-4:-2]
         self.pod_count, self.allowed_pods = table[-2], table[-1]
 
+    def usage(self, row: int) -> list[int]:
+        """The resource columns of a row, one after another."""
+        amounts: list[int] = self._usage[:, row].tolist()
+        return amounts
+
     def usage_key(self, row: int) -> bytes:
-        """The resource columns of a row."""
+        """The resource columns of a row as bytes."""
         return self._usage[:, row].tobytes()
 
     def usage_keys(self) -> list[bytes]:

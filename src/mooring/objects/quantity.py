@@ -119,6 +119,9 @@ class Quantity:
         return int(self.unscaled * 10 ** (self.scale - scale))
 
     def _scaled(self, scale: int) -> int:
+        if self.scale == scale and not self.wide and MIN_INT64 <= self.unscaled <= MAX_INT64:
+            # As most of them are: `100m` of cpu, `1Gi` of memory.
+            return self.unscaled
         return self._scaled_wide(scale) if self.wide else self._scaled_small(scale)
 
     def _scaled_small(self, scale: int) -> int:

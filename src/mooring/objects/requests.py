@@ -59,7 +59,7 @@ def is_scalar(name: str) -> bool:
 def amounts(resources: Mapping[str, Quantity]) -> Amounts:
     """The resources as the integers that scheduling uses, without those that it does not count."""
     return {
-        name: amount_of(name, quantity)
+        name: quantity.milli_value if name == CPU else quantity.value
         for name, quantity in resources.items()
         if name in _FIRST_CLASS or is_scalar(name)
     }

@@ -11,3 +11,4 @@ from mooring.cluster.node_matching import match_rows as match_rows
 from mooring.cluster.node_matching import match_rows_any as match_rows_any
 from mooring.cluster.node_matching import matches_any as matches_any
 from mooring.cluster.node_matching import rows_named as rows_named
+from mooring.cluster.row_states import StateAmounts as StateAmounts

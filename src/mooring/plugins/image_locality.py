@@ -6,7 +6,7 @@ image do not all go to one node.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -81,13 +81,16 @@ class ImageLocality:
         return self._cluster.columns.image_spread_epoch
 
 
-def _images(pod: Pod) -> Iterator[str]:
+def _images(pod: Pod) -> list[str]:
     """Every image of the pod, as often as the pod uses it."""
-    for container in (*pod.spec.init_containers, *pod.spec.containers):
-        yield _with_tag(container.image)
-    for volume in pod.spec.volumes:
-        if volume.image is not None:
-            yield _with_tag(volume.image.reference)
+    spec = pod.spec
+    containers = (
+        [*spec.init_containers, *spec.containers] if spec.init_containers else spec.containers
+    )
+    images = [_with_tag(container.image) for container in containers]
+    if spec.volumes:
+        images += [_with_tag(v.image.reference) for v in spec.volumes if v.image is not None]
+    return images
 
 
 def _with_tag(image: str) -> str:

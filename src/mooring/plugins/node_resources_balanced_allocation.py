@@ -29,8 +29,9 @@ from mooring.plugin import (
     row_count,
 )
 from mooring.plugin.args import CPU_AND_MEMORY, NodeResourcesBalancedAllocationArgs
+from mooring.plugin.nodes import StateAmounts
 from mooring.plugins import resource_scoring
-from mooring.plugins.resource_scoring import NOT_SIGNABLE, Offers, ScoredRequest
+from mooring.plugins.resource_scoring import NOT_SIGNABLE, Floats, Offers, ScoredRequest
 
 _PRE_SCORE = "PreScoreNodeResourcesBalancedAllocation"
 
@@ -44,6 +45,7 @@ class NodeResourcesBalancedAllocation:
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs | None, handle: Handle) -> None:
         self._scored = (args and args.resources) or CPU_AND_MEMORY
+        self._counted = resource_scoring.ScoredResources(self._scored)
         self._served_by_devices = handle.cluster.device_classes
         self._device_counts = handle.cluster.device_counts
         self._infos = handle.cluster.infos
@@ -84,7 +86,7 @@ class NodeResourcesBalancedAllocation:
         allocated = resource_scoring.gathered(columns.requested, known.indices, rows)
         allocatable: Ints | Offers = self._offers.of(columns, known.indices, rows)
         amounts = known.amounts
-        if any(map(self._device_counts.counts, request.names)):
+        if self._served_by_devices.any and any(map(self._device_counts.counts, request.names)):
             allocated, allocatable = resource_scoring.count_devices_of_rows(
                 request,
                 columns,
@@ -103,6 +105,15 @@ class NodeResourcesBalancedAllocation:
             workspace=self._workspace,
         )
 
+    def score_states(self, state: CycleState, pod: Pod, states: StateAmounts) -> Floats | None:
+        """The same by state; None if this is not how the resources are scored."""
+        request = self._scored_request(pod)
+        if not self._counted.are_plain or not any(request.amounts):
+            return None
+        if not resource_scoring.is_exact_on_states(request):
+            return None
+        return resource_scoring.balanced_allocation_on_states(request, states)
+
     def depends_on(self, pod: Pod) -> Depends:
         return Depends.USAGE
 
@@ -120,11 +131,9 @@ class NodeResourcesBalancedAllocation:
         """A configured resource that scheduling does not count still makes the pod scored."""
         if pod is not self._last_pod:
             counted, held = pod.held, pod.held_resources
-            requests = {
-                name: counted[name] if name in counted else amount_of(name, held[name])
-                for resource in self._scored
-                if (name := resource.name) in held
-            }
-            self._last_request = resource_scoring.scored_request(self._scored, requests)
+            if len(counted) < len(held):
+                uncounted = held.keys() - counted.keys()
+                counted = counted | {name: amount_of(name, held[name]) for name in uncounted}
+            self._last_request = self._counted.request(counted)
             self._last_pod = pod
         return self._last_request

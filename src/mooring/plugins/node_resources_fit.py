@@ -62,6 +62,7 @@ from mooring.plugin.args import (
 from mooring.plugin.changes import LowerRequest
 from mooring.plugin.devices import DEVICE_CLASS_PREFIX
 from mooring.plugin.groups import Placement, PodGroupAssignments, PodGroupInfo
+from mooring.plugin.nodes import StateAmounts
 from mooring.plugins import resource_scoring
 from mooring.plugins.placement_usage import (
     PlacementUsage,
@@ -69,7 +70,13 @@ from mooring.plugins.placement_usage import (
     rows_scored_as_held,
     scored_as_held,
 )
-from mooring.plugins.resource_scoring import NOT_SIGNABLE, Offers, ScoredRequest, Workspace
+from mooring.plugins.resource_scoring import (
+    NOT_SIGNABLE,
+    Floats,
+    Offers,
+    ScoredRequest,
+    Workspace,
+)
 
 #: Users read these texts in Events and in `kubectl describe`. They are the reference's, verbatim.
 TOO_MANY_PODS = "Too many pods"
@@ -104,6 +111,13 @@ class _Demands(msgspec.Struct, frozen=True):
     demands: tuple[Demand, ...]
 
 
+class _Asked(NamedTuple):
+    """What Filter and Score count of a pod."""
+
+    demands: tuple[Demand, ...]
+    scored: ScoredRequest
+
+
 class NodeResourcesFit:
     name = "NodeResourcesFit"
     #: Device classes decide which resources devices serve.
@@ -117,6 +131,8 @@ class NodeResourcesFit:
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._scored = strategy.resources or CPU_AND_MEMORY
+        self._counted = resource_scoring.ScoredResources(self._scored)
+        self._scores_states = strategy.type == LEAST_ALLOCATED and self._counted.are_plain
         self._score_node, self._score_rows = _strategy(strategy)
         self._served_by_devices = handle.cluster.device_classes
         self._device_counts = handle.cluster.device_counts
@@ -126,7 +142,7 @@ class NodeResourcesFit:
         self._columns_of = resource_scoring.ScoredColumns()
         #: The pod that was last asked about, and what it requests.
         self._last_pod: Pod | None = None
-        self._last_asked: tuple[tuple[Demand, ...], ScoredRequest] = (), ScoredRequest((), (), ())
+        self._last_asked = _Asked((), ScoredRequest((), (), ()))
         #: A number for each set of failures that has more bits than an int64.
         self._wide_codes: dict[int, int] = {}
         self._placements = PlacementUsage(handle.cluster)
@@ -167,6 +183,16 @@ class NodeResourcesFit:
             _set(codes, _HOPELESS, unmet & (offered < amount))
         return self._verdicts(demands, codes)
 
+    def passes_on_states(self, state: CycleState, pod: Pod, states: StateAmounts) -> bool:
+        """Whether every state has room for the pod, as far as it requests cpu and memory alone."""
+        cpu, memory, pods = states.left
+        for name, amount in _kept_demands(state):
+            if name not in (CPU, MEMORY):
+                return False
+            if np.count_nonzero((cpu if name == CPU else memory) < amount):
+                return False
+        return not np.count_nonzero(pods < 1.0)
+
     # Score
 
     def pre_score(self, state: CycleState, pod: Pod, snapshot: Snapshot, rows: Rows) -> Status:
@@ -187,7 +213,7 @@ class NodeResourcesFit:
         held = rows_scored_as_held(columns, request.indices, rows)
         allocatable: Ints | Offers = self._offers.of(columns, request.indices, rows)
         amounts, weights = request.amounts, request.weights
-        if any(map(self._device_counts.counts, wanted.names)):
+        if self._served_by_devices.any and any(map(self._device_counts.counts, wanted.names)):
             held, allocatable = resource_scoring.count_devices_of_rows(
                 wanted,
                 columns,
@@ -203,6 +229,13 @@ class NodeResourcesFit:
         return self._score_rows(
             requested, allocatable, weights, out=scores, workspace=self._workspace
         )
+
+    def score_states(self, state: CycleState, pod: Pod, states: StateAmounts) -> Floats | None:
+        """The same by state; None if this is not how the resources are scored."""
+        request = self._scored_request(pod)
+        if not self._scores_states or not resource_scoring.is_exact_on_states(request):
+            return None
+        return resource_scoring.least_allocated_on_states(request, states)
 
     # Queueing
 
@@ -249,8 +282,8 @@ class NodeResourcesFit:
         if self._served_by_devices.serve_any_of(pod.requests):
             return NOT_SIGNABLE
         return {
-            "v1.Pod.Spec.ContainerRequestsAndOverheads()": self._demands(pod),
-            "NodeResourcesFit.Score": self._scored_request(pod),
+            "v1.Pod.Spec.ContainerRequestsAndOverheads()": self._asked(pod).demands,
+            "NodeResourcesFit.Score": self._asked(pod).scored,
         }
 
     def _ignores(self, name: str) -> bool:
@@ -260,16 +293,17 @@ class NodeResourcesFit:
         )
 
     def _demands(self, pod: Pod) -> tuple[Demand, ...]:
-        return self._asked(pod)[0]
+        return self._asked(pod).demands
 
     def _scored_request(self, pod: Pod) -> ScoredRequest:
-        return self._asked(pod)[1]
+        return self._asked(pod).scored
 
-    def _asked(self, pod: Pod) -> tuple[tuple[Demand, ...], ScoredRequest]:
+    def _asked(self, pod: Pod) -> _Asked:
         """What Filter and Score count; a new kind of pods is asked for it four times in a row."""
         if pod is not self._last_pod:
-            request = resource_scoring.scored_request(self._scored, pod.scoring_requests)
-            self._last_pod, self._last_asked = pod, (demands_of(pod.requests), request)
+            request = self._counted.request(pod.scoring_requests)
+            self._last_asked = _Asked(demands_of(pod.requests), request)
+            self._last_pod = pod
         return self._last_asked
 
     def _verdict(self, demands: Sequence[Demand], node: NodeInfo) -> Status:
@@ -327,7 +361,7 @@ def _lower(resource: str, asked: int, least: int, step: int) -> LowerRequest:
 
 def demands_of(requests: Amounts) -> tuple[Demand, ...]:
     """The demands in the order of their reasons. Requests of 0 or less are no demands."""
-    first = [Demand(name, requests[name]) for name in _FIRST_CLASS if requests.get(name, 0) > 0]
+    first = [Demand(name, amount) for name in _FIRST_CLASS if (amount := requests.get(name, 0)) > 0]
     if len(first) == len(requests):
         return tuple(first)
     scalars = [name for name in requests if name not in _FIRST_CLASS and requests[name] > 0]

@@ -46,7 +46,7 @@ def placement_score(resources: Sequence[ResourceSpec], assignments: PodGroupAssi
     wanted: Counter[str] = Counter()
     for pod, _ in assignments.proposed.values():
         wanted.update(pod.scoring_requests)
-    request = resource_scoring.scored_request(resources, wanted)
+    request = resource_scoring.ScoredResources(resources).request(wanted)
     requested, allocatable = list(request.amounts), [0] * len(request.names)
     for node in assignments.nodes:
         held = scored_as_held(node, request.names)
@@ -84,7 +84,7 @@ class PlacementUsage:
         wanted: Counter[str] = Counter()
         for pod in group.unscheduled:
             wanted.update(pod.scoring_requests)
-        scored = resource_scoring.scored_request(resources, wanted)
+        scored = resource_scoring.ScoredResources(resources).request(wanted)
         request = resource_scoring.ScoredColumns().request(scored, columns)
         offered = resource_scoring.gathered(columns.allocatable, request.indices, self._rows)
         held = rows_scored_as_held(columns, request.indices, self._rows)

@@ -21,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mooring.objects.quantity import MAX_INT64, MIN_INT64, wrap_int64
-from mooring.objects.requests import is_scalar
+from mooring.objects.requests import CPU, MEMORY, is_scalar
 from mooring.plugin import MAX_SCORE, Columns, Ints, NodeInfo, Rows, unschedulable
 from mooring.plugin.args import ResourceSpec, UtilizationShapePoint
 from mooring.plugin.devices import DeviceCounts
+from mooring.plugin.nodes import StateAmounts
 
 #: Why a pod whose resources may be devices has no signature; the reference's text.
 NOT_SIGNABLE = unschedulable(
@@ -112,17 +113,32 @@ def _known(names: Sequence[str], weights: Sequence[int], resources: Mapping[str,
     return None if len(places) == len(names) else places, indices, column
 
 
-def scored_request(resources: Sequence[ResourceSpec], requests: Mapping[str, int]) -> ScoredRequest:
-    """The request of a pod. A scalar resource counts only if the pod requests it."""
-    names, amounts, weights = [], [], []
-    for resource in resources:
-        name = resource.name
-        amount = requests.get(name, 0)
-        if amount != 0 or not is_scalar(name):
-            names.append(name)
-            amounts.append(amount)
-            weights.append(resource.weight)
-    return ScoredRequest(tuple(names), tuple(amounts), tuple(weights))
+class ScoredResources:
+    """The resources that a plugin scores."""
+
+    def __init__(self, resources: Sequence[ResourceSpec]) -> None:
+        self._resources = resources
+        self._names = tuple([resource.name for resource in resources])
+        self._weights = tuple([resource.weight for resource in resources])
+        self._has_scalars = any(map(is_scalar, self._names))
+        #: Whether these are cpu and memory, and count once.
+        self.are_plain = self._names == (CPU, MEMORY) and self._weights == (1, 1)
+
+    def request(self, requests: Mapping[str, int]) -> ScoredRequest:
+        """What a pod requests of them. A scalar resource counts only if the pod requests it."""
+        amounts = tuple([requests.get(name, 0) for name in self._names])
+        if not self._has_scalars:
+            return ScoredRequest(self._names, amounts, self._weights)
+        counted = [
+            (resource.name, amount, resource.weight)
+            for resource, amount in zip(self._resources, amounts, strict=True)
+            if amount != 0 or not is_scalar(resource.name)
+        ]
+        return ScoredRequest(
+            tuple([name for name, _, _ in counted]),
+            tuple([amount for _, amount, _ in counted]),
+            tuple([weight for _, _, weight in counted]),
+        )
 
 
 def count_devices(
@@ -558,6 +574,57 @@ def balanced_allocation(
     out >>= 1
     out += half
     return out
+
+
+# Cpu and memory on many states of rows, in float64
+
+
+def is_exact_on_states(request: ScoredRequest) -> bool:
+    """Whether the two functions below hold for a request: its sums with what pods hold are exact."""
+    return min(request.amounts) >= 0 and max(request.amounts) < _EXACT_IN_FLOAT
+
+
+def least_allocated_on_states(request: ScoredRequest, states: StateAmounts) -> Floats:
+    """`least_allocated` for cpu and memory that count the same: float64[state].
+
+    All numbers are exact, none is negative, and all states have both resources. Operations on whole arrays
+    take a third of the time of those with a column or a scalar beside them, and of calls on parts of arrays.
+    """
+    wholes = states.offered
+    free = states.counted + _column(request)
+    # Not the larger one of the difference and 0, which would cost three times as much.
+    np.minimum(free, wholes, out=free)
+    np.subtract(wholes, free, out=free)
+    np.multiply(free, 100.0, out=free)
+    np.divide(free, wholes, out=free)
+    np.floor(free, out=free)
+    scores: Floats = np.add(free[0], free[1], out=free[0])
+    np.multiply(scores, 0.5, out=scores)
+    return np.floor(scores, out=scores)
+
+
+def balanced_allocation_on_states(request: ScoredRequest, states: StateAmounts) -> Floats:
+    """`balanced_allocation` for cpu and memory: float64[state]. See `least_allocated_on_states`."""
+    wholes = states.offered
+    balances: Floats = np.empty(wholes.shape)
+    for place, taken in enumerate((states.requested + _column(request), states.requested)):
+        shares = np.minimum(taken, wholes)
+        np.divide(shares, wholes, out=shares)
+        np.subtract(shares[0], shares[1], out=balances[place])
+    np.abs(balances, out=balances)
+    # 2 - x and then 50 times as much is rounded as 1 - x / 2 and then 100 times as much.
+    np.subtract(2.0, balances, out=balances)
+    np.multiply(balances, MAX_SCORE / 2, out=balances)
+    np.floor(balances, out=balances)
+    # Both are 50 or more, so the number to be halved is not negative: 50 + (50 + change) / 2.
+    scores: Floats = np.subtract(balances[0], balances[1], out=balances[0])
+    scores += 150.0
+    scores *= 0.5
+    return np.floor(scores, out=scores)
+
+
+def _column(request: ScoredRequest) -> Floats:
+    return np.array(request.amounts, np.float64).reshape(2, 1)
 
 
 def _prepared(

@@ -255,7 +255,7 @@ class Answers:
         self.verdicts = every
 
     def _ask_all(self, question: Question) -> Verdicts | None:
-        states = self._states(question)
+        states = states_seen(self.call, question)
         rows = question.snapshot.columns.all_rows if states is None else states.rows
         verdicts = filtering.ask_rows(self.call, question, rows)
         if verdicts is None:
@@ -268,17 +268,7 @@ class Answers:
         return Verdicts(codes.astype(np.int64), verdicts.decode)
 
     def see_only_resources(self, pod: Pod) -> bool:
-        """Whether the answers about two rows are the same if their states are (`cluster.row_states`)."""
-        sees_only = self.call.sees_only_resources
-        return sees_only is not None and sees_only(pod)
-
-    def follow_from_states(self, question: Question) -> bool:
-        """Whether the states of rows decide the answers, and there are few, which are up to date then."""
-        columns = question.snapshot.columns
-        return self.see_only_resources(question.pod) and columns.states.are_few(columns)
-
-    def _states(self, question: Question) -> RowStates | None:
-        return question.snapshot.columns.states if self.follow_from_states(question) else None
+        return sees_only_resources(self.call, pod)
 
     def judge_the_rest(self, question: Question) -> None:
         """Ask about rows that another plugin refuses, if the plugin judges all rows at once."""
@@ -352,7 +342,7 @@ class Answers:
     def score(self, question: Question, rows: Rows) -> Ints:
         """int64[row asked for]: raw scores of feasible rows, not to be changed. Raises PluginFailure."""
         self.catch_up(question.size)
-        if self.raw is None and (states := self._states(question)) is not None:
+        if self.raw is None and (states := states_seen(self.call, question)) is not None:
             scores = scoring.raw_scores(self.call, question, states.rows)
             self.raw = scores.take(states.codes)
             self._has_unscored = False
@@ -421,6 +411,22 @@ class Answers:
                         f"{self.call.name} scores row {row} {new.raw[row]},"
                         f" and {self.raw[row]} was kept"
                     )
+
+
+def sees_only_resources(call: Calls, pod: Pod) -> bool:
+    """Whether the answers about two rows are the same if their states are (`cluster.row_states`).
+
+    Such a plugin can be asked about all rows at once, and about states.
+    """
+    return call.sees_only_resources is not None and call.sees_only_resources(pod)
+
+
+def states_seen(call: Calls, question: Question) -> RowStates | None:
+    """The states of rows, up to date, if they decide the answers of a plugin and there are few."""
+    columns = question.snapshot.columns
+    if not sees_only_resources(call, question.pod) or not columns.states.are_few(columns):
+        return None
+    return columns.states
 
 
 def _no_status(code: int) -> Status:

@@ -2,8 +2,9 @@
 
 An `Evaluation` serves all pods that every plugin of a profile treats alike. What plugins said is kept
 (`answers`), and so is what follows from it: which rows pass (`kept_verdicts`) and how they score
-(`kept_scores`). Plugins whose answers are not kept, as they look at the rest of the cluster, are asked each
-time, on top of this. A new evaluation knows nothing, so its first use is a full pass; there is no other one.
+(`kept_scores`). Plugins whose answers are not kept are asked each time, on top of this: those that look at
+the rest of the cluster; and those that look at the pods of nodes, if the pod may be the only one of its kind.
+A new evaluation knows nothing, so its first use is a full pass; there is no other one.
 
 Kept answers are asked for ahead of the order of the plugins. If a plugin fails, that order decides who fails,
 so everything is asked once more in order.
@@ -30,10 +31,10 @@ from mooring.framework.status import SUCCESS, Code, Status
 from mooring.framework.verdicts import UNKNOWN, RowVerdicts
 from mooring.objects.pod import Pod
 from mooring.runtime import filtering, scoring
-from mooring.runtime.answers import Answers
+from mooring.runtime.answers import Answers, sees_only_resources
 from mooring.runtime.beside_nominated import BesideNominated
 from mooring.runtime.copies import Copies, CopiesOfPod, FixedScores, skips_copies
-from mooring.runtime.filtering import NOT_ASKED, PASSED, FilterMatrix
+from mooring.runtime.filtering import ALL_PASS, NOT_ASKED, PASSED, FilterMatrix
 from mooring.runtime.framework import Framework
 from mooring.runtime.kept_scores import RANK_BITS, KeptScores, TieKeys
 from mooring.runtime.kept_verdicts import KeptVerdicts
@@ -84,7 +85,7 @@ class Filtered:
         #: bool[row]
         self.ok = ok
         self.count = count
-        #: Changes when a verdict does. None if a plugin was asked whose answers are not kept.
+        #: Changes when a verdict does. None if a plugin refuses rows whose answers are not kept.
         self.version: int | None = None
         #: Place among the filters → what a plugin said whose answers are not kept.
         self.asked: dict[int, RowVerdicts] = _NOTHING
@@ -162,18 +163,21 @@ def _check(holds: bool) -> None:
         raise InvariantError("a decision was asked for its reasons after the cluster had changed")
 
 
-class ScoredStates:
-    """The scores of the states of rows, as they count in the keys of rows."""
+class ScoredAmounts:
+    """The scores of the states of rows, or of rows, as they count in the keys of rows."""
 
     __slots__ = ("_codes", "_scores")
 
-    def __init__(self, scores: Ints, codes: NDArray[np.intp]) -> None:
+    def __init__(self, scores: Ints, codes: NDArray[np.intp] | None) -> None:
+        """`codes` are the states of rows."""
         self._scores = scores
         self._codes = codes
 
     def take(self, rows: Rows) -> Ints:
         """int64[row asked for]"""
-        scores: Ints = self._scores.take(self._codes[rows])
+        scores: Ints = (
+            self._scores[rows] if self._codes is None else self._scores.take(self._codes[rows])
+        )
         return scores
 
 
@@ -292,6 +296,9 @@ class Evaluation:
         """Every kept PreFilter has answered: from now on their results are taken together."""
         shared, by_usage = self._shared, self._by_usage
         common = shared.pre_filtered or shared.settle()
+        if not by_usage:
+            self._pre_filtered, self._verdicts = common, shared.verdicts
+            return common
         known = self._pre_filtered = PreFiltered(common.unsettled, self._kept, common)
         plan = shared.plan_beside(by_usage, known.skipped)
         filters = [(place, self._kept[name]) for place, name in plan.filters]
@@ -409,19 +416,18 @@ class Evaluation:
     def _filter_with_kept(self, question: Question, within: Mask | None = None) -> Filtered:
         """The kept verdicts, with those of the other plugins on top; all other rows are left out."""
         kept, skipped = self._verdicts, question.state.skip_filter
-        changed = kept.bring_up_to_date(question)
-        if changed is None:
-            self._kept_scores = None
-        elif self._kept_scores is not None:
-            self._kept_scores.note(changed)
+        if self._by_usage:
+            changed = kept.bring_up_to_date(question)
+            if changed is None:
+                self._kept_scores = None
+            elif self._kept_scores is not None:
+                self._kept_scores.note(changed)
+        else:
+            self._shared.verdicts_for(question)
         filtered = Filtered(self, question, kept.ok, kept.ok_count)
         for place, call in self._live_filters:
             if call.name not in skipped:
-                verdicts = self._ask(place, call, question, filtered.asked)
-                if verdicts is not None:
-                    filtered.asked = {**filtered.asked, place: verdicts}
-                    # A row that this plugin was not asked about is refused by an earlier one.
-                    filtered.ok = filtered.ok & (verdicts.codes == 0)
+                self._ask(place, call, question, filtered)
         if within is not None:
             filtered.within = within
             filtered.ok = filtered.ok & within
@@ -439,19 +445,29 @@ class Evaluation:
             filtered.count = int(np.count_nonzero(filtered.ok))
         return filtered
 
-    def _ask(
-        self, place: int, call: Calls, question: Question, asked: dict[int, RowVerdicts]
-    ) -> RowVerdicts | None:
-        """Ask a plugin whose answers are not kept; None if the plugins before it refuse every row."""
+    def _ask(self, place: int, call: Calls, question: Question, filtered: Filtered) -> None:
+        """Ask a plugin whose answers are not kept, unless the plugins before it refuse every row."""
+        verdicts = None
         if self._verdicts.ok_count:
-            verdicts = filtering.ask_all(call, question)
-            if verdicts is not None:
-                return verdicts
-        refused_by = self._verdicts.refused_by
-        open_rows: Mask = (refused_by == PASSED) | (refused_by > place)
-        for earlier in asked.values():
-            open_rows &= earlier.codes == 0
-        return filtering.ask_open(call, question, open_rows) if open_rows.any() else None
+            # What keeps nothing is what all else is compared with: it looks at every row.
+            sees_resources = self._cluster is not None and sees_only_resources(call, question.pod)
+            ask = filtering.ask_about_amounts if sees_resources else filtering.ask_all
+            verdicts = ask(call, question)
+            if verdicts is not None and not np.count_nonzero(verdicts.codes):
+                verdicts = ALL_PASS
+        if verdicts is None:
+            refused_by = self._verdicts.refused_by
+            open_rows: Mask = (refused_by == PASSED) | (refused_by > place)
+            for earlier in filtered.asked.values():
+                if earlier is not ALL_PASS:
+                    open_rows &= earlier.codes == 0
+            if not open_rows.any():
+                return
+            verdicts = filtering.ask_open(call, question, open_rows)
+        filtered.asked = {**filtered.asked, place: verdicts}
+        if verdicts is not ALL_PASS:
+            # A row that this plugin was not asked about is refused by an earlier one.
+            filtered.ok = filtered.ok & (verdicts.codes == 0)
 
     def filter_matrix(
         self, question: Question, filtered: Filtered, *, complete: bool
@@ -474,6 +490,8 @@ class Evaluation:
             answers = self._kept.get(call.name)
             if place in filtered.asked:
                 verdicts = filtered.asked[place]
+                if verdicts is ALL_PASS:
+                    verdicts = RowVerdicts(np.zeros_like(first), _passes)
                 refused = (verdicts.codes != 0) & (verdicts.codes != UNKNOWN)
                 np.minimum(first, place, out=first, where=refused)
             elif answers is not None and answers.verdicts is not None:
@@ -525,7 +543,7 @@ class Evaluation:
         """
         if seen_as is None and self._verdicts.is_up_to_date():
             try:
-                if self._used:
+                if self._used and self._by_usage:
                     return self._score_with_kept(question, feasible)
                 # The first pod may be the only one of its kind: no totals are kept for it.
                 scores = self._score_on_shared(question, feasible)
@@ -541,57 +559,39 @@ class Evaluation:
         shared, state, weights = self._shared, question.state, self.framework.weights
         keys = shared.scores(question).keys_over(question, feasible)
         rows = scoring.compact_rows(feasible, question.snapshot)
-        skipped = []
-        for call in shared.other_pre_scores:
-            answers = self._by_usage.get(call.name)
-            if answers is not None and answers.pre_score(self.framework, question, rows):
-                skipped.append(call.name)
-        state.skip_score = shared.skips_score.union(skipped)
-        live = self._ask_scores(question, feasible) if self._live_scores else {}
-        states = self._score_states(question)
-        if states is not None:
-            keys += states.take(rows)
+        skipped = [
+            call.name
+            for call in shared.other_pre_scores
+            if call.name in self._by_usage and self._pre_score(call, question, rows)
+        ]
+        state.skip_score = shared.skips_score.union(skipped) if skipped else shared.skips_score
+        live, scored = self._ask_scores(question, feasible)
         for call in shared.other_scores:
-            name = call.name
-            scores = live.get(name)
+            scores = live.get(call.name)
             if scores is None:
-                if states is not None or name in state.skip_score:
+                answers = self._by_usage.get(call.name)
+                if answers is None or call.name in state.skip_score:
                     continue
-                scores = scoring.finished(
-                    call, question, self._by_usage[name].score(question, rows)
-                )
-            keys += scores.normalized * (weights[name] << RANK_BITS)
+                scores = scoring.finished(call, question, answers.score(question, rows))
+            keys += scores.normalized * (weights[call.name] << RANK_BITS)
+        if scored is not None:
+            keys += scored.take(rows)
         return Scores(self, question, int(feasible[keys.argmax()]), feasible, live)
 
-    def _score_states(self, question: Question) -> ScoredStates | None:
-        """The sum of the scores that follow from the states of rows; None if that is not known of all."""
-        skipped, columns = question.state.skip_score, question.snapshot.columns
-        by_usage = self._by_usage
-        asked = [
-            call
-            for call in self._shared.other_scores
-            if call.name in by_usage and call.name not in skipped
-        ]
-        if not asked:
-            return None
-        for call in asked:
-            answers = by_usage[call.name]
-            if answers.raw is not None or call.normalize_scores is not None:
-                return None
-            if not answers.see_only_resources(question.pod):
-                return None
-        if not columns.states.are_few(columns):
-            return None
-        states, weights = columns.states, self.framework.weights
-        total: Ints = np.zeros(len(states.rows), np.int64)
-        for call in asked:
-            scores = scoring.raw_scores(call, question, states.rows)
-            # This looks at rows that are refused as well. If it fails for one, all is asked in order.
-            scoring.check_range(call.name, scores)
+    def _score_amounts(self, calls: Sequence[Calls], question: Question) -> ScoredAmounts:
+        """The sum of the scores of these plugins, which see resources only."""
+        states, weights = question.snapshot.columns.states, self.framework.weights
+        total: NDArray[Any] | None = None
+        for call in calls:
+            scores = scoring.scores_of_amounts(call, question)
             weight = weights[call.name]
-            total += scores if weight == 1 else scores * weight
-        total <<= RANK_BITS
-        return ScoredStates(total, states.codes)
+            if weight != 1:
+                scores = scores * weight
+            total = scores if total is None else total + scores
+        assert total is not None
+        keys: Ints = total.astype(np.int64)
+        keys <<= RANK_BITS
+        return ScoredAmounts(keys, states.codes if states.kept else None)
 
     def _score_in_order(
         self,
@@ -647,12 +647,14 @@ class Evaluation:
         if kept is None:
             kept = self._build_scores(question)
         question.state.skip_score = self._skips_score
-        live = self._ask_scores(question, feasible) if self._live_scores else {}
-        if not live and feasible is self._verdicts.rows:
+        live, scored = self._ask_scores(question, feasible)
+        if not live and scored is None and feasible is self._verdicts.rows:
             return Scores(self, question, kept.best(), feasible, live)
         keys = kept.keys_over(question, feasible)
         for name, scores in live.items():
             keys += scores.normalized * (self.framework.weights[name] << RANK_BITS)
+        if scored is not None:
+            keys += scored.take(scoring.compact_rows(feasible, question.snapshot))
         return Scores(self, question, int(feasible[keys.argmax()]), feasible, live)
 
     def _build_scores(self, question: Question) -> KeptScores:
@@ -676,8 +678,10 @@ class Evaluation:
 
     def _ask_scores(
         self, question: Question, feasible: NDArray[np.intp]
-    ) -> dict[str, PluginScores]:
-        """The plugins whose scores are not kept."""
+    ) -> tuple[dict[str, PluginScores], ScoredAmounts | None]:
+        """The plugins whose scores are not kept, and the sum of those that see resources only."""
+        if not self._live_scores:
+            return {}, None
         state, framework = question.state, self.framework
         if framework.measures:
             with framework.timed("PreScore") as told:
@@ -689,11 +693,21 @@ class Evaluation:
             state.skip_score = state.skip_score.union(skipped)
         calls = [call for call in self._live_scores if call.name not in skipped]
         if not calls:
-            return {}
+            return {}, None
         with framework.timed("Score") as told:
-            live = {call.name: scoring.score_plugin(call, question, feasible) for call in calls}
+            by_amounts = [
+                call
+                for call in calls
+                if call.normalize_scores is None and sees_only_resources(call, question.pod)
+            ]
+            live = {
+                call.name: scoring.score_plugin(call, question, feasible)
+                for call in calls
+                if call not in by_amounts
+            }
+            scored = self._score_amounts(by_amounts, question) if by_amounts else None
             told.code = Code.SUCCESS
-        return live
+        return live, scored
 
     def _run_live_pre_scores(self, question: Question, feasible: NDArray[np.intp]) -> list[str]:
         """The plugins that have nothing to score."""
@@ -720,8 +734,12 @@ class Evaluation:
                 continue
             scores = live.get(call.name)
             if scores is None:
-                raw = self._kept[call.name].score(question, feasible)
-                scores = scoring.finished(call, question, raw)
+                answers = self._kept.get(call.name)
+                if answers is None:
+                    scores = scoring.score_plugin(call, question, feasible)
+                else:
+                    raw = answers.score(question, feasible)
+                    scores = scoring.finished(call, question, raw)
             matrix.add(call.name, self.framework.weights[call.name], scores)
         return matrix
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from mooring.cluster.cache import Cluster
 from mooring.cluster.snapshot import Snapshot
 from mooring.faults import PLUGIN_FAULTS
-from mooring.framework.interface import Depends
 from mooring.objects.pod import Pod, SelectorKey
 from mooring.objects.pod_class import Requests, first_requests
 from mooring.runtime.answers import Answers
@@ -73,8 +72,8 @@ class Evaluations:
         #: Signatures that were met, and when. What is found out for the first pod is not kept: it may be the
         #: only one, or so many kinds take turns that its evaluation would not be there any more.
         self._met: dict[int, int] = {}
-        #: By the parts of the plugins that look at nodes alone, with a pod that has these parts.
-        self._shared: dict[Signature, tuple[SharedEvaluation, Pod]] = {}
+        #: By the parts of the plugins that look at nodes alone: what they share, and a pod with these parts.
+        self._shared: dict[tuple[Part | None, ...], tuple[Evaluation, Pod]] = {}
         #: Plugin and part → its answers.
         self._answers: dict[tuple[str, Part], Answers] = {}
         #: The pod met last with this namespace, owner and labels.
@@ -89,7 +88,8 @@ class Evaluations:
         self._last.clear()
         self._signatures.forget()
 
-    def of(self, pod: Pod) -> Evaluation:
+    def of(self, pod: Pod, *, keep: bool = False) -> Evaluation:
+        """With `keep`, what is found out is kept though this may be the only pod of its kind."""
         self._uses += 1
         self._forget_if_signatures_changed()
         owner = pod.metadata.controller
@@ -111,8 +111,8 @@ class Evaluations:
         if kept is None:
             kept = self._evaluations.get(last.signature)
             if kept is None:
-                if not self._returns(last.signature):
-                    return self._make(last.signature, pod, keeps_usage=False)
+                if not self._returns(last.signature) and not keep:
+                    return self._first(last.signature, pod)
                 kept = self._keep(last.signature, pod)
             last.kept = kept
         kept.used = self._uses
@@ -128,9 +128,9 @@ class Evaluations:
                 evaluation = last.kept.evaluation
                 if evaluation.validate(last.pod, snapshot):
                     checked.add(evaluation.shared)
-        for shared, pod in list(self._shared.values()):
-            if shared not in checked:
-                Evaluation(shared, {}).validate(pod, snapshot)
+        for evaluation, pod in list(self._shared.values()):
+            if evaluation.shared not in checked:
+                evaluation.validate(pod, snapshot)
 
     def _forget_if_signatures_changed(self) -> None:
         versions: list[int] = []
@@ -159,7 +159,7 @@ class Evaluations:
     def _keep(self, signature: Signature, pod: Pod) -> _Kept:
         if len(self._evaluations) >= MOST_EVALUATIONS:
             self._drop_some()
-        kept = self._evaluations[signature] = _Kept(self._make(signature, pod, keeps_usage=True))
+        kept = self._evaluations[signature] = _Kept(self._make(signature, pod))
         return kept
 
     def _drop_some(self) -> None:
@@ -176,38 +176,43 @@ class Evaluations:
     def _drop_answers(self) -> None:
         used = {
             (call.name, part)
-            for signature in (*self._evaluations, *self._shared)
-            for call, part in zip(self._calls, signature, strict=True)
+            for parts in (*[kept.on_nodes for kept in self._evaluations], *self._shared)
+            for call, part in zip(self._calls, parts, strict=True)
             if part is not None
         }
+        used |= {(call.name, part) for kept in self._evaluations for call, part in kept.by_usage}
         self._answers = {key: a for key, a in self._answers.items() if key in used}
 
-    def _make(self, signature: Signature, pod: Pod, *, keeps_usage: bool) -> Evaluation:
-        by_usage: dict[str, Answers] = {}
-        for call, part in zip(self._calls, signature, strict=True):
-            if part is not None and part.depends == Depends.USAGE:
-                if keeps_usage:
-                    by_usage[call.name] = self._answers_of(call, part)
-                else:
-                    known = self._answers.get((call.name, part))
-                    by_usage[call.name] = known or Answers(call, part.depends, self._cluster)
-        return Evaluation(self._shared_by(signature, pod), by_usage)
+    def _make(self, signature: Signature, pod: Pod) -> Evaluation:
+        by_usage = {call.name: self._answers_of(call, part) for call, part in signature.by_usage}
+        return Evaluation(self._on_nodes(signature.on_nodes, pod).shared, by_usage)
 
-    def _shared_by(self, signature: Signature, pod: Pod) -> SharedEvaluation:
-        key = tuple([None if p is None or p.depends == Depends.USAGE else p for p in signature])
-        known = self._shared.get(key)
+    def _first(self, signature: Signature, pod: Pod) -> Evaluation:
+        """For a pod of a kind that has not been met: with what is known of its parts."""
+        on_nodes, answers = self._on_nodes(signature.on_nodes, pod), self._answers
+        known = {
+            call.name: answers[call.name, part]
+            for call, part in signature.by_usage
+            if (call.name, part) in answers
+        }
+        return Evaluation(on_nodes.shared, known) if known else on_nodes
+
+    def _on_nodes(self, parts: tuple[Part | None, ...], pod: Pod) -> Evaluation:
+        """Keeps the answers of the plugins that look at nodes alone, and asks the others each time."""
+        known = self._shared.get(parts)
         if known is not None:
             return known[0]
         kept = {
             call.name: self._answers_of(call, part)
-            for call, part in zip(self._calls, key, strict=True)
+            for call, part in zip(self._calls, parts, strict=True)
             if part is not None
         }
         if len(self._shared) >= _MOST_SHARED:
             del self._shared[next(iter(self._shared))]
         shared = SharedEvaluation(self._framework, self._tie_keys, self._cluster, kept)
-        self._shared[key] = shared, pod
-        return shared
+        evaluation = Evaluation(shared, {})
+        self._shared[parts] = evaluation, pod
+        return evaluation
 
     def _answers_of(self, call: Calls, part: Part) -> Answers:
         answers = self._answers.get((call.name, part))

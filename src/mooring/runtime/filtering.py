@@ -40,6 +40,10 @@ NO_VERDICT = "filter_rows must return RowVerdicts with an integer code for each 
 FILTER_CODES = (Code.SUCCESS, Code.UNSCHEDULABLE, Code.UNRESOLVABLE, Code.PENDING)
 
 
+#: The verdicts of a plugin that refuses no row, without their codes.
+ALL_PASS = RowVerdicts(np.empty(0, np.int8), lambda _: SUCCESS)
+
+
 @dataclass(slots=True)
 class FilterMatrix:
     """The verdict of every Filter on every row that was looked at."""
@@ -135,6 +139,22 @@ def counted(codes: NDArray[np.integer]) -> dict[int, int]:
 def ask_all(call: Calls, question: Question) -> RowVerdicts | None:
     """Ask a plugin about all rows at once; None if it must be asked node by node. Raises PluginFailure."""
     return ask_rows(call, question, question.snapshot.columns.all_rows)
+
+
+def ask_about_amounts(call: Calls, question: Question) -> RowVerdicts | None:
+    """As `ask_all`, for a plugin that sees resources only: it is asked about states, if there are few."""
+    state, columns = question.state, question.snapshot.columns
+    states, passes = columns.states, call.passes_on_states
+    are_few = states.are_few(columns)
+    if passes is not None:
+        amounts = states.amounts(columns) if are_few else states.amounts_by_row(columns)
+        if amounts is not None and call.run(FILTER, state, passes, state, question.pod, amounts):
+            return ALL_PASS
+    if not are_few:
+        return ask_all(call, question)
+    verdicts = ask_rows(call, question, states.rows)
+    assert verdicts is not None
+    return RowVerdicts(verdicts.codes.take(states.codes), verdicts.decode)
 
 
 def ask_rows(call: Calls, question: Question, rows: Rows) -> RowVerdicts | None:

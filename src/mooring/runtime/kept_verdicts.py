@@ -79,10 +79,6 @@ class KeptVerdicts:
         self.ok: Mask = _NONE_OK
         self.ok_count = 0
         self._rows: NDArray[np.intp] | None = None
-        #: Whether the arrays are those of the shared verdicts, which others change. The first pod may be the
-        #: only one of its kind, so its verdicts are not copied unless they differ.
-        self._borrowed = False
-        self._first = True
 
     @property
     def rows(self) -> NDArray[np.intp]:
@@ -108,8 +104,7 @@ class KeptVerdicts:
         """Which rows changed; None if all may have. Raises PluginFailure: then all are judged next time."""
         built, self._built = self._built, False
         changed = None
-        # Borrowed arrays may be another's by now: their rows are judged from the start.
-        if built and not self._borrowed and len(self.ok) == question.size:
+        if built and len(self.ok) == question.size:
             changed = self._changes()
         if changed is not None and not self._redo(question, *changed):
             changed = None
@@ -143,12 +138,8 @@ class KeptVerdicts:
             refused_by[open_rows] = PASSED
             codes: Ints = np.zeros(columns.size, np.int64)
         else:
-            open_rows, refused_by, codes = shared.ok, shared.refused_by, shared.codes
-        borrowed = shared is not None
-        if borrowed and not self._first:
-            open_rows, refused_by, codes = open_rows.copy(), refused_by.copy(), codes.copy()
-            borrowed = False
-        self._first = False
+            open_rows, refused_by = shared.ok.copy(), shared.refused_by.copy()
+            codes = shared.codes.copy()
         for place, answers in self._filters if shared is None else self._usage_filters:
             asked = open_rows
             if shared is not None and not shared.all_ok:
@@ -160,18 +151,11 @@ class KeptVerdicts:
             refused = verdicts.codes != 0
             refused &= asked
             if np.count_nonzero(refused):
-                if borrowed:
-                    open_rows, refused_by, codes = open_rows.copy(), refused_by.copy(), codes.copy()
-                    borrowed = False
                 refused_by[refused] = place
                 codes[refused] = verdicts.codes[refused]
                 open_rows &= ~refused
         self.refused_by, self.codes, self.ok = refused_by, codes, open_rows
-        self._borrowed = borrowed
-        if borrowed and shared is not None:
-            self.ok_count = shared.ok_count
-        else:
-            self.ok_count = int(np.count_nonzero(open_rows))
+        self.ok_count = int(np.count_nonzero(open_rows))
         # The same array as that of the shared verdicts where no row differs: others compare by identity.
         same = shared is not None and self.ok_count == shared.ok_count
         self._rows = shared.rows if same and shared is not None else None

@@ -11,8 +11,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mooring.cluster.columns import Columns, Ints, Rows
 from mooring.cluster.node_info import NodeInfo
+from mooring.cluster.row_states import StateAmounts
 from mooring.cluster.snapshot import Snapshot
 from mooring.config.extension_points import ExtensionPoint as Point
 from mooring.errors import MooringError, PluginError
@@ -157,6 +161,8 @@ class Calls:
     sign_version: Callable[[], int] | None
     nodes_version: Callable[[], int] | None
     sees_only_resources: Callable[[Pod], bool] | None
+    passes_on_states: Callable[[CycleState, Pod, StateAmounts], bool] | None
+    score_states: Callable[[CycleState, Pod, StateAmounts], NDArray[np.float64] | None] | None
     suggest: Callable[[Pod, Refusals], Iterable[Suggestion]] | None
     close: Callable[[], None] | None
 

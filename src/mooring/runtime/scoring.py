@@ -18,6 +18,8 @@ from mooring.framework.interface import MAX_SCORE, MIN_SCORE
 from mooring.runtime.plugin_calls import NORMALIZE, SCORE, Calls, PluginFailure
 from mooring.runtime.question import Question
 
+Floats = NDArray[np.float64]
+
 _NO_SCORES = "score_rows must return an int64 for each row it is asked for"
 
 
@@ -100,6 +102,26 @@ def raw_scores(call: Calls, question: Question, rows: Rows) -> Ints:
         return scores
     numbers = np.arange(question.size)[rows].tolist()
     return _node_scores(call, question, map(snapshot.at, numbers))
+
+
+def scores_of_amounts(call: Calls, question: Question) -> Ints | Floats:
+    """number[row]: by a plugin that sees resources only and does not normalise. Raises PluginFailure.
+
+    It is asked about states, if there are few; also about those of rows that are refused. If it fails, all
+    has to be asked in order.
+    """
+    state, columns, score_states = question.state, question.snapshot.columns, call.score_states
+    states = columns.states
+    are_few = states.are_few(columns)
+    if score_states is not None:
+        amounts = states.amounts(columns) if are_few else states.amounts_by_row(columns)
+        if amounts is not None:
+            known = call.run(SCORE, state, score_states, state, question.pod, amounts)
+            if known is not None:
+                return known[: len(states.rows)] if are_few else known[: columns.size]
+    scores = raw_scores(call, question, states.rows if are_few else columns.all_rows)
+    check_range(call.name, scores)
+    return scores
 
 
 def _node_scores(call: Calls, question: Question, nodes: Iterable[NodeInfo]) -> Ints:

@@ -6,8 +6,9 @@ mostly differs from the one before in what it requests and in its labels, so the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from operator import attrgetter
+from typing import NamedTuple, cast
 
 from mooring.faults import PLUGIN_FAULTS
 from mooring.framework.interface import Depends
@@ -32,8 +33,13 @@ class Part:
         self.fragment = fragment
 
 
-#: The part of each plugin; None if its answers are not kept.
-Signature = tuple[Part | None, ...]
+class Signature(NamedTuple):
+    """The parts of the plugins whose answers are kept."""
+
+    #: By place among the plugins: the parts of those that look at nodes alone, else None.
+    on_nodes: tuple[Part | None, ...]
+    #: The other parts, and whose they are.
+    by_usage: tuple[tuple[Calls, Part], ...]
 
 
 class Signatures:
@@ -48,9 +54,13 @@ class Signatures:
             name for place, _ in self._of_fields for name in calls[place].signature_fields or ()
         )
         self._read: Callable[[Pod], object] = attrgetter(*fields) if fields else _nothing
+        self._calls = calls
         #: The fields of the pod that was signed last; None if there is none. Then its parts.
         self._fields: object = None
         self._parts: list[Part | None] = [None] * len(calls)
+        #: The parts of the plugins that look at nodes alone, and the places of the others.
+        self._on_nodes: tuple[Part | None, ...] = ()
+        self._usage: list[int] = []
 
     def forget(self) -> None:
         """Plugins may sign the same pod in another way from now on."""
@@ -58,13 +68,28 @@ class Signatures:
 
     def of(self, pod: Pod) -> Signature:
         parts, fields = self._parts, self._read(pod)
+        # Kinds of pods mostly differ in parts of plugins that look at the pods of a node.
+        same_on_nodes = True
         if self._fields is None or fields != self._fields:
+            same_on_nodes = False
             for place, signer in self._of_fields:
                 parts[place] = signer.part(pod)
             self._fields = fields
         for place, signer in self._others:
-            parts[place] = signer.part(pod)
-        return tuple(parts)
+            part, before = signer.part(pod), parts[place]
+            if part is not before:
+                parts[place] = part
+                if not (_is_by_usage(part) and _is_by_usage(before)):
+                    same_on_nodes = False
+        if not same_on_nodes:
+            self._on_nodes = tuple([None if _is_by_usage(part) else part for part in parts])
+            self._usage = [place for place, part in enumerate(parts) if _is_by_usage(part)]
+        by_usage = [(self._calls[place], cast(Part, parts[place])) for place in self._usage]
+        return Signature(self._on_nodes, tuple(by_usage))
+
+
+def _is_by_usage(part: Part | None) -> bool:
+    return part is not None and part.depends is Depends.USAGE
 
 
 def _nothing(_: Pod) -> object:
@@ -74,13 +99,13 @@ def _nothing(_: Pod) -> object:
 class _Signer:
     """Asks one plugin what it looks at in a pod. Most pods have the part of the pod before them."""
 
-    __slots__ = ("_call", "_fragment", "_part", "_parts", "_sign")
+    __slots__ = ("_call", "_items", "_part", "_parts", "_sign")
 
     def __init__(self, call: Calls) -> None:
         self._call = call
         self._sign = call.sign_here if call.sign_here and call.sign_version else call.sign
         #: The latest part, and what it was made from.
-        self._fragment: Mapping[str, object] = {}
+        self._items: tuple[tuple[str, object], ...] = ()
         self._part: Part | None = None
         self._parts: dict[tuple[Depends, Hashable], Part] = {}
 
@@ -93,14 +118,14 @@ class _Signer:
             fragment = self._sign(pod)
             if isinstance(fragment, Status):
                 return None
-            part = self._part
-            if part is not None and depends == part.depends and fragment == self._fragment:
+            items, part = tuple(fragment.items()), self._part
+            if part is not None and depends is part.depends and items == self._items:
                 return part
-            part = self._interned(depends, tuple(fragment.items()))
+            part = self._interned(depends, items)
         except PLUGIN_FAULTS as error:
             call.warn(f"say what it looks at in pod {pod.key}, so its answers are not kept", error)
             return None
-        self._fragment, self._part = dict(fragment), part
+        self._items, self._part = items, part
         return part
 
     def _interned(self, depends: Depends, items: Hashable) -> Part:

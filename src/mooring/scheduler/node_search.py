@@ -146,7 +146,8 @@ class NodeSearch:
             or not pod.held.keys() <= snapshot.columns.resources.keys()
         ):
             return None
-        evaluation, question = self.evaluations.of(pod), Question(CycleState(), pod, snapshot)
+        evaluation = self.evaluations.of(pod, keep=True)
+        question = Question(CycleState(), pod, snapshot)
         outcome = evaluation.run_pre_filters(question)
         if not outcome.status.ok or outcome.node_names is not None:
             return None
