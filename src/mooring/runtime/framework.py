@@ -421,7 +421,7 @@ class Framework:
             status = call.checked(rules, answer)
         except PluginFailure as error:
             return error.as_status()
-        except Exception as error:
+        except PLUGIN_FAULTS as error:
             return call.failed(rules.doing, error).as_status()
         return status if status.ok else status.by(call.name)
 
