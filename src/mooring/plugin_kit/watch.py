@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 from mooring.framework.events import EventWithHint
+from mooring.runtime.promises import STANDS_FOR
 
 try:
     from resource import RUSAGE_THREAD, getrusage
@@ -130,6 +131,7 @@ def watched(plugin: type, watch: Watch) -> type:
     }
     if callable(getattr(plugin, "events_to_register", None)):
         body["events_to_register"] = _hints_relay(plugin, watch)
+    body[STANDS_FOR] = plugin
     body["__module__"] = plugin.__module__
     body["__qualname__"] = plugin.__qualname__
     return type(plugin.__name__, (plugin,), body)

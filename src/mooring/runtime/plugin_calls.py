@@ -41,6 +41,7 @@ from mooring.objects.meta import KubeObject
 from mooring.objects.pod import Pod
 from mooring.runtime.declared_columns import columns_of, widened
 from mooring.runtime.metrics import Metrics
+from mooring.runtime.promises import PROMISES, holds
 
 _LOG = logging.getLogger(__name__)
 
@@ -180,7 +181,9 @@ class Calls:
         #: The columns that it declares.
         self.own_columns = columns_of(plugin)
         #: Whether `normalize_scores` looks only at the lowest and the highest score.
-        self.normalizes_by_extremes: bool = getattr(plugin, "normalizes_by_extremes", False)
+        self.normalizes_by_extremes: bool = getattr(
+            plugin, "normalizes_by_extremes", False
+        ) and holds(plugin, "normalizes_by_extremes")
         #: Whether `pre_enqueue` is asked before hints; see `PreEnqueuePlugin`.
         self.gates_first: bool = getattr(plugin, "gates_first", False)
         #: Kinds of objects that `depends_on` and `sign` look at.
@@ -309,14 +312,13 @@ def kinds_of(plugin: object, name: str) -> tuple[Kind, ...]:
 def _method(plugin: object, name: str) -> Any:
     """None if the plugin does not have it. The contract says what it takes and returns."""
     method = getattr(plugin, name, None)
-    return method if callable(method) else None
+    if not callable(method) or (name in PROMISES and not holds(plugin, name)):
+        return None
+    return method
 
 
 def _signature_fields(plugin: object) -> tuple[str, ...] | None:
-    """What a class says of its own methods does not hold for those of a class derived from it.
-
-    Raises PluginError if these are no names of fields.
-    """
+    """Raises PluginError if these are no names of fields."""
     fields: object = getattr(plugin, "signature_fields", None)
     if fields is None:
         return None
@@ -329,12 +331,4 @@ def _signature_fields(plugin: object) -> tuple[str, ...] | None:
             raise PluginError(
                 f'signature_fields: pods have no field {name!r}; write it as in "spec.tolerations"'
             ) from None
-    classes = type(plugin).__mro__
-
-    def derived(name: str) -> int:
-        """How many classes are derived from the one that has the attribute."""
-        return next((n for n, each in enumerate(classes) if name in vars(each)), len(classes))
-
-    said = derived("signature_fields")
-    overridden = any(derived(name) < said for name in ("depends_on", "sign", "sign_here"))
-    return None if overridden else fields
+    return fields if holds(plugin, "signature_fields") else None
