@@ -40,7 +40,7 @@ class BothFilters(OtherFilter):
     def filter_rows(self, state, pod, columns, rows): ...
 
 
-class SignedAnew(BothFilters):
+class SignedAnew(OtherFilter):
     def sign(self, pod): ...
 
     def depends_on(self, pod): ...
@@ -77,9 +77,9 @@ ALL = {"filter_rows", "score_rows", "sign", "depends_on", "normalizes_by_extreme
         (Whole, ALL),
         (type("Derived", (Whole,), {}), ALL),
         (OtherFilter, {"score_rows", "normalizes_by_extremes"}),
-        (BothFilters, {"filter_rows", "score_rows", "normalizes_by_extremes"}),
-        (SignedAnew, ALL),
-        (OtherScale, {"filter_rows", "score_rows"}),
+        (BothFilters, ALL),
+        (SignedAnew, {"score_rows", "sign", "depends_on", "normalizes_by_extremes"}),
+        (OtherScale, ALL - {"normalizes_by_extremes"}),
         (FilterAndRows, ALL),
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
