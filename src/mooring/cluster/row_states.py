@@ -176,8 +176,9 @@ class RowStates:
         if more:
             self.codes = np.concatenate((self.codes, np.zeros(more, np.intp)))
             self.keys += [_UNKNOWN] * more
+        names, usage_key = columns.names, columns.usage_key
         for row in self.stale:
-            self._set(row, _key(columns, row))
+            self._set(row, usage_key(row) if names[row] else _NODELESS)
         self.stale.clear()
         if len(self._key_of) - len(self._free) > columns.size * _LARGEST_SHARE:
             self.kept = False
@@ -269,7 +270,7 @@ def _write(
 
 
 def _key(columns: Columns, row: int) -> bytes:
-    return columns.usage_key(row) if columns.alive[row] else _NODELESS
+    return columns.usage_key(row) if columns.names[row] else _NODELESS
 
 
 def amounts_of(columns: Columns, row: int) -> list[float] | None:
