@@ -77,7 +77,7 @@ class RowStates:
     def __init__(self) -> None:
         #: The rows that were written since the last time.
         self.stale: set[int] = set()
-        #: As long as there are many states: the rows that were written before those, since states were counted.
+        #: While there are many states: rows that were written before those, since states were counted.
         self._stale_before: set[int] = set()
         #: The amounts of all rows, and the rows beside stale ones whose amounts are to be written.
         self._by_row: StateAmounts | None = None
