@@ -245,7 +245,7 @@ class Columns:
     def write_node(self, info: NodeInfo) -> None:
         """Write the attributes of the node object."""
         row, node = info.row, info.node
-        self.states.note(row)
+        self.states.stale.add(row)
         if node is None:
             self._clear(row)
             return
@@ -273,7 +273,7 @@ class Columns:
     def write_usage(self, info: NodeInfo) -> None:
         """Write the attributes that depend on the node's pods."""
         row, resources = info.row, self.resources
-        self.states.note(row)
+        self.states.stale.add(row)
         self.requested[:, row] = 0
         for name, amount in info.requested.items():
             index = resources.get(name)

@@ -77,7 +77,9 @@ class RowStates:
     def __init__(self) -> None:
         #: The rows that were written since the last time.
         self.stale: set[int] = set()
-        #: The amounts of all rows, and the rows whose amounts are to be written.
+        #: While there are many states: rows that were written before those, since states were counted.
+        self._stale_before: set[int] = set()
+        #: The amounts of all rows, and the rows beside stale ones whose amounts are to be written.
         self._by_row: StateAmounts | None = None
         self._rewritten: set[int] = set()
         #: The epoch of nodes at which it was last tried to have them.
@@ -103,11 +105,6 @@ class RowStates:
         #: How many resources the keys have.
         self._resources = -1
 
-    def note(self, row: int) -> None:
-        """The row was written."""
-        self.stale.add(row)
-        self._rewritten.add(row)
-
     @property
     def rows(self) -> NDArray[np.intp]:
         """intp[state]: the row to ask about for each state."""
@@ -116,7 +113,8 @@ class RowStates:
     def are_few(self, columns: Columns) -> bool:
         """Bring the states up to date, if that is worthwhile. Otherwise do not use them."""
         size = columns.size
-        many = len(self.stale) > size * _CHANGED_SHARE or self._resources != len(columns.requested)
+        changed = len(self.stale) + len(self._stale_before)
+        many = changed > size * _CHANGED_SHARE or self._resources != len(columns.requested)
         if many:
             self._build(columns)
         elif self.kept and self.stale:
@@ -126,7 +124,7 @@ class RowStates:
     def validate(self, columns: Columns) -> None:
         """Raise InvariantError unless every row has the state of its columns, and its amounts."""
         if self._by_row is not None:
-            for row in set(range(columns.size)) - self._rewritten:
+            for row in set(range(columns.size)) - self._rewritten - self.stale:
                 if self._by_row.table[:, row].tolist() != amounts_of(columns, row):
                     raise InvariantError(f"the amounts of row {row} are out of date")
         if not self.kept or self._resources != len(columns.requested):
@@ -151,7 +149,8 @@ class RowStates:
 
     def _build(self, columns: Columns) -> None:
         size = columns.size
-        self.stale.clear()
+        self._forget_stale()
+        self._stale_before.clear()
         self._resources = len(columns.requested)
         code_of: dict[bytes, int] = {}
         keys = columns.usage_keys()
@@ -171,14 +170,20 @@ class RowStates:
         self._amounts = StateAmounts(len(code_of))
         self._unwritten = set(range(len(code_of)))
 
+    def _forget_stale(self) -> None:
+        if self._by_row is not None:
+            self._rewritten |= self.stale
+        self.stale.clear()
+
     def _update(self, columns: Columns) -> None:
         more = columns.size - len(self.codes)
         if more:
             self.codes = np.concatenate((self.codes, np.zeros(more, np.intp)))
             self.keys += [_UNKNOWN] * more
+        names, usage_key = columns.names, columns.usage_key
         for row in self.stale:
-            self._set(row, _key(columns, row))
-        self.stale.clear()
+            self._set(row, usage_key(row) if names[row] else _NODELESS)
+        self._forget_stale()
         if len(self._key_of) - len(self._free) > columns.size * _LARGEST_SHARE:
             self.kept = False
 
@@ -228,13 +233,16 @@ class RowStates:
         return self._amounts
 
     def amounts_by_row(self, columns: Columns) -> StateAmounts | None:
-        """By row: for where every row has a state of its own. None if they cannot be had."""
+        """By row, for where `are_few` finds too many states. None if they cannot be had."""
         if self._by_row is None and self._tried_at != columns.node_epoch:
             self._tried_at = columns.node_epoch
             self._by_row, self._rewritten = StateAmounts(columns.size), set(range(columns.size))
-        if self._rewritten and self._by_row is not None:
-            rows = list(self._rewritten)
+        if self._by_row is not None and (self.stale or self._rewritten):
+            rows = list(self.stale | self._rewritten)
             self._rewritten.clear()
+            if not self.kept:
+                self._stale_before |= self.stale
+                self.stale.clear()
             self._by_row.make_room(columns.size)
             if not _write(self._by_row.table, rows, columns, rows):
                 self._by_row = None
@@ -269,7 +277,7 @@ def _write(
 
 
 def _key(columns: Columns, row: int) -> bytes:
-    return columns.usage_key(row) if columns.alive[row] else _NODELESS
+    return columns.usage_key(row) if columns.names[row] else _NODELESS
 
 
 def amounts_of(columns: Columns, row: int) -> list[float] | None:
