@@ -1,9 +1,9 @@
 """What a class says of its methods holds for these, and not for those of a class derived from it.
 
 Who derives a class from a plugin and overrides `filter` alone means that method. The `filter_rows` of the
-base class would be asked instead, and its signature may leave out what the new method reads. So such a promise
-counts only if no method that it is about was overridden further down: the plugin is slower then, and right.
-Who overrides both forms knows the contract: then the signature of the base class is meant for both.
+base class would be asked instead, and its signature may leave out what the new method reads. So such a
+promise counts only if no method that it is about was overridden further down: the plugin is slower then, and
+right. Who overrides both forms knows the contract: then the signature of the base class is meant for both.
 """
 
 from __future__ import annotations
