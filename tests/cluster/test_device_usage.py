@@ -14,7 +14,7 @@ from tests.devices.device_makers import (
     make_held,
     make_slice,
 )
-from tests.makers import make_node
+from tests.makers import make_node, make_pod
 
 
 def usage_of(*objects) -> DeviceUsage:
@@ -105,3 +105,16 @@ def test_a_class_that_fails_on_a_device_does_not_select_it():
     )
 
     assert [device.classes for device in usage.devices] == [()]
+
+
+def test_a_claim_that_was_given_back_counts_for_the_pod_that_had_it_and_only_once():
+    there, gone = pod_with("c", node="n1"), make_pod("gone", namespace="ns")
+    again = claim("c", holds=["a"], reserved_for=[there])
+    usage = usage_of(make_node("n1"), gpu_class(), make_slice("a", "b"), there, again)
+
+    released = [
+        claim("c", holds=["b"], reserved_for=[there]),
+        claim("old", holds=["b"], reserved_for=[gone]),
+    ]
+
+    assert usage.held_by_pods(released) == {"ns/pod": {"gpu": 1}, "ns/gone": {"gpu": 1}}

@@ -124,10 +124,12 @@ class DeviceUsage:
             for holder in device.holders[:1]:
                 _count(device, holder, held)
         by_id = {device.id: device for device in self.devices}
+        now = {(each.claim, each.pods) for device in self.devices for each in device.holders}
         for claim in released:
             for result, id_ in _held(claim):
-                if (device_then := by_id.get(id_)) is not None:
-                    _count(device_then, self._holder(claim, result), held)
+                holder, device_then = self._holder(claim, result), by_id.get(id_)
+                if device_then is not None and (holder.claim, holder.pods) not in now:
+                    _count(device_then, holder, held)
         return held
 
     def _find_holders(self) -> dict[DeviceID, list[Holder]]:

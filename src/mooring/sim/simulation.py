@@ -349,10 +349,14 @@ class Simulation:
         does not ask to be told. kube-scheduler tries such a pod after five minutes.
         """
         latest = self.scheduler.cluster.generations.latest
+        has_groups = self.scheduler.group_questions is not None
         seen: set[int] = set()
         for queued in self.scheduler.queue.unschedulable_pods():
             refused_at = self._refused_at.get(queued.uid, latest)
-            if refused_at == latest or queued.gated or queued.given_up or queued.pod.group_key:
+            if refused_at == latest or queued.gated or queued.given_up:
+                continue
+            if has_groups and queued.pod.group_key:
+                # Its group decides, and fits only as a whole.
                 continue
             if queued.pod_class is not None:
                 if queued.pod_class in seen:

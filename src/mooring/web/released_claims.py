@@ -7,10 +7,15 @@ from mooring.objects.meta import KubeObject
 
 
 class ReleasedClaims:
-    """A watcher that keeps such claims as they were when a pod had their devices."""
+    """A watcher that keeps such claims as they were the last time that a pod had their devices."""
 
     def __init__(self) -> None:
-        self.claims: list[ResourceClaim] = []
+        #: By claim and pod: a claim may be allocated several times before its pod is bound.
+        self._claims: dict[tuple[str, str], ResourceClaim] = {}
+
+    @property
+    def claims(self) -> list[ResourceClaim]:
+        return list(self._claims.values())
 
     def added(self, obj: KubeObject) -> None:
         pass
@@ -29,4 +34,4 @@ class ReleasedClaims:
 
     def _keep(self, claim: ResourceClaim) -> None:
         if claim.status.allocation is not None and claim.status.reserved_for:
-            self.claims.append(claim)
+            self._claims[claim.key, claim.status.reserved_for[0].name] = claim
